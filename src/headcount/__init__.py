@@ -1,0 +1,70 @@
+"""headcount: what every attention head of a Transformer does, which heads matter, and a smaller model without the rest.
+
+import headcount as hc
+
+model = hc.load("path-or-hub-id")
+sites = hc.locate(model)
+mask = sites.mask(off=["encoder.0.3"])
+with hc.masked(model, mask):
+    ...
+small = hc.remove(model, mask)
+hc.save(small, "dir")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from headcount.checkpoints.load import load as load
+    from headcount.checkpoints.save import save as save
+    from headcount.errors import HeadcountError as HeadcountError
+    from headcount.heads import Head as Head
+    from headcount.heads import HeadGrid as HeadGrid
+    from headcount.probes.head_mask import head_mask as head_mask
+    from headcount.probes.masks import masked as masked
+    from headcount.probes.means import mean_outputs as mean_outputs
+    from headcount.probes.taps import tapped as tapped
+    from headcount.record import Record as Record
+    from headcount.record import Signature as Signature
+    from headcount.sites.locate import add_family as add_family
+    from headcount.sites.locate import locate as locate
+    from headcount.surgery.cost import cost as cost
+    from headcount.surgery.remove import remove as remove
+    from headcount.surgery.verify import verify as verify
+
+# Each name is imported when it is first used: `import headcount` must not pay for torch.
+_HOMES = {
+    "Head": "heads",
+    "HeadGrid": "heads",
+    "HeadcountError": "errors",
+    "Record": "record",
+    "Signature": "record",
+    "add_family": "sites.locate",
+    "cost": "surgery.cost",
+    "head_mask": "probes.head_mask",
+    "load": "checkpoints.load",
+    "locate": "sites.locate",
+    "masked": "probes.masks",
+    "mean_outputs": "probes.means",
+    "remove": "surgery.remove",
+    "save": "checkpoints.save",
+    "tapped": "probes.taps",
+    "verify": "surgery.verify",
+}
+__all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of str, made from the table above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headcount' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"headcount.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]

@@ -1,0 +1,82 @@
+"""save: a model into a folder, all of it or nothing, so that load gives it back bit for bit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from headcount import journal
+from headcount.checkpoints.standalone import write_standalone
+from headcount.checkpoints.stock import stock_form
+from headcount.errors import CheckpointError, UsageError
+from headcount.hooks import original_module
+
+
+def save(
+    model: nn.Module,
+    folder: str | os.PathLike[str],
+    *,
+    tokenizer: Any = None,
+    standalone: bool = False,
+    overwrite: bool = False,
+    max_shard_size: str = "5GB",
+) -> Path:
+    """Write a model, plain or pruned, as safetensors and JSON.
+
+    A pruned model's config carries the manifest of its heads, and stock `from_pretrained` refuses the folder; a model
+    pruned evenly is written as a plain stock checkpoint where its architecture can state the smaller shape.
+
+    tokenizer: saved beside the model.
+    standalone: add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without headcount.
+    overwrite: replace a checkpoint that is there; other files of the folder stay.
+    """
+    model = original_module(model)
+    if not isinstance(model, PreTrainedModel):
+        raise UsageError(f"save takes a Hugging Face model (or one made by remove); got {type(model).__name__}.")
+    target = Path(folder)
+    check_target(target, overwrite)
+    stock = stock_form(model)
+    with journal.new_folder(target, carry_over=_is_foreign) as fresh:
+        if stock is None:
+            # Code of its own is loaded without transformers' renaming of old weight names: it needs today's names.
+            model.save_pretrained(fresh, max_shard_size=max_shard_size, save_original_format=not standalone)
+            if standalone:
+                write_standalone(model, fresh)
+        else:
+            config, weights = stock
+            model.save_pretrained(fresh, state_dict=weights, max_shard_size=max_shard_size)
+            config.save_pretrained(fresh)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(fresh)
+    return target
+
+
+def check_target(target: Path, overwrite: bool) -> None:
+    """Raise where `save` would refuse to write; worth asking before long work."""
+    if target.is_file():
+        raise CheckpointError(f"{target} is a file; give the name of a folder to write.")
+    if not target.exists() or not any(target.iterdir()):
+        return
+    if not overwrite:
+        raise CheckpointError(
+            f"{target} is not empty; pass overwrite=True (--overwrite) to replace the checkpoint in it."
+        )
+    if not (target / "config.json").is_file():
+        raise CheckpointError(f"{target} holds files but no checkpoint; nothing was overwritten. Give another folder.")
+
+
+def _is_foreign(path: Path) -> bool:
+    """Files of an older folder that are not its model: they outlive it."""
+    written = {
+        "config.json",
+        "generation_config.json",
+        "modeling_headcount.py",
+        "slicing.py",
+        "adapters.py",
+        "reshape.py",
+    }
+    return path.name not in written and not path.name.endswith((".safetensors", ".safetensors.index.json"))

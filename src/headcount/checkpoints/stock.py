@@ -1,0 +1,93 @@
+"""Stock form: a pruned model that a plain config can state, so that everybody's code loads it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from headcount.sites.locate import families, locate
+from headcount.sites.site import Sites
+from headcount.surgery.adapters import ConfigView
+from headcount.surgery.manifest import KEY
+
+_T5_BIAS = "relative_attention_bias.weight"
+
+
+def stock_form(model: PreTrainedModel) -> tuple[PreTrainedConfig, dict[str, Tensor]] | None:
+    """Config and weights of the same model in stock code; None where the architecture cannot state its shape."""
+    manifest = getattr(model.config, KEY, None)
+    sites = locate(model)
+    if manifest is None or all(site.heads == site.built for site in sites):  # the config states it already
+        return None
+    config = _config(model, sites)
+    if config is None:
+        return None
+    weights = _weights(model, sites)
+    if weights is None or not _builds(model, config, weights):
+        return None
+    entries = {name: {**entry, "built": entry["heads"]} for name, entry in manifest["sites"].items()}
+    setattr(config, KEY, {**manifest, "sites": entries})
+    return config, weights
+
+
+def unpruned(model: PreTrainedModel, config: PreTrainedConfig) -> PreTrainedModel:
+    """What stock code builds for this model's class from a config, without weights."""
+    with torch.device("meta"):
+        twin: PreTrainedModel = getattr(transformers, type(model).__name__)(copy.deepcopy(config))
+    return twin
+
+
+def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
+    """The config with the smaller numbers, where all sites have the same and the family knows where to write them."""
+    names = {site.family for site in sites}
+    shapes = {(site.num_heads, site.kv_heads, site.head_dim) for site in sites}
+    if len(names) != 1 or len(shapes) != 1 or "generic" in names:
+        return None
+    stock = families[names.pop()].stock
+    heads, kv_heads, head_dim = shapes.pop()
+    if stock is None or heads == 0 or any(_gathers(site.module) for site in sites):
+        return None
+    values = {name: value for name, value in zip(stock, (heads, kv_heads, head_dim), strict=True) if name}
+    data = copy.deepcopy(model.config).to_dict()
+    data.pop(KEY, None)
+    try:
+        config = type(model.config)(**{**data, **values})
+    except Exception:  # configs refuse odd numbers in many ways (Llama: heads must divide the width); all mean no
+        return None
+    config._attn_implementation = model.config._attn_implementation
+    config.architectures = [type(model).__name__]
+    return config
+
+
+def _gathers(module: Any) -> bool:
+    config = getattr(module, "config", None)
+    return isinstance(config, ConfigView) and config.gathers
+
+
+def _weights(model: PreTrainedModel, sites: Sites) -> dict[str, Tensor] | None:
+    """The model's weights; a position bias shared by all layers is cut too: they must keep the same heads."""
+    weights = model.state_dict()
+    if not any(site.attention.shared_bias for site in sites):
+        return weights
+    if len({site.heads for site in sites}) > 1:
+        return None
+    heads = [sites[0].built.index(head) for head in sites[0].heads]
+    return {
+        name: tensor[:, heads].contiguous() if name.endswith(_T5_BIAS) else tensor for name, tensor in weights.items()
+    }
+
+
+def _builds(model: PreTrainedModel, config: PreTrainedConfig, weights: dict[str, Tensor]) -> bool:
+    """Whether stock code with this config makes exactly these weights."""
+    try:
+        twin = unpruned(model, config)
+    except Exception:  # as above: any refusal means that stock code cannot state this shape
+        return False
+    return {name: tensor.shape for name, tensor in twin.state_dict().items()} == {
+        name: tensor.shape for name, tensor in weights.items()
+    }

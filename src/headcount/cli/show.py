@@ -1,0 +1,95 @@
+"""Tables and maps for the terminal. Knows sites and costs as numbers, never a live model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_COLOURS = {"encoder": "cyan", "decoder": "magenta", "cross": "yellow", "text": "cyan", "vision": "green"}
+
+
+def console() -> Console:
+    return Console(highlight=False)
+
+
+def colour(kind: str) -> str:
+    return _COLOURS.get(kind, "blue")
+
+
+def head_map(heads: list[int], total: int, kind: str) -> Text:
+    """One sign per original head: there (#) or removed (.)."""
+    text = Text()
+    for head in range(total):
+        there = head in heads
+        text.append("\u25a0" if there else "\u00b7", style=colour(kind) if there else "dim")
+    return text
+
+
+def number(value: float) -> str:
+    """1234567 -> 1.23M, with three significant digits."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def site_table(sites: list[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("site", no_wrap=True)
+    table.add_column("heads", justify="right", no_wrap=True)
+    table.add_column("map", overflow="fold")
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("k/v", justify="right", no_wrap=True)
+    table.add_column("params/head", justify="right", no_wrap=True)
+    table.add_column("can be", no_wrap=True)
+    for site in sites:
+        count = str(len(site["heads"])) if len(site["heads"]) == site["of"] else f"{len(site['heads'])}/{site['of']}"
+        table.add_row(
+            Text(site["site"], style=colour(site["kind"])),
+            count,
+            head_map(site["heads"], site["of"], site["kind"]),
+            str(site["head_dim"]),
+            str(site["kv_heads"]),
+            number(site["parameters_per_head"]),
+            _verdict(site),
+        )
+    return table
+
+
+def _verdict(site: Mapping[str, Any]) -> Text:
+    if site["obstacle"]:
+        return Text("masked only", style="red")
+    return Text("removed", style="green") if site["heads"] else Text("empty", style="dim")
+
+
+def cost_table(costs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """One column per model; with two, the change between them."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for name in costs:
+        table.add_column(name, justify="right", no_wrap=True)
+    if len(costs) == 2:
+        table.add_column("change", justify="right", no_wrap=True)
+    first = next(iter(costs.values()))
+    rows = {"parameters": "parameters", "flops": f"FLOPs ({first['length']} tokens)", "cache_bytes": "k/v cache bytes"}
+    for key, label in rows.items():
+        _cost_row(table, label, [cost[key] for cost in costs.values()])
+    for kind in first["kinds"]:
+        for key, label in (("heads", "heads"), ("parameters", "parameters"), ("flops", "FLOPs")):
+            _cost_row(
+                table,
+                Text(f"{kind} {label}", style=colour(kind)),
+                [cost["kinds"][kind][key] for cost in costs.values()],
+            )
+    return table
+
+
+def _cost_row(table: Table, label: str | Text, values: list[float]) -> None:
+    cells = [number(value) for value in values]
+    if len(values) == 2:
+        cells.append(f"{100 * (values[1] / values[0] - 1):+.1f}%" if values[0] else "")
+    table.add_row(label, *cells)

@@ -1,0 +1,72 @@
+"""Every error headcount raises on purpose. Knows nothing of models, files or the command line.
+
+HeadcountError
+|-- UsageError            an argument that cannot be right (also a ValueError)
+|   |-- UnknownName       a name no registry holds; carries suggestions
+|   |-- UnknownHead       a head the model does not have
+|   `-- MaskError         a mask that does not fit the model it is put on
+|-- ModelError            a model headcount cannot treat as asked
+|   |-- UnknownArchitecture   no attention module was recognised
+|   `-- NotRemovable          heads can be masked but not cut out
+|-- VerificationError     masked and removed model disagree
+|-- CheckpointError       a folder that is not a sound checkpoint
+`-- RecordError           a file that is not a sound record
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HeadcountError(Exception):
+    """Base of all errors that headcount raises on purpose."""
+
+
+class UsageError(HeadcountError, ValueError):
+    """An argument that cannot be right."""
+
+
+class UnknownName(UsageError, KeyError):
+    """A name that is not among the known ones."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        close = get_close_matches(name, names, n=3)
+        hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+        super().__init__(f"Unknown {what} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class UnknownHead(UsageError):
+    """A head that the model does not have."""
+
+
+class MaskError(UsageError):
+    """A mask that does not fit the model it is put on."""
+
+
+class ModelError(HeadcountError):
+    """A model that headcount cannot treat as asked."""
+
+
+class UnknownArchitecture(ModelError):
+    """No attention module of the model was recognised."""
+
+
+class NotRemovable(ModelError):
+    """The heads of this model can be masked but not physically removed."""
+
+
+class VerificationError(HeadcountError):
+    """The pruned model does not do what the masked model does."""
+
+
+class CheckpointError(HeadcountError):
+    """A folder that is not a sound checkpoint, or cannot be written."""
+
+
+class RecordError(HeadcountError):
+    """A file that is not a sound record."""

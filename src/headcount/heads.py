@@ -1,0 +1,231 @@
+"""Head and HeadGrid: the name of a head, and one value per head. Knows numpy, not torch, and no model."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headcount.errors import UnknownHead, UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAME = re.compile(r"(?P<kind>[A-Za-z][\w-]*)\.(?P<layer>\d+)\.(?P<index>\d+)")
+
+
+@dataclass(frozen=True, order=True)
+class Head:
+    """One attention head, written `kind.layer.index`: always its number in the original model."""
+
+    kind: str
+    layer: int
+    index: int
+
+    @classmethod
+    def parse(cls, name: str | Head) -> Head:
+        if isinstance(name, Head):
+            return name
+        match = _NAME.fullmatch(name.strip()) if isinstance(name, str) else None
+        if match is None:
+            raise UnknownHead(
+                f"{name!r} is not the name of a head. Heads are written kind.layer.index, from 0: encoder.0.3."
+            )
+        return cls(match["kind"], int(match["layer"]), int(match["index"]))
+
+    @property
+    def site(self) -> tuple[str, int]:
+        return self.kind, self.layer
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.layer}.{self.index}"
+
+
+class HeadGrid(Mapping[Head, Any]):
+    """One value per head, in the order of the model: masks, scores, roles, gate values.
+
+    Ragged: layers may differ in their number of heads. Immutable: `map`, `zip` and `replace` give new grids.
+    """
+
+    def __init__(self, values: Mapping[Head, Any] | Iterable[tuple[Head, Any]], dtype: str | None = None) -> None:
+        pairs = list(values.items() if isinstance(values, Mapping) else values)
+        self.heads: tuple[Head, ...] = tuple(Head.parse(head) for head, _ in pairs)
+        self._place = {head: i for i, head in enumerate(self.heads)}
+        if len(self._place) != len(self.heads):
+            twice = next(h for i, h in enumerate(self.heads) if self._place[h] != i)
+            raise UsageError(f"Head {twice} is given twice; every head has one value.")
+        self._values = _array([value for _, value in pairs], dtype)
+
+    # reading
+
+    def __getitem__(self, head: Head | str) -> Any:
+        key = Head.parse(head)
+        if key not in self._place:
+            raise UnknownHead(f"There is no head {key} here. {self._extent()}")
+        value = self._values[self._place[key]]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def __iter__(self) -> Iterator[Head]:
+        return iter(self.heads)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def __contains__(self, head: object) -> bool:
+        try:
+            return isinstance(head, Head | str) and Head.parse(head) in self._place
+        except UnknownHead:
+            return False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(head.kind for head in self.heads))
+
+    @property
+    def sites(self) -> tuple[tuple[str, int], ...]:
+        return tuple(dict.fromkeys(head.site for head in self.heads))
+
+    @property
+    def kept(self) -> tuple[Head, ...]:
+        """The heads whose value is not zero: for a mask, those that stay."""
+        return tuple(head for head, value in zip(self.heads, self._values, strict=True) if value)
+
+    def numbers(self) -> np.ndarray:
+        """[heads] as float64, in the order of `heads`."""
+        try:
+            return self._values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"This grid holds {self._values.dtype} values, not numbers: {error}.") from error
+
+    def layer(self, kind: str, layer: int) -> np.ndarray:
+        """The values of one site, in the order of its heads."""
+        places = [i for i, head in enumerate(self.heads) if head.site == (kind, layer)]
+        if not places:
+            raise UnknownHead(f"There is no site {kind}.{layer} here. {self._extent()}")
+        return self._values[places]
+
+    def of(self, *kinds: str) -> HeadGrid:
+        """The part of the grid that belongs to these attention kinds."""
+        missing = set(kinds) - set(self.kinds)
+        if missing:
+            raise UnknownHead(f"No heads of kind {', '.join(sorted(missing))} here. {self._extent()}")
+        return HeadGrid([(head, value) for head, value in self._pairs() if head.kind in kinds])
+
+    # new grids
+
+    def map(self, function: Callable[[Any], Any]) -> HeadGrid:
+        return HeadGrid([(head, function(value)) for head, value in self._pairs()])
+
+    def zip(self, other: HeadGrid, function: Callable[[Any, Any], Any]) -> HeadGrid:
+        """Combine two grids over the same heads, value by value."""
+        if set(self.heads) != set(other.heads):
+            odd = sorted(set(self.heads) ^ set(other.heads))
+            raise UsageError(
+                f"The grids are over different heads; {len(odd)} stand in only one of them, for example {odd[0]}."
+            )
+        return HeadGrid([(head, function(value, other[head])) for head, value in self._pairs()])
+
+    def replace(self, changes: Mapping[Head | str, Any]) -> HeadGrid:
+        """The same grid with some values changed."""
+        parsed = {Head.parse(head): value for head, value in changes.items()}
+        for head in parsed:
+            self[head]  # raises for a head that is not here
+        return HeadGrid([(head, parsed.get(head, value)) for head, value in self._pairs()])
+
+    def rank(self) -> HeadGrid:
+        """1 for the highest value; equal values share the better rank; NaN comes last."""
+        numbers = np.where(np.isnan(self.numbers()), -np.inf, self.numbers())
+        ranks = [1 + int(np.sum(numbers > number)) for number in numbers]
+        return HeadGrid(list(zip(self.heads, ranks, strict=True)))
+
+    # other forms
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table with the columns kind, layer, index, value; the row label is the head's name."""
+        import pandas as pd
+
+        columns = {
+            "kind": [head.kind for head in self.heads],
+            "layer": [head.layer for head in self.heads],
+            "index": [head.index for head in self.heads],
+            "value": list(self._values),
+        }
+        return pd.DataFrame(columns, index=pd.Index([str(head) for head in self.heads], name="head"))
+
+    def to_json(self) -> str:
+        """Strict JSON: the type of the values, then head name -> value. Non-finite numbers are written as text."""
+        values = {str(head): _plain(value) for head, value in self._pairs()}
+        return json.dumps({"dtype": self._values.dtype.name, "values": values}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> HeadGrid:
+        try:
+            data = json.loads(text)
+            dtype, values = data["dtype"], data["values"].items()
+            return cls([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise UsageError(
+                f"This is not the JSON of a head grid ({error}); expected what HeadGrid.to_json writes."
+            ) from error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HeadGrid):
+            return NotImplemented
+        return self.heads == other.heads and all(
+            a is b or a == b or (_is_nan(a) and _is_nan(b)) for a, b in zip(self._values, other._values, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.heads)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{kind}.{layer}: {' '.join(_short(v) for v in self.layer(kind, layer))}" for kind, layer in self.sites
+        ]
+        return f"HeadGrid, {len(self)} heads\n" + "\n".join(lines)
+
+    def _pairs(self) -> Iterator[tuple[Head, Any]]:
+        return zip(self.heads, self._values.tolist(), strict=True)
+
+    def _extent(self) -> str:
+        parts = []
+        for kind in self.kinds:
+            layers = [head.layer for head in self.heads if head.kind == kind]
+            parts.append(f"{kind} (layers {min(layers)}-{max(layers)}, {len(layers)} heads)")
+        return f"There are: {', '.join(parts) or 'no heads at all'}."
+
+
+def _array(values: list[Any], dtype: str | None) -> np.ndarray:
+    """[heads], read-only: numeric where all values are numbers, of objects otherwise."""
+    if dtype != "object" and all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values):
+        array = np.array(values, dtype=dtype)
+    else:
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    array.flags.writeable = False
+    return array
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _unplain(value: Any, dtype: str) -> Any:
+    return float(value) if dtype.startswith("float") and isinstance(value, str) else value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{value:.3g}"
+    return str(int(value)) if isinstance(value, bool | np.bool_) else str(value)

@@ -1,0 +1,107 @@
+"""Hooks: what is attached to a live model and always detached again. The only file that registers hooks.
+
+Knows modules, not heads. Everything goes through one `Hooks` block, so whatever happens inside, nothing stays.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+# [.., width] -> the same or another tensor of that shape; None leaves the input as it is
+InputFunction = Callable[[Tensor], Tensor | None]
+# what the module returned -> what it should return instead; None leaves it
+OutputFunction = Callable[[Any], Any]
+
+
+class Hooks:
+    """A block within which functions are attached to modules.
+
+    Functions that change an input run before those that only look at it, in whatever order they were attached:
+    a tap sees what the output projection sees, masks included.
+    """
+
+    def __init__(self) -> None:
+        self._handles = ExitStack()
+
+    def change_input(self, module: nn.Module, function: InputFunction) -> None:
+        """Let `function` replace the module's first positional input."""
+
+        def hook(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+            changed = function(arguments[0])
+            return None if changed is None else (changed, *arguments[1:])
+
+        self._keep(module.register_forward_pre_hook(hook, prepend=True))
+
+    def see_input(self, module: nn.Module, function: Callable[[Tensor], None]) -> None:
+        """Show `function` the module's first positional input."""
+
+        def hook(_: nn.Module, arguments: tuple[Any, ...]) -> None:
+            function(arguments[0])
+
+        self._keep(module.register_forward_pre_hook(hook))
+
+    def set_argument(self, module: nn.Module, name: str, value: Any) -> None:
+        """Have the module called with this argument, however its caller passes arguments."""
+        signature = inspect.signature(module.forward)
+
+        def hook(
+            _: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]
+        ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            call = signature.bind_partial(*positional, **named)
+            call.arguments[name] = value
+            return call.args, call.kwargs
+
+        self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
+
+    def change_output(self, module: nn.Module, function: OutputFunction) -> None:
+        """Show `function` what the module returns; what it gives back, unless None, is returned instead."""
+
+        def hook(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
+            return function(output)
+
+        self._keep(module.register_forward_hook(hook))
+
+    def _keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
+        self._handles.callback(handle.remove)
+
+    def __enter__(self) -> Self:
+        forget_compiled_code()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._handles.close()
+        forget_compiled_code()
+
+
+def forget_compiled_code() -> None:
+    """Make torch.compile look at the modules again.
+
+    Compiled code does not check for hooks that came or went after compilation (by default no guard is made for
+    them), so it would silently ignore a mask. After a reset the next call compiles anew, hooks included.
+    """
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None and not torch.compiler.is_compiling() and dynamo.utils.counters["frames"]["total"]:
+        dynamo.reset()
+        dynamo.utils.counters["frames"].clear()
+
+
+def in_backward() -> bool:
+    """Whether the backward pass is running: a forward seen now is gradient checkpointing's second one."""
+    running: bool = torch._C._current_graph_task_id() != -1
+    return running
+
+
+def original_module(model: nn.Module) -> nn.Module:
+    """The module behind torch.compile's wrapper."""
+    inner = getattr(model, "_orig_mod", model)
+    return inner if isinstance(inner, nn.Module) else model

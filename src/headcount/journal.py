@@ -1,0 +1,72 @@
+"""Writing files so that a reader never sees half of one. Knows nothing of what is written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a file under a temporary name beside its place and rename it: all of it or nothing."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp makes private files; a result is for everybody
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return target
+
+
+def write_json(path: str | Path, data: Any) -> Path:
+    return write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextlib.contextmanager
+def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+    """Fill a temporary folder; on success it takes the place of `path`, on failure nothing has changed.
+
+    An older folder at `path` is replaced; its files that the new one lacks and `carry_over` accepts come along.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        yield fresh
+        os.chmod(fresh, 0o755)
+        if not target.exists():
+            os.rename(fresh, target)
+            return
+        for old in target.iterdir():
+            if carry_over is not None and carry_over(old) and not (fresh / old.name).exists():
+                (shutil.copytree if old.is_dir() else shutil.copy2)(old, fresh / old.name)
+        _swap(fresh, target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _swap(fresh: Path, target: Path) -> None:
+    """Put `fresh` where `target` is; the old folder is deleted only when the new one stands."""
+    grave = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
+    old = grave / target.name
+    os.rename(target, old)
+    try:
+        os.rename(fresh, target)
+    except OSError:
+        os.rename(old, target)
+        raise
+    finally:
+        shutil.rmtree(grave, ignore_errors=True)

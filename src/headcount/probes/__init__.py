@@ -1,0 +1,1 @@
+"""What is attached to a live model and always detached again: masks and taps."""

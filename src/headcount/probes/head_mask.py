@@ -1,0 +1,76 @@
+"""head_mask: the argument that transformers 5 silently ignores, as a block that works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import MaskError
+from headcount.probes.masks import masked
+from headcount.sites.locate import locate
+from headcount.sites.site import Site, Sites
+
+
+@contextmanager
+def head_mask(
+    model: nn.Module,
+    head_mask: Tensor | None = None,
+    *,
+    decoder_head_mask: Tensor | None = None,
+    cross_attn_head_mask: Tensor | None = None,
+) -> Iterator[None]:
+    """What `model(..., head_mask=mask)` did before transformers 5, for all calls inside the block.
+
+    Shapes as they were: [heads] for all layers alike, [layers, heads], or [layers, batch, heads, 1, 1]; columns are
+    heads of the original model, 1 keeps and 0 masks, values between and gradients work. `head_mask` goes to the
+    encoder of an encoder-decoder and to the only stack of any other model.
+    """
+    sites = locate(model)
+    stack = "encoder" if "encoder" in sites.kinds else sites.kinds[0]
+    given = {stack: head_mask, "decoder": decoder_head_mask, "cross": cross_attn_head_mask}
+    given = {kind: mask for kind, mask in given.items() if mask is not None}
+    for kind in given:
+        if kind not in sites.kinds:
+            raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")
+    rows = {kind: _rows(sites, kind, torch.as_tensor(mask)) for kind, mask in given.items()}
+    columns = [_columns(site, rows[site.kind]) if site.kind in rows else None for site in sites]
+    with masked(model, _join(sites, columns)):
+        yield
+
+
+def _rows(sites: Sites, kind: str, mask: Tensor) -> dict[int, Tensor]:
+    """layer -> [heads] or [batch, heads] over the original heads."""
+    layers = [site for site in sites if site.kind == kind]
+    totals = sorted({site.total for site in layers})
+    shapes = f"[{totals[-1]}], [{len(layers)}, {totals[-1]}] or [{len(layers)}, batch, {totals[-1]}, 1, 1]"
+    if mask.dim() == 1:
+        mask = mask.expand(len(layers), -1)
+    elif mask.dim() == 5 and mask.shape[3:] == (1, 1):
+        mask = mask[..., 0, 0]
+    elif mask.dim() != 2:
+        raise MaskError(f"A head mask for {kind} attention of this model is {shapes}; got {list(mask.shape)}.")
+    if mask.shape[0] != len(layers) or mask.shape[-1] != totals[-1]:
+        shared = " One module serves all layers of this model." if len(layers) == 1 else ""
+        raise MaskError(f"A head mask for {kind} attention of this model is {shapes}; got {list(mask.shape)}.{shared}")
+    return {site.layer: mask[place] for place, site in enumerate(layers)}
+
+
+def _columns(site: Site, rows: dict[int, Tensor]) -> Tensor:
+    return rows[site.layer][..., list(site.heads)]
+
+
+def _join(sites: Sites, columns: list[Tensor | None]) -> Tensor:
+    """[H] or [B, H] over all heads of the model, ones where no mask was given."""
+    given = [column for column in columns if column is not None]
+    if not given:
+        return torch.ones(len(sites.heads))
+    batch = next((column.shape[:-1] for column in given if column.dim() == 2), torch.Size())
+    like = given[0] if given[0].is_floating_point() else given[0].float()
+    full = [
+        like.new_ones(*batch, site.num_heads) if column is None else column.to(like).expand(*batch, -1)
+        for site, column in zip(sites, columns, strict=True)
+    ]
+    return torch.cat(full, dim=-1)

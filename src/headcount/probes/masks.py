@@ -1,0 +1,154 @@
+"""Masks: numbers that multiply each head's output just before the output projection. Knows sites, not tasks.
+
+Shapes: B batch, T tokens, H heads of the model (or of one site), D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import MaskError, UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.hooks import Hooks
+from headcount.probes.means import mean_outputs
+from headcount.sites.locate import locate
+from headcount.sites.site import Site, Sites
+
+Mask = HeadGrid | Tensor | np.ndarray
+Means = Mapping[tuple[str, int], Tensor]  # site -> [H, D]
+
+
+@contextmanager
+def masked(
+    model: nn.Module,
+    mask: Mask,
+    *,
+    replace: Literal["zero", "mean"] | Means = "zero",
+    calibration: Iterable[Mapping[str, Any]] | None = None,
+    repeat: int = 1,
+) -> Iterator[None]:
+    """Multiply every head's output by its value in `mask` inside the block; nothing is left behind after it.
+
+    mask: a HeadGrid, or a tensor [H] or [B, H] with columns in the order of `locate(model).heads`; a tensor may
+        require gradients and may be changed in place inside the block.
+    replace: what stands in for a head that is off: zero, or its mean output over the batches of `calibration`
+        (or over means taken before by `mean_outputs`).
+    repeat: rows of the model's batch per row of a [B, H] mask, the number of beams in beam search.
+    """
+    sites = locate(model)
+    values = site_values(sites, mask)
+    means = _means(model, replace, calibration)
+    if repeat < 1:
+        raise UsageError(f"repeat is the number of rows per row of the mask, at least 1; got {repeat}.")
+    with Hooks() as hooks:
+        for site in sites:
+            gate = values[site.key]
+            if site.num_heads and gate is not None:
+                hooks.change_input(site.entry, _multiply(site, gate, means.get(site.key), repeat))
+        yield
+
+
+def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], Tensor] | None]:
+    """For each site, a function that gives its values [H] or [B, H] of the moment; None where all stay 1."""
+    if isinstance(mask, HeadGrid):
+        return {key: _constant(values) for key, values in align(sites, mask).items()}
+    tensor = torch.as_tensor(mask)
+    width = len(sites.heads)
+    if tensor.dim() not in (1, 2) or tensor.shape[-1] != width:
+        raise MaskError(
+            f"A mask tensor for this model is [{width}] or [batch, {width}], columns in the order of sites.heads; "
+            f"got {list(tensor.shape)}."
+        )
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.get_default_dtype())
+    live: dict[tuple[str, int], Callable[[], Tensor] | None] = {}
+    start = 0
+    for site in sites:
+        stop = start + site.num_heads
+        live[site.key] = lambda start=start, stop=stop: tensor[..., start:stop]  # type: ignore[misc]
+        start = stop
+    return live
+
+
+def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
+    """The values of a grid by site; a grid that is not over this model's heads is an error.
+
+    Heads that were removed from the model before may stand in the grid, switched off.
+    """
+    numbers = dict(zip(mask.heads, mask.numbers(), strict=True))
+    missing = [head for head in sites.heads if head not in numbers]
+    if missing:
+        raise MaskError(f"The mask has no value for {_some(missing)} of this model: it was made for another one.")
+    present, totals = set(sites.heads), {site.key: site.total for site in sites}
+    extra = [head for head in mask.heads if head not in present]
+    unknown = [head for head in extra if head.index >= totals.get(head.site, 0)]
+    if unknown:
+        raise MaskError(
+            f"The mask speaks of {_some(unknown)}, which this model never had: it was made for another one."
+        )
+    gone = [head for head in extra if numbers[head] != 0]
+    if gone:
+        raise MaskError(f"The mask keeps {_some(gone)}, removed from this model before; what is gone cannot be kept.")
+    return {site.key: np.array([numbers[head] for head in site.head_names()]) for site in sites}
+
+
+def _some(heads: list[Head]) -> str:
+    shown = ", ".join(map(str, heads[:3]))
+    return shown if len(heads) <= 3 else f"{shown} and {len(heads) - 3} more heads"
+
+
+def _constant(values: np.ndarray) -> Callable[[], Tensor] | None:
+    if np.all(values == 1):
+        return None
+    gate = torch.as_tensor(values, dtype=torch.get_default_dtype())
+    return lambda: gate
+
+
+def _means(
+    model: nn.Module, replace: Literal["zero", "mean"] | Means, calibration: Iterable[Mapping[str, Any]] | None
+) -> Means:
+    if isinstance(replace, Mapping):
+        return replace
+    if replace == "zero":
+        return {}
+    if replace != "mean":
+        raise UsageError(f"replace is 'zero', 'mean' or means by site; got {replace!r}.")
+    if calibration is None:
+        raise UsageError("replace='mean' needs calibration=, the batches to take the mean outputs over.")
+    return mean_outputs(model, calibration)
+
+
+def _multiply(
+    site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None, repeat: int
+) -> Callable[[Tensor], Tensor]:
+    """context [.., H*D] -> the same with each head scaled, moved towards its mean where one is given."""
+
+    def function(context: Tensor) -> Tensor:
+        scale = _broadcast(gate().to(context.device, context.dtype), context, site, repeat)
+        if mean_HD is None:
+            return context * scale
+        return context * scale + (1 - scale) * mean_HD.to(context.device, context.dtype).flatten()
+
+    return function
+
+
+def _broadcast(gate: Tensor, context: Tensor, site: Site, repeat: int) -> Tensor:
+    """[H] -> [H*D]; [B, H] -> [B, 1, .., H*D] for a context [B, .., H*D]."""
+    scale = gate.repeat_interleave(site.head_dim, dim=-1)
+    if gate.dim() == 1:
+        return scale
+    rows = context.shape[0]
+    if rows == gate.shape[0] * repeat:
+        scale = scale.repeat_interleave(repeat, dim=0) if repeat > 1 else scale
+    elif rows != gate.shape[0]:  # an encoder runs before its rows are repeated for the beams
+        raise MaskError(
+            f"The mask has {gate.shape[0]} rows, {site.name} received a batch of {rows}. One row per example; "
+            "for beam search pass repeat=number of beams."
+        )
+    return scale.reshape(rows, *(1,) * (context.dim() - 2), -1)

@@ -1,0 +1,147 @@
+"""Taps: read what each head computes while the model runs. Know sites, not tasks; change nothing.
+
+Shapes: B batch, Q queries, K keys, H heads of a site, D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UnknownName, UsageError
+from headcount.hooks import Hooks, in_backward, original_module
+from headcount.sites.backend import eager_attention
+from headcount.sites.locate import locate
+from headcount.sites.site import Site, Sites
+
+Reduction = Callable[[Tensor], Tensor]  # attention [B, H, Q, K] -> anything smaller
+What = str | Reduction
+Sink = Callable[[Site, Any], None]
+
+
+def _entropy(attention_BHQK: Tensor) -> Tensor:
+    """In nats; 0 log 0 = 0."""
+    return torch.special.entr(attention_BHQK).sum(-1)
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "attention": lambda attention_BHQK: attention_BHQK,
+    "max": lambda attention_BHQK: attention_BHQK.amax(-1),
+    "argmax": lambda attention_BHQK: attention_BHQK.argmax(-1),
+    "entropy": _entropy,
+}
+WHAT = ("outputs", *REDUCTIONS)
+
+
+class Taps:
+    """What was read, by site: `taps["encoder.0"]`; several runs of the model add up in `taps.calls("encoder.0")`."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._calls: dict[tuple[str, int], list[Any]] = {site.key: [] for site in sites if site.num_heads}
+
+    def __getitem__(self, site: str | tuple[str, int]) -> Any:
+        calls = self.calls(site)
+        if len(calls) != 1:
+            raise UsageError(
+                f"{self._sites[site].name} ran {len(calls)} times inside the block; taps[site] is for one run. "
+                "Use taps.calls(site) for the list, or taps.clear() between runs."
+            )
+        return calls[0]
+
+    def calls(self, site: str | tuple[str, int]) -> list[Any]:
+        found = self._sites[site]
+        if found.key not in self._calls:
+            raise UsageError(f"{found.name} has no heads left, so there is nothing to read from it.")
+        return self._calls[found.key]
+
+    def items(self) -> Iterator[tuple[Site, Any]]:
+        return ((site, self[site.key]) for site in self._sites if site.num_heads)
+
+    def clear(self) -> None:
+        for calls in self._calls.values():
+            calls.clear()
+
+    def _add(self, site: Site, value: Any) -> None:
+        self._calls[site.key].append(value)
+
+
+@contextmanager
+def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None = None) -> Iterator[Taps]:
+    """Read from every site while the model runs inside the block.
+
+    what: "outputs", each head's output [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q, K];
+        "max", "argmax", "entropy" of it per query [B, H, Q]; or a function of the attention. Several at once give
+        a dict per site. Reductions are taken as each layer runs: no attention map is kept.
+    sink: a function of (site, value) that takes the values instead of the returned Taps.
+
+    Reading attention computes it eagerly inside the block, whatever backend the model has; in training mode the
+    probabilities are those after dropout, as the model used them.
+    """
+    single = isinstance(what, str) or callable(what)
+    items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]
+    wanted = {_name(item): _reduction(item) for item in items}
+    sites = locate(model)
+    taps = Taps(sites)
+    deliver = sink or taps._add
+    with ExitStack() as stack:
+        if any(reduction is not None for reduction in wanted.values()):
+            stack.enter_context(eager_attention(original_module(model)))
+        hooks = stack.enter_context(Hooks())
+        for site in (site for site in sites if site.num_heads):
+            _Reader(site, wanted, not single, deliver).attach(hooks)
+        yield taps
+
+
+class _Reader:
+    """Reads from one site; a value is delivered when all that is wanted of one run has come."""
+
+    def __init__(self, site: Site, wanted: dict[str, Reduction | None], several: bool, deliver: Sink) -> None:
+        self._site = site
+        self._reductions = {name: reduction for name, reduction in wanted.items() if reduction is not None}
+        self._outputs = next((name for name, reduction in wanted.items() if reduction is None), None)
+        self._several = several
+        self._deliver = deliver
+        self._values: dict[str, Tensor] = {}
+
+    def attach(self, hooks: Hooks) -> None:
+        site, attention = self._site, self._site.attention
+        if self._outputs is not None:
+            hooks.see_input(site.entry, self._see_outputs)
+        if self._reductions:
+            if attention.ask_weights:
+                hooks.set_argument(site.module, "output_attentions", True)
+            hooks.change_output(site.module, self._see_attention)
+
+    def _see_outputs(self, context: Tensor) -> None:
+        site = self._site
+        self._take({self._outputs: context.reshape(*context.shape[:-1], site.num_heads, site.head_dim)})  # type: ignore[dict-item]
+
+    def _see_attention(self, returned: tuple[Any, ...]) -> None:
+        attention_BHQK = returned[self._site.attention.weights]
+        self._take({name: reduction(attention_BHQK) for name, reduction in self._reductions.items()})
+
+    def _take(self, values: dict[str, Tensor]) -> None:
+        if in_backward():  # gradient checkpointing runs the layer a second time
+            return
+        self._values.update(values)
+        if len(self._values) == len(self._reductions) + (self._outputs is not None):
+            done, self._values = self._values, {}
+            self._deliver(self._site, done if self._several else next(iter(done.values())))
+
+
+def _name(what: What) -> str:
+    return what if isinstance(what, str) else getattr(what, "__name__", "reduction")
+
+
+def _reduction(what: What) -> Reduction | None:
+    """The function of the attention, or None for the heads' outputs."""
+    if callable(what):
+        return what
+    if what not in WHAT:
+        raise UnknownName("thing to tap", what, WHAT)
+    return REDUCTIONS.get(what)

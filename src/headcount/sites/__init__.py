@@ -1,0 +1,1 @@
+"""Where heads are: from a live model to its sites."""

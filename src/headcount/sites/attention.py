@@ -1,0 +1,79 @@
+"""Attention: how one class of attention modules lays out its heads. Data only; knows no live model.
+
+A family file fills one of these per attention class. `sites` reads it to find heads, `surgery` to cut them out.
+Names are relative to the attention module; a leading `..` means its parent, as in BERT's `..output.dense`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+
+# How an attention module without heads hands back what is left: the bias of the output projection.
+#   plain    output and weights
+#   context  the heads' output, without width, and weights: the projection stands outside
+#   t5       output, position bias and weights
+#   bloom    output plus residual, and weights
+#   albert   normed sum of input and output, and weights
+Tail = Literal["plain", "context", "t5", "bloom", "albert"]
+
+# A per-head position bias made once and handed to every layer: each pruned layer picks its own heads from it.
+SharedBias = Literal["", "t5", "mpnet", "bloom"]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The layout of one attention class."""
+
+    classes: tuple[str, ...]
+    query: str
+    key: str
+    value: str  # the same name as `query` or `key` where projections are fused: rows [Q|K|V]
+    output: str
+    interleaved: bool = False  # fused rows go head by head: [q0 k0 v0 q1 k1 v1 ...]
+    entry: str = ""  # the module whose input is the concatenated heads, where that is not `output`
+
+    head_dim: str = "head_dim"  # attribute with the head size
+    count: tuple[str, ...] = ()  # attributes with the number of heads
+    width: tuple[str, ...] = ()  # attributes with heads x head size
+    groups: str = ""  # attribute with the number of query heads per key/value head
+    kv_count: tuple[str, ...] = ()  # attributes with the number of key/value heads
+    config_count: tuple[str, ...] = ()  # config entries with the number of heads that `forward` reads
+    extra: tuple[str, ...] = ()  # further projections with one block of rows per head, if present
+    shared_bias: SharedBias = ""
+
+    stack: Literal["encoder", "decoder", "flag"] = "encoder"  # flag: the module's own `is_decoder`
+    cross: tuple[str, ...] = ()  # path components that mark cross attention
+    layer: str = ""  # regex whose group is the layer in the module's path; else the path's last number
+
+    weights: int = 1  # place of the attention probabilities in what the module returns
+    ask_weights: bool = False  # they come only when `output_attentions=True` is passed
+
+    tail: Tail = "plain"
+    after: tuple[str, ...] = ()  # modules that run after the output projection
+    cache: str = "past_key_values"  # argument that carries the key/value cache
+    cache_index: str = "layer_idx"  # attribute with the module's place in the cache
+    keys: str = "key_value_states"  # argument with the states that cross attention looks at
+
+    obstacle: str = ""  # why heads can be masked but not cut out
+    unsupported: Callable[[nn.Module], str | None] | None = None  # why heads cannot even be masked
+
+    @property
+    def projections(self) -> dict[str, str]:
+        """Projection name -> the roles (of "qkv") whose rows it holds, in order."""
+        names = dict.fromkeys((self.query, self.key, self.value))
+        roles = {"q": self.query, "k": self.key, "v": self.value}
+        return {name: "".join(role for role, owner in roles.items() if owner == name) for name in names}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture family: its attention classes, and how a uniformly pruned config is written."""
+
+    attentions: tuple[Attention, ...]
+    architectures: tuple[str, ...]  # Hugging Face model types that the contract tests cover
+    # config entries that state heads, key/value heads and head size, where stock code reads all three
+    stock: tuple[str, str, str] | None = None

@@ -1,0 +1,17 @@
+"""GPT-NeoX: one fused projection whose rows go head by head."""
+
+from headcount.sites.attention import Attention, Family
+
+_ATTENTION = Attention(
+    classes=("GPTNeoXAttention",),
+    query="query_key_value",
+    key="query_key_value",
+    value="query_key_value",
+    output="dense",
+    interleaved=True,
+    head_dim="head_size",
+    stack="decoder",
+    cache="layer_past",
+)
+
+FAMILY = Family(attentions=(_ATTENTION,), architectures=("gpt_neox",))

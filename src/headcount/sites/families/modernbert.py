@@ -1,0 +1,14 @@
+"""ModernBERT: one fused projection [Q|K|V]; the number of heads follows from its width."""
+
+from headcount.sites.attention import Attention, Family
+
+_ATTENTION = Attention(
+    classes=("ModernBertAttention",),
+    query="Wqkv",
+    key="Wqkv",
+    value="Wqkv",
+    output="Wo",
+    after=("out_drop",),
+)
+
+FAMILY = Family(attentions=(_ATTENTION,), architectures=("modernbert",))

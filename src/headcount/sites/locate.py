@@ -1,0 +1,142 @@
+"""locate: from a live model to its sites. Reads modules and family data; changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+
+from torch import nn
+
+from headcount.errors import ModelError, UnknownArchitecture
+from headcount.hooks import original_module
+from headcount.registry import Registry
+from headcount.sites import generic
+from headcount.sites.attention import Attention, Family
+from headcount.sites.projection import relative, width_in, width_out
+from headcount.sites.site import Site, Sites
+
+families: Registry[Family] = Registry("family", "headcount.sites.families", "FAMILY")
+
+_KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
+
+
+def locate(model: nn.Module) -> Sites:
+    """Find every attention head of a model: plain, pruned, compiled, wrapped or bare."""
+    model = original_module(model)
+    found = [
+        (name, attention, path, module)
+        for path, module in model.named_modules()
+        if (match := _match(module)) is not None
+        for name, attention in [match]
+    ]
+    unknown = generic.find(model, known=[module for *_, module in found])
+    found += [("generic", attention, path, module) for attention, path, module in unknown]
+    if not found:
+        raise UnknownArchitecture(
+            f"No attention module of {type(model).__name__} was recognised. Known: {', '.join(families.names())}. "
+            "Another architecture is added by one small file; docs/how-to/add-a-family.md shows how."
+        )
+    sites = [_site(model, name, attention, path, module) for name, attention, path, module in found]
+    return Sites(sorted(_unique(sites), key=_order))
+
+
+def add_family(name: str, family: Family) -> None:
+    """Teach headcount an architecture for this process; for good, add a file to `sites/families`."""
+    families.add(name, family)
+    _by_class.cache_clear()
+
+
+@cache
+def _by_class() -> dict[str, list[tuple[str, Attention]]]:
+    """Attention class name -> its layouts, with the family each comes from."""
+    table: dict[str, list[tuple[str, Attention]]] = {}
+    for name, family in families.items():
+        for attention in family.attentions:
+            for class_name in attention.classes:
+                table.setdefault(class_name, []).append((name, attention))
+    return table
+
+
+def _match(module: nn.Module) -> tuple[str, Attention] | None:
+    """The layout for this module's class: the first all of whose projections it has."""
+    for name, attention in _by_class().get(type(module).__name__, ()):
+        if all(hasattr(module, projection) for projection in attention.projections):
+            return name, attention
+    return None
+
+
+def _site(model: nn.Module, family: str, attention: Attention, path: str, module: nn.Module) -> Site:
+    reason = attention.unsupported(module) if attention.unsupported else None
+    if reason:
+        raise ModelError(f"The heads of {path} cannot be reached: {reason}.")
+    output = relative(model, path, attention.output)
+    head_dim = int(getattr(module, attention.head_dim))
+    heads, rest = divmod(width_in(output), head_dim)
+    if rest:
+        raise ModelError(
+            f"{path} looks like {family} attention, but its output projection takes {width_in(output)} values, "
+            f"which heads of {head_dim} do not fill; docs/how-to/add-a-family.md shows how to describe it."
+        )
+    kv_heads = _kv_heads(module, attention, heads, head_dim)
+    whole = {"heads": range(heads), "of": heads, "built": range(heads), "kv": range(kv_heads), "kv_of": kv_heads}
+    kept = getattr(module, "headcount", whole)
+    return Site(
+        kind=_kind(attention, path, module),
+        layer=_layer(attention, path),
+        heads=tuple(kept["heads"]),
+        total=kept["of"],
+        built=tuple(kept["built"]),
+        head_dim=head_dim,
+        kv_heads=kv_heads,
+        kv_kept=tuple(kept["kv"]),
+        kv_total=kept["kv_of"],
+        family=family,
+        path=path,
+        attention=attention,
+        module=module,
+        output=output,
+        entry=relative(model, path, attention.entry) if attention.entry else output,
+    )
+
+
+def _kv_heads(module: nn.Module, attention: Attention, heads: int, head_dim: int) -> int:
+    roles = attention.projections[attention.key]
+    blocks = width_out(getattr(module, attention.key)) // head_dim
+    return (blocks - heads * roles.count("q")) // (roles.count("k") + roles.count("v"))
+
+
+def _kind(attention: Attention, path: str, module: nn.Module) -> str:
+    if set(path.split(".")) & set(attention.cross):
+        return "cross"
+    if attention.stack == "flag":
+        return "decoder" if getattr(module, "is_decoder", False) else "encoder"
+    return attention.stack
+
+
+def _layer(attention: Attention, path: str) -> int:
+    numbers = re.findall(attention.layer or r"(?:^|\.)(\d+)(?=\.|$)", path)
+    return int(numbers[-1]) if numbers else 0
+
+
+def _unique(sites: list[Site]) -> Iterable[Site]:
+    """Give every site its own (kind, layer): towers are named by the path component in which they differ."""
+    counts = Counter(site.key for site in sites)
+    for kind in {site.kind for site in sites if counts[site.key] > 1}:
+        same = [site for site in sites if site.kind == kind]
+        components = [site.path.split(".") for site in same]
+        place = next(i for i, parts in enumerate(zip(*components, strict=False)) if len(set(parts)) > 1)
+        towers = [re.sub(r"_(model|tower|encoder|decoder|backbone)$", "", parts[place]) for parts in components]
+        for site, tower in zip(same, towers, strict=True):
+            sites[sites.index(site)] = replace(site, kind=tower) if not tower.isdigit() else site
+    seen: Counter[str] = Counter()
+    counts = Counter(site.key for site in sites)
+    for site in sites:  # several modules share a layer number: count them instead
+        yield replace(site, layer=seen[site.kind]) if max(counts.values()) > 1 else site
+        seen[site.kind] += 1
+
+
+def _order(site: Site) -> tuple[int, str, int]:
+    return _KIND_ORDER.get(site.kind, -1), site.kind if site.kind not in _KIND_ORDER else "", site.layer

@@ -1,0 +1,139 @@
+"""Site and Sites: the multi-head attention modules of one model. Know where heads are, not what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, overload
+
+from torch import nn
+
+from headcount.errors import UnknownHead, UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.sites.attention import Attention
+
+HeadNames = str | Head | Iterable[str | Head]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One multi-head attention module of a model."""
+
+    kind: str
+    layer: int
+    heads: tuple[int, ...]  # the heads that are there, by their numbers in the original model
+    total: int  # heads in the original model
+    built: tuple[int, ...]  # heads the module was built with: all, unless stock code loaded an evenly pruned model
+    head_dim: int
+    kv_heads: int  # key/value heads now; fewer than `num_heads` in grouped-query attention
+    kv_kept: tuple[int, ...]  # those, by their numbers in the original model
+    kv_total: int
+    family: str
+    path: str  # of the attention module
+    attention: Attention = field(repr=False)
+    module: nn.Module = field(repr=False, compare=False)
+    output: nn.Module = field(repr=False, compare=False)  # the output projection
+    entry: nn.Module = field(repr=False, compare=False)  # its input is the concatenated heads; mostly `output`
+
+    @property
+    def num_heads(self) -> int:
+        return len(self.heads)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}.{self.layer}"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.kind, self.layer
+
+    @property
+    def group_size(self) -> int:
+        """Query heads per key/value head in the original model."""
+        return self.total // self.kv_total
+
+    def head_names(self) -> tuple[Head, ...]:
+        return tuple(Head(self.kind, self.layer, index) for index in self.heads)
+
+
+class Sites(Sequence[Site]):
+    """All sites of a model, in the order of its kinds and layers."""
+
+    def __init__(self, sites: Iterable[Site]) -> None:
+        self._sites = tuple(sites)
+        self._by_key = {site.key: site for site in self._sites}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(site.kind for site in self._sites))
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        return tuple(head for site in self._sites for head in site.head_names())
+
+    def grid(self, value: Any) -> HeadGrid:
+        """The same value for every head."""
+        return HeadGrid([(head, value) for head in self.heads])
+
+    def mask(self, *, off: HeadNames | None = None, keep: HeadNames | None = None) -> HeadGrid:
+        """1 for heads that stay, 0 for heads that go: all but `off`, or only `keep`. `encoder.0.*` is a whole site."""
+        if off is not None and keep is not None:
+            raise UsageError("Give the heads to switch off or the heads to keep, not both.")
+        if keep is not None:
+            return self.grid(0).replace(dict.fromkeys(self.find(keep), 1))
+        return self.grid(1).replace(dict.fromkeys(self.find(off or ()), 0))
+
+    def find(self, names: HeadNames) -> tuple[Head, ...]:
+        """The heads with these names; `*` and `?` stand for several. A name without a head is an error."""
+        present = self.heads
+        found: dict[Head, None] = {}
+        for name in (names,) if isinstance(names, str | Head) else names:
+            if isinstance(name, str) and ("*" in name or "?" in name):
+                matches = [head for head in present if fnmatchcase(str(head), name)]
+            else:
+                matches = [head for head in present if head == Head.parse(name)]
+            if not matches:
+                raise UnknownHead(self._missing(name))
+            found.update(dict.fromkeys(matches))
+        return tuple(found)
+
+    def _missing(self, name: str | Head) -> str:
+        if "*" not in str(name) and "?" not in str(name):
+            head = Head.parse(name)
+            site = self._by_key.get(head.site)
+            if site is not None and head.index < site.total:
+                return f"Head {head} was removed from this model; {site.name} still has {list(site.heads)}."
+            if site is not None:
+                return f"There is no head {head}: {site.name} has heads 0 to {site.total - 1}."
+        extent = ", ".join(f"{kind}.{self._layers(kind)}" for kind in self.kinds)
+        return f"There is no head {name} in this model; it has {extent}."
+
+    def _layers(self, kind: str) -> str:
+        layers = [site.layer for site in self._sites if site.kind == kind]
+        return f"{min(layers)}" if len(layers) == 1 else f"{min(layers)}-{max(layers)}"
+
+    def __len__(self) -> int:
+        return len(self._sites)
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._sites)
+
+    @overload
+    def __getitem__(self, index: int | str | tuple[str, int]) -> Site: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Site, ...]: ...
+    def __getitem__(self, index: int | str | tuple[str, int] | slice) -> Site | tuple[Site, ...]:
+        if isinstance(index, int | slice):
+            return self._sites[index]
+        key = (index.rpartition(".")[0], int(index.rpartition(".")[2])) if isinstance(index, str) else index
+        if key not in self._by_key:
+            known = ", ".join(site.name for site in self._sites)
+            raise UnknownHead(f"There is no site {key[0]}.{key[1]} in this model. Sites: {known}.")
+        return self._by_key[key]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{site.name}: heads {list(site.heads)} of {site.head_dim}, {site.kv_heads} key/value" for site in self
+        ]
+        return f"Sites, {len(self.heads)} heads\n" + "\n".join(lines)

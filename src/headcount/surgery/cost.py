@@ -1,0 +1,113 @@
+"""cost: what a model costs: parameters, operations and cache, by attention kind. Measures one run; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from headcount.hooks import original_module
+from headcount.sites.backend import eager_attention
+from headcount.sites.inputs import example_batch, longest
+from headcount.sites.locate import locate
+from headcount.sites.projection import relative_path, width_in, width_out
+from headcount.sites.site import Site
+
+
+@dataclass(frozen=True)
+class KindCost:
+    """The attention of one kind, all its layers together."""
+
+    heads: int
+    parameters: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one example costs."""
+
+    length: int  # tokens of the example, and of its target in an encoder-decoder; fewer where the model takes fewer
+    parameters: int
+    flops: int  # multiplications and additions of matrix products in one forward pass
+    cache_bytes: int  # keys and values held while generating
+    kinds: Mapping[str, KindCost]
+
+
+def cost(model: nn.Module, *, length: int = 128) -> Cost:
+    """Parameters, operations of one forward pass over one example, and key/value cache, in total and by kind."""
+    model = original_module(model)
+    sites, length = locate(model), longest(model, length)
+    counts = _flops(model, length)
+    kinds = {}
+    for kind in sites.kinds:
+        own = [site for site in sites if site.kind == kind]
+        kinds[kind] = KindCost(
+            heads=sum(site.num_heads for site in own),
+            parameters=sum(site_parameters(site) for site in own),
+            flops=sum(counts.get(path, 0) for site in own for path in _paths(site)),
+        )
+    return Cost(
+        length=length,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        flops=counts[""],
+        cache_bytes=sum(_cache_bytes(site, length) for site in sites),
+        kinds=kinds,
+    )
+
+
+def site_parameters(site: Site) -> int:
+    """Parameters of a site's projections."""
+    inside = sum(parameter.numel() for parameter in site.module.parameters() if parameter.dim() > 0)
+    return inside + (sum(p.numel() for p in site.output.parameters()) if site.attention.output.startswith("..") else 0)
+
+
+def head_parameters(site: Site) -> int:
+    """Parameters that go when one head goes alone; a key/value head that others share stays."""
+    if not site.num_heads:
+        return 0
+    columns = site.head_dim * width_out(site.output)
+    shared = site.kv_total < site.total
+    rows = 0
+    for name, roles in site.attention.projections.items():
+        projection = getattr(site.module, name)
+        per_row = width_in(projection) + (getattr(projection, "bias", None) is not None)
+        rows += per_row * site.head_dim * (roles.count("q") if shared else len(roles))
+    for name in site.attention.extra:
+        if hasattr(site.module, name):
+            projection = getattr(site.module, name)
+            rows += site.head_dim * (width_in(projection) + (projection.bias is not None))
+    return rows + columns
+
+
+def _flops(model: nn.Module, length: int) -> dict[str, int]:
+    """Module path -> operations of one forward pass over one example; "" is the whole model."""
+    batch = example_batch(model, batch=1, length=length, target=length, padded=False)
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        # Eager attention is made of plain matrix products, which the counter knows on every device.
+        with torch.no_grad(), eager_attention(model), FlopCounterMode(display=False) as counter:
+            model(**batch)
+    finally:
+        for module, training in modes:
+            module.training = training
+    root = type(model).__name__
+    totals = {name: sum(operations.values()) for name, operations in counter.get_flop_counts().items()}
+    return {name.removeprefix(root).removeprefix("."): total for name, total in totals.items() if name.startswith(root)}
+
+
+def _paths(site: Site) -> list[str]:
+    outside = [relative_path(site.path, site.attention.output)] if site.attention.output.startswith("..") else []
+    return [site.path, *outside]
+
+
+def _cache_bytes(site: Site, length: int) -> int:
+    """Keys and values of `length` tokens for one example; attention of an encoder is never cached."""
+    if site.kind not in ("decoder", "cross"):
+        return 0
+    size = next(site.output.parameters()).element_size()
+    return 2 * length * max(1, site.kv_heads * site.head_dim) * size  # an empty site still notes its tokens

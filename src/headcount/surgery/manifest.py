@@ -1,0 +1,113 @@
+"""The manifest: which heads a pruned model has, written into its config. Keyed by kind and layer, never by module path.
+
+    "head_pruning": {"version": 1, "sites": {
+        "encoder.0": {"heads": [0, 2], "of": 4, "kv_of": 4, "built": [0, 1, 2, 3]}, ...}}
+
+`built` are the heads that stock code makes from the config: all of them, or those of an evenly pruned model whose
+config states the smaller shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from headcount.errors import CheckpointError
+from headcount.sites.locate import locate
+from headcount.sites.site import Site
+from headcount.surgery.plan import plan_site
+from headcount.surgery.reshape import reshape
+
+KEY = "head_pruning"
+VERSION = 1
+
+
+def note(model: nn.Module) -> None:
+    """Write the heads that are left into the model's config; a model that lost none gets no manifest."""
+    config = getattr(model, "config", None)
+    if config is None:
+        return
+    sites = {
+        site.name: {"heads": list(site.heads), "of": site.total, "kv_of": site.kv_total, "built": list(site.built)}
+        for site in locate(model)
+        if len(site.heads) < site.total
+    }
+    if sites:
+        setattr(config, KEY, {"version": VERSION, "sites": sites})
+    elif hasattr(config, KEY):
+        delattr(config, KEY)
+
+
+def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The sites of a manifest, or a clear error about what is wrong with it. Never trusts what a file says."""
+    if not isinstance(manifest, Mapping) or not isinstance(manifest.get("version"), int):
+        raise CheckpointError(f"config.json has a {KEY!r} entry that is not a manifest: it has no version number.")
+    if manifest["version"] > VERSION:
+        raise CheckpointError(
+            f"This checkpoint was pruned by a newer headcount (manifest {manifest['version']}, this one reads "
+            f"{VERSION}): update headcount."
+        )
+    sites = manifest.get("sites")
+    if not isinstance(sites, Mapping) or not all(isinstance(entry, Mapping) for entry in sites.values()):
+        raise CheckpointError(f"The manifest {KEY!r} in config.json has no table of sites.")
+    for name, entry in sites.items():
+        heads, built, total, kv_total = (entry.get(key) for key in ("heads", "built", "of", "kv_of"))
+        lists = isinstance(heads, list) and isinstance(built, list)
+        if not lists or not all(type(number) is int for number in (*heads, *built, total, kv_total)):
+            raise CheckpointError(f"The manifest entry for {name} is damaged: {dict(entry)!r:.200}.")
+        if not 0 < kv_total <= total or total % kv_total:
+            raise CheckpointError(
+                f"The manifest gives {name} {total} heads on {kv_total} key/value heads, which cannot be."
+            )
+        if not _rising(heads) or not _rising(built) or not set(heads) <= set(built) <= set(range(total)):
+            raise CheckpointError(
+                f"The manifest keeps heads {heads!r:.100} of {name}, built with {built!r:.100} of {total}."
+            )
+    return sites
+
+
+def rebuild(model: nn.Module, manifest: Any) -> None:
+    """Turn the model that stock code made from a config into the one the config's manifest describes."""
+    entries = check(manifest)
+    sites = {site.name: site for site in locate(model)}
+    for name, entry in entries.items():
+        site = sites.get(name)
+        if site is None or len(entry["built"]) != site.num_heads:
+            found = "no such site" if site is None else f"{site.num_heads} heads there"
+            raise CheckpointError(
+                f"The manifest speaks of {name} built with {len(entry['built'])} heads; the model of this config "
+                f"has {found}. config.json and its manifest do not belong together."
+            )
+        _renumber(site, entry)
+    reshape(model, plan_from(model, manifest))
+
+
+def plan_from(model: nn.Module, manifest: Any) -> list[dict[str, Any]]:
+    """The plan for the sites of a renumbered model that lose heads."""
+    entries = check(manifest)
+    return [
+        plan_site(site, list(entries[site.name]["heads"]))
+        for site in locate(model)
+        if site.name in entries and entries[site.name]["heads"] != list(site.heads)
+    ]
+
+
+def _renumber(site: Site, entry: Mapping[str, Any]) -> None:
+    """Tell a module which heads of the original it was built with."""
+    size = entry["of"] // entry["kv_of"]
+    kv = sorted({head // size for head in entry["built"]})
+    if len(kv) != site.kv_heads:
+        raise CheckpointError(f"The manifest gives {site.name} {len(kv)} key/value heads, its config {site.kv_heads}.")
+    site.module.headcount = {  # type: ignore[assignment]
+        "heads": entry["built"],
+        "of": entry["of"],
+        "built": entry["built"],
+        "kv": kv,
+        "kv_of": entry["kv_of"],
+    }
+
+
+def _rising(numbers: list[int]) -> bool:
+    return numbers == sorted(set(numbers))

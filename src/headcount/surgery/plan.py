@@ -1,0 +1,101 @@
+"""Plans: from a mask over located sites to what `reshape` carries out. Knows sites; touches no weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from headcount.errors import NotRemovable
+from headcount.heads import HeadGrid
+from headcount.probes.masks import align
+from headcount.sites.projection import relative_path
+from headcount.sites.site import Site, Sites
+
+
+def plan_removal(model: nn.Module, sites: Sites, mask: HeadGrid) -> list[dict[str, Any]]:
+    """One entry for each site that loses heads; values other than 0 and 1 are an error."""
+    values = align(sites, mask)
+    odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
+    if odd:
+        raise NotRemovable(
+            f"A head stays (1) or goes (0); the mask gives {odd[0]} the value {mask[odd[0]]}. Round it first."
+        )
+    plan = []
+    for site in sites:
+        keep = [head for head, value in zip(site.heads, values[site.key], strict=True) if value]
+        if len(keep) < site.num_heads:
+            check_removable(model, site)
+            plan.append(plan_site(site, keep))
+    return plan
+
+
+def plan_site(site: Site, keep: list[int]) -> dict[str, Any]:
+    """The plan entry that leaves these heads (by original number) at a site. Plain JSON."""
+    attention = site.attention
+    kv = sorted({head // site.group_size for head in keep})
+    tail = {name: getattr(attention, name) for name in ("cache", "cache_index", "keys")}
+    return {
+        "path": site.path,
+        "projections": attention.projections,
+        "output": relative_path(site.path, attention.output),
+        "interleaved": attention.interleaved,
+        "extra": list(attention.extra),
+        "head_dim": site.head_dim,
+        "count": list(attention.count),
+        "width": list(attention.width),
+        "groups": attention.groups,
+        "kv_count": list(attention.kv_count),
+        "config_count": list(attention.config_count),
+        "shared_bias": attention.shared_bias,
+        "tail": {**tail, "form": attention.tail, "output": attention.output, "after": list(attention.after)},
+        "heads": keep,
+        "of": site.total,
+        "built": list(site.built),
+        "kv": kv,
+        "kv_of": site.kv_total,
+    }
+
+
+def check_removable(model: nn.Module, site: Site) -> None:
+    """Raise, with what to do, where heads of this site cannot be cut out."""
+    reason = obstacle(site)
+    if reason:
+        raise NotRemovable(
+            f"Heads of {site.name} ({type(site.module).__name__}) can be masked but not removed: {reason}. "
+            "Use hc.masked instead."
+        )
+    for name in (*site.attention.projections, site.attention.output):
+        path = relative_path(site.path, name)
+        problem = _not_plain(model.get_submodule(path))
+        if problem:
+            raise NotRemovable(f"Heads of {site.name} cannot be removed yet: {path} is {problem}.")
+
+
+def obstacle(site: Site) -> str:
+    """Why heads of this site can be masked but not cut out; empty where they can."""
+    if site.attention.obstacle:
+        return site.attention.obstacle
+    return (
+        ""
+        if site.kv_total == site.total or site.attention.groups
+        else "its key/value heads are shared in a way headcount does not know"
+    )
+
+
+_DEQUANTISE = "load the model unquantised, or call model.dequantize() first"
+
+
+def _not_plain(projection: nn.Module) -> str:
+    """Why a projection's weight cannot simply be sliced; empty where it can."""
+    if hasattr(projection, "base_layer"):
+        return "wrapped by an adapter (PEFT): call model.merge_and_unload() first"
+    weight = getattr(projection, "weight", None)
+    plain = type(projection) is nn.Linear or type(projection) is Conv1D
+    if not plain or not isinstance(weight, nn.Parameter) or type(weight) is not nn.Parameter:
+        return f"a {type(projection).__name__}, not a plain linear layer: {_DEQUANTISE}"
+    if not weight.dtype.is_floating_point or weight.dtype.itemsize < torch.float16.itemsize:
+        return f"quantised to {weight.dtype}: {_DEQUANTISE}"
+    return ""

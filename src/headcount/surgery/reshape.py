@@ -1,0 +1,106 @@
+"""reshape: carry out a plan of which heads stay, module by module. Knows paths and plans, not architectures.
+
+This file also travels inside standalone checkpoints: it imports nothing of headcount but the files that travel with it.
+
+A plan is plain JSON, one entry per site to change:
+    path, projections, output, interleaved, extra   where the weights are
+    head_dim, count, width, groups, kv_count, config_count   what must be updated, see `Attention`
+    shared_bias, tail                               which adapters are needed
+    heads, of, kv, kv_of                            what stays, by numbers in the original model, and of how many
+    built                                           the heads the module was built with
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import nn
+
+from .adapters import ConfigView, Empty, PicksBloomBias, PicksMPNetBias, PicksT5Bias, adapt, gathering_backend
+from .slicing import fused_rows, head_rows, keep_inputs, keep_outputs
+
+SitePlan = Mapping[str, Any]
+_BIAS = {"t5": PicksT5Bias, "mpnet": PicksMPNetBias, "bloom": PicksBloomBias}
+
+
+def reshape(model: nn.Module, plan: Iterable[SitePlan]) -> None:
+    """Cut every planned site down to the heads that stay, in place."""
+    for site in plan:
+        module: Any = model.get_submodule(site["path"])
+        before = getattr(module, "headcount", {"heads": site["built"], "kv": _kv_of(site, site["built"])})
+        query = [before["heads"].index(head) for head in site["heads"]]  # places among the heads that are there now
+        kv = [before["kv"].index(head) for head in site["kv"]]
+        _slice(model, module, site, query, kv, sizes=(len(before["heads"]), len(before["kv"])))
+        _count(module, site)
+        _adapt(module, site)
+        module.headcount = {name: site[name] for name in ("heads", "of", "built", "kv", "kv_of")}
+
+
+def _slice(
+    model: nn.Module, module: Any, site: SitePlan, query: list[int], kv: list[int], sizes: tuple[int, int]
+) -> None:
+    head_dim = site["head_dim"]
+    for name, roles in site["projections"].items():
+        if site["interleaved"] and len(roles) > 1:
+            rows = head_rows(query, head_dim * len(roles))
+        else:
+            rows = fused_rows(roles, query, kv, sizes, head_dim)
+        setattr(module, name, keep_outputs(getattr(module, name), rows))
+    for name in site["extra"]:
+        if hasattr(module, name):
+            setattr(module, name, keep_outputs(getattr(module, name), head_rows(query, head_dim)))
+    owner, _, name = site["output"].rpartition(".")
+    setattr(
+        model.get_submodule(owner), name, keep_inputs(model.get_submodule(site["output"]), head_rows(query, head_dim))
+    )
+
+
+def _count(module: Any, site: SitePlan) -> None:
+    """Update the numbers that the module's own code reads."""
+    heads, kv = len(site["heads"]), len(site["kv"])
+    for names, number in ((site["count"], heads), (site["width"], heads * site["head_dim"]), (site["kv_count"], kv)):
+        for name in names:
+            setattr(module, name, number)
+    if site["groups"]:
+        setattr(module, site["groups"], heads // kv if kv and not _uneven(site) else 1)
+
+
+def _adapt(module: Any, site: SitePlan) -> None:
+    """Give the module the adapters its new shape needs."""
+    config = getattr(module, "config", None)
+    config = config.base if isinstance(config, ConfigView) else config
+    changes = dict.fromkeys(site["config_count"], len(site["heads"]))
+    uneven = bool(site["heads"]) and _uneven(site)
+    if config is not None:
+        module.config = ConfigView(config, changes, gathers=uneven) if changes or uneven else config
+    if uneven:
+        module.kv_of_head = _kv_of_head(site)
+        for backend in ("eager", "sdpa"):
+            gathering_backend(backend)  # registered now, so that compiled code need not
+    if site["shared_bias"]:
+        module.bias_heads = [site["built"].index(head) for head in site["heads"]]
+        module.bias_total = len(site["built"])
+    if site["heads"]:
+        adapt(module, *([_BIAS[site["shared_bias"]]] if site["shared_bias"] else []))
+    else:
+        module.headcount_tail = dict(site["tail"])
+        adapt(module, Empty)
+
+
+def _kv_of_head(site: SitePlan) -> list[int]:
+    """For each query head that stays, the place of its key/value head among those that stay."""
+    size = site["of"] // site["kv_of"]
+    return [site["kv"].index(head // size) for head in site["heads"]]
+
+
+def _kv_of(site: SitePlan, heads: list[int]) -> list[int]:
+    """The key/value heads that these query heads look at."""
+    size = site["of"] // site["kv_of"]
+    return sorted({head // size for head in heads})
+
+
+def _uneven(site: SitePlan) -> bool:
+    """Whether the key/value heads that stay serve different numbers of query heads."""
+    served = _kv_of_head(site)
+    return len({served.count(place) for place in range(len(site["kv"]))}) > 1

@@ -1,0 +1,246 @@
+"""What must hold on every architecture and every attention backend it has."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+import headcount as hc
+import zoo
+from behaviour import generates, hooks, identical, layer, observe, outputs, text, uneven, weights
+from headcount.errors import VerificationError
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.inputs import example_batch
+from headcount.sites.locate import families
+from headcount.surgery.verify import compare, default_tolerance
+
+pytestmark = pytest.mark.parametrize(("architecture", "backend"), zoo.CASES)
+SHAPES = ("uneven", "empty first layer", "empty middle layer")
+
+
+@lru_cache(maxsize=4)
+def model_of(architecture: str, backend: str) -> nn.Module:
+    return zoo.build(architecture, backend)
+
+
+def mask_of(model: nn.Module, shape: str) -> hc.HeadGrid:
+    sites = hc.locate(model)
+    several = len({site.layer for site in sites}) > 1
+    if shape == "uneven" or (shape == "empty middle layer" and not several):
+        return sites.mask(off=uneven(sites))
+    return sites.mask(off=layer(sites, 0 if shape == "empty first layer" else 1))
+
+
+def test_its_family_covers_it(architecture: str, backend: str) -> None:
+    (family,) = {site.family for site in hc.locate(model_of(architecture, backend))}
+    assert architecture in families[family].architectures
+
+
+def test_all_ones_is_identity(architecture: str, backend: str) -> None:
+    model = model_of(architecture, backend)
+    heads = len(hc.locate(model).heads)
+    before = outputs(model)
+    for mask in (torch.ones(heads), torch.ones(2, heads), hc.locate(model).mask()):
+        with hc.masked(model, mask):
+            assert identical(outputs(model), before)
+
+
+def test_every_head_matters_and_rows_of_a_mask_are_examples(architecture: str, backend: str) -> None:
+    """Each head changes the output, and a [batch, heads] mask masks each example as a grid would mask it alone."""
+    model = model_of(architecture, backend)
+    sites, before = hc.locate(model), outputs(model)
+    name = next(key for key in before if key != "logits_per_text")
+    for place, head in enumerate(sites.heads):
+        per_example = torch.ones(2, len(sites.heads))
+        per_example[1, place] = 0
+        with hc.masked(model, sites.mask(off=head)):
+            off = outputs(model)
+        with hc.masked(model, per_example):
+            mixed = outputs(model)
+        assert any(not torch.equal(off[key], before[key]) for key in before), head
+        if architecture != "clip":  # its logits compare all texts with all images
+            assert torch.equal(mixed[name][0], before[name][0])
+            assert torch.equal(mixed[name][1], off[name][1])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_masked_equals_removed(architecture: str, backend: str, shape: str) -> None:
+    model = model_of(architecture, backend)
+    mask, before = mask_of(model, shape), weight_hash(model)
+    small = hc.remove(model, mask, verify=False)
+    with hc.masked(model, mask):
+        expected = observe(model)
+    compare(expected, observe(small), default_tolerance(model))
+    assert hc.locate(small).heads == mask.kept
+    assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in model.parameters())
+    assert hooks(small) == hooks(model) == 0
+    assert weight_hash(model) == before
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_masked_and_removed_write_the_same_text(architecture: str, backend: str, shape: str) -> None:
+    model = model_of(architecture, backend)
+    if not generates(model):
+        return
+    mask = mask_of(model, shape)
+    small = hc.remove(model, mask, verify=False)
+    for beams in (1, 3):
+        with hc.masked(model, mask):
+            expected = text(model, beams=beams)
+        assert torch.equal(text(small, beams=beams), expected), f"{beams} beams"
+
+
+def test_wrong_head_removed_is_noticed(architecture: str, backend: str) -> None:
+    model = model_of(architecture, backend)
+    sites = hc.locate(model)
+    small = hc.remove(model, sites.mask(off=sites.heads[0]), verify=False)
+    with pytest.raises(VerificationError):
+        hc.verify(model, small, sites.mask(off=sites.heads[1]))
+
+
+def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str) -> None:
+    model = model_of(architecture, backend)
+    sites = hc.locate(model)
+    first, then = f"{sites[-1].name}.1", f"{sites[-1].name}.3"
+    once = hc.remove(model, sites.mask(off=first), verify=False)
+    twice = hc.remove(once, hc.locate(once).mask(off=then))
+    assert hc.locate(twice)[-1].heads == (0, 2)
+    assert hc.verify(model, twice, sites.mask(off=[first, then])) <= default_tolerance(model)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
+    model = model_of(architecture, backend)
+    small = hc.remove(model, mask_of(model, shape), verify=False)
+    before, found = weights(small), small
+    for folder in ("once", "twice"):
+        hc.save(found, tmp_path / folder)
+        found = hc.load(tmp_path / folder, attn_implementation=backend)
+        assert identical(weights(found), before)
+        assert hc.locate(found).heads == hc.locate(small).heads
+        assert compare(observe(small), observe(found), 0.0) == 0.0
+
+
+def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path: Path) -> None:
+    """Never random weights: stock from_pretrained must fail on an unevenly pruned checkpoint."""
+    model = model_of(architecture, backend)
+    hc.save(hc.remove(model, mask_of(model, "uneven"), verify=False), tmp_path / "small")
+    with pytest.raises((RuntimeError, ValueError)):
+        getattr(transformers, type(model).__name__).from_pretrained(tmp_path / "small")
+
+
+def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, tmp_path: Path) -> None:
+    model = model_of(architecture, backend)
+    small = hc.remove(model, mask_of(model, "empty first layer"), verify=False)
+    hc.save(small, tmp_path / "small", standalone=True)
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "small")
+    automatic = getattr(transformers, next(iter(config.auto_map)))
+    found = automatic.from_pretrained(tmp_path / "small", trust_remote_code=True, attn_implementation=backend).eval()
+    assert compare(observe(small), observe(found), 0.0) == 0.0
+    assert identical(weights(hc.load(tmp_path / "small")), weights(small))
+
+
+def test_evenly_pruned_is_a_stock_checkpoint_where_the_config_can_say_so(
+    architecture: str, backend: str, tmp_path: Path
+) -> None:
+    model = model_of(architecture, backend)
+    sites = hc.locate(model)
+    small = hc.remove(model, sites.mask(off=[head for head in sites.heads if head.index % 2]), verify=False)
+    hc.save(small, tmp_path / "small")
+    stock = getattr(transformers, type(model).__name__)
+    if families[sites[0].family].stock is None:
+        with pytest.raises((RuntimeError, ValueError)):
+            stock.from_pretrained(tmp_path / "small")
+        return
+    plain = stock.from_pretrained(tmp_path / "small", attn_implementation=backend).eval()
+    compare(observe(small), observe(plain), default_tolerance(model))
+    found = hc.load(tmp_path / "small", attn_implementation=backend)
+    assert hc.locate(found).heads == hc.locate(small).heads
+    further = hc.remove(found, hc.locate(found).mask(off=f"{sites[0].name}.2"))  # numbers of the original model
+    hc.save(further, tmp_path / "further")
+    assert hc.locate(hc.load(tmp_path / "further"))[0].heads == (0,)
+    assert compare(observe(further), observe(hc.load(tmp_path / "further", attn_implementation=backend)), 0.0) == 0.0
+
+
+def test_probes_leave_nothing_behind(architecture: str, backend: str) -> None:
+    model = model_of(architecture, backend)
+    before, state, sites = outputs(model), weight_hash(model), hc.locate(model)
+    implementation = model.config._attn_implementation
+    probes = (
+        lambda: hc.masked(model, sites.mask(off=sites.heads[0])),
+        lambda: hc.masked(model, torch.zeros(2, len(sites.heads))),
+        lambda: hc.tapped(model, ("outputs", "attention")),
+        lambda: hc.head_mask(model, torch.zeros(sites[0].total)),
+    )
+    for probe in probes:
+        with pytest.raises(ZeroDivisionError), probe():  # noqa: PT012
+            outputs(model)
+            raise ZeroDivisionError
+        assert hooks(model) == 0
+        assert weight_hash(model) == state
+        assert model.config._attn_implementation == implementation
+        assert identical(outputs(model), before)
+
+
+def test_taps_read_what_the_heads_compute(architecture: str, backend: str) -> None:
+    """Attention rows sum to one, reductions are those of the attention, outputs are what the projection takes."""
+    model = model_of(architecture, backend)
+    what = ("outputs", "attention", "max", "argmax", "entropy")
+    with hc.tapped(model, what) as taps:
+        outputs(model)
+    for site in hc.locate(model):
+        for seen in taps.calls(site.key):
+            attention_BHQK = seen["attention"]
+            assert attention_BHQK.shape[1] == site.num_heads
+            torch.testing.assert_close(attention_BHQK.sum(-1), torch.ones(attention_BHQK.shape[:3]))
+            assert torch.equal(seen["max"], attention_BHQK.max(-1).values)
+            assert torch.equal(seen["argmax"], attention_BHQK.argmax(-1))
+            entropy = -(attention_BHQK * attention_BHQK.clamp_min(1e-30).log()).sum(-1)
+            torch.testing.assert_close(seen["entropy"], entropy)
+            assert seen["outputs"].shape[-2:] == (site.num_heads, site.head_dim)
+
+
+def test_mask_gradients_are_those_of_single_examples(architecture: str, backend: str) -> None:
+    """One backward with a [batch, heads] mask gives every example the gradient it has when it runs alone."""
+    model = model_of(architecture, backend)
+    if architecture == "clip":  # its outputs mix the examples of a batch
+        return
+    batch, heads = example_batch(model), len(hc.locate(model).heads)
+
+    def score(output: object) -> torch.Tensor:  # [B], a non-linear function of everything the model puts out
+        tensor = next(value for value in output.values() if isinstance(value, torch.Tensor))  # type: ignore[attr-defined]
+        return tensor.double().flatten(1).tanh().sum(-1)
+
+    together = torch.ones(2, heads, requires_grad=True)
+    with hc.masked(model, together):
+        score(model(**batch)).sum().backward()
+    for row in range(2):
+        alone = torch.ones(heads, requires_grad=True)
+        with hc.masked(model, alone):
+            score(model(**{name: value[row : row + 1] for name, value in batch.items()})).sum().backward()
+        scale = float(alone.grad.abs().max())
+        assert scale > 0
+        torch.testing.assert_close(together.grad[row], alone.grad, rtol=0, atol=1e-4 * scale)
+    assert all(parameter.grad is None or model.zero_grad() is None for parameter in model.parameters())
+
+
+def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> None:
+    """Copied, moved to another number format and back, trained: like any other."""
+    import copy
+
+    model = model_of(architecture, backend)
+    small = hc.remove(model, mask_of(model, "empty first layer" if architecture != "albert" else "uneven"), verify=False)
+    twin = copy.deepcopy(small)
+    assert identical(outputs(twin), outputs(small))
+    assert hc.locate(twin).heads == hc.locate(small).heads
+    if architecture != "clip":  # clip's logit scale overflows in half precision on noise
+        assert all(torch.isfinite(value).all() for value in outputs(copy.deepcopy(small).to(torch.bfloat16)).values())
+    twin.train()
+    sum(value.float().sum() for value in twin(**example_batch(twin)).values() if isinstance(value, torch.Tensor)).backward()
+    trained = [name for name, p in twin.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0]
+    assert any(site.path in name for site in hc.locate(twin) for name in trained if site.num_heads)
