@@ -26,7 +26,9 @@ def text(model: Any, *, beams: int) -> Tensor:
     """Tokens by greedy (1) or beam search, from a batch padded on the side the model uses."""
     batch = {name: value for name, value in example_batch(model).items() if name != "decoder_input_ids"}
     settings = copy.deepcopy(model.generation_config)
-    settings.update(max_length=None, max_new_tokens=6, min_new_tokens=6, num_beams=beams, do_sample=False, pad_token_id=0)
+    settings.update(
+        max_length=None, max_new_tokens=6, min_new_tokens=6, num_beams=beams, do_sample=False, pad_token_id=0
+    )
     settings.update(forced_bos_token_id=None, forced_eos_token_id=None)
     return GenerationMixin.generate(model, **batch, generation_config=settings)
 

@@ -93,6 +93,11 @@ _BUILDERS: dict[str, Callable[[], nn.Module]] = {
         vocab_size=VOCABULARY, d_model=64, d_kv=16, d_ff=96, num_layers=3, num_heads=4,
         pad_token_id=0, eos_token_id=2, decoder_start_token_id=0, feed_forward_proj="gated-gelu",
     ),
+    "mt5": partial(
+        _other, "MT5Config", "MT5ForConditionalGeneration",
+        vocab_size=VOCABULARY, d_model=64, d_kv=16, d_ff=96, num_layers=3, num_heads=4, tie_word_embeddings=False,
+        pad_token_id=0, eos_token_id=2, decoder_start_token_id=0,
+    ),
     "bart": partial(_other, "BartConfig", "BartForConditionalGeneration", **_BART, forced_eos_token_id=None),
     "marian": partial(_other, "MarianConfig", "MarianMTModel", **_BART, forced_eos_token_id=None),
     "mbart": partial(_other, "MBartConfig", "MBartForConditionalGeneration", **_BART, forced_eos_token_id=None),

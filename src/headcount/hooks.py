@@ -33,20 +33,14 @@ class Hooks:
 
     def change_input(self, module: nn.Module, function: InputFunction) -> None:
         """Let `function` replace the module's first positional input."""
+        self._keep(module.register_forward_pre_hook(_on_input(function), prepend=True))
 
-        def hook(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-            changed = function(arguments[0])
-            return None if changed is None else (changed, *arguments[1:])
+    def see_input(self, module: nn.Module, function: InputFunction) -> None:
+        """Show `function` the module's first positional input as the module will take it.
 
-        self._keep(module.register_forward_pre_hook(hook, prepend=True))
-
-    def see_input(self, module: nn.Module, function: Callable[[Tensor], None]) -> None:
-        """Show `function` the module's first positional input."""
-
-        def hook(_: nn.Module, arguments: tuple[Any, ...]) -> None:
-            function(arguments[0])
-
-        self._keep(module.register_forward_pre_hook(hook))
+        What it returns, if anything, is passed on instead: the same numbers, so that gradients flow through what was seen.
+        """
+        self._keep(module.register_forward_pre_hook(_on_input(function)))
 
     def set_argument(self, module: nn.Module, name: str, value: Any) -> None:
         """Have the module called with this argument, however its caller passes arguments."""
@@ -81,6 +75,14 @@ class Hooks:
     ) -> None:
         self._handles.close()
         forget_compiled_code()
+
+
+def _on_input(function: InputFunction) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
+    def hook(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        changed = function(arguments[0])
+        return None if changed is None else (changed, *arguments[1:])
+
+    return hook
 
 
 def forget_compiled_code() -> None:

@@ -234,13 +234,17 @@ def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> 
     import copy
 
     model = model_of(architecture, backend)
-    small = hc.remove(model, mask_of(model, "empty first layer" if architecture != "albert" else "uneven"), verify=False)
+    small = hc.remove(
+        model, mask_of(model, "empty first layer" if architecture != "albert" else "uneven"), verify=False
+    )
     twin = copy.deepcopy(small)
     assert identical(outputs(twin), outputs(small))
     assert hc.locate(twin).heads == hc.locate(small).heads
     if architecture != "clip":  # clip's logit scale overflows in half precision on noise
         assert all(torch.isfinite(value).all() for value in outputs(copy.deepcopy(small).to(torch.bfloat16)).values())
     twin.train()
-    sum(value.float().sum() for value in twin(**example_batch(twin)).values() if isinstance(value, torch.Tensor)).backward()
+    sum(
+        value.float().sum() for value in twin(**example_batch(twin)).values() if isinstance(value, torch.Tensor)
+    ).backward()
     trained = [name for name, p in twin.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0]
     assert any(site.path in name for site in hc.locate(twin) for name in trained if site.num_heads)

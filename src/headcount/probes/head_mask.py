@@ -30,8 +30,8 @@ def head_mask(
     """
     sites = locate(model)
     stack = "encoder" if "encoder" in sites.kinds else sites.kinds[0]
-    given = {stack: head_mask, "decoder": decoder_head_mask, "cross": cross_attn_head_mask}
-    given = {kind: mask for kind, mask in given.items() if mask is not None}
+    asked = ((stack, head_mask), ("decoder", decoder_head_mask), ("cross", cross_attn_head_mask))
+    given = {kind: mask for kind, mask in asked if mask is not None}
     for kind in given:
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")

@@ -106,7 +106,7 @@ def _some(heads: list[Head]) -> str:
 def _constant(values: np.ndarray) -> Callable[[], Tensor] | None:
     if np.all(values == 1):
         return None
-    gate = torch.as_tensor(values, dtype=torch.get_default_dtype())
+    gate = torch.as_tensor(values)
     return lambda: gate
 
 

@@ -117,9 +117,10 @@ class _Reader:
                 hooks.set_argument(site.module, "output_attentions", True)
             hooks.change_output(site.module, self._see_attention)
 
-    def _see_outputs(self, context: Tensor) -> None:
-        site = self._site
-        self._take({self._outputs: context.reshape(*context.shape[:-1], site.num_heads, site.head_dim)})  # type: ignore[dict-item]
+    def _see_outputs(self, context: Tensor) -> Tensor:
+        heads_BTHD = context.unflatten(-1, (self._site.num_heads, self._site.head_dim))
+        self._take({str(self._outputs): heads_BTHD})
+        return heads_BTHD.flatten(-2)
 
     def _see_attention(self, returned: tuple[Any, ...]) -> None:
         attention_BHQK = returned[self._site.attention.weights]

@@ -6,9 +6,9 @@ Names are relative to the attention module; a leading `..` means its parent, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
 
 from torch import nn
 
@@ -61,12 +61,34 @@ class Attention:
     obstacle: str = ""  # why heads can be masked but not cut out
     unsupported: Callable[[nn.Module], str | None] | None = None  # why heads cannot even be masked
 
+    def to_json(self) -> dict[str, Any]:
+        """The layout as plain JSON, for models that no family describes."""
+        return {name: value for name, value in asdict(self).items() if name != "unsupported"}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Attention:
+        """The layout back from JSON; anything but the known fields with their types is a ValueError."""
+        known = {field.name: getattr(_ANY, field.name) for field in fields(cls) if field.name != "unsupported"}
+        if not isinstance(data, Mapping) or set(data) != set(known):
+            raise ValueError("an attention layout has the fields " + ", ".join(sorted(known)))
+        read: dict[str, Any] = {}
+        for name, example in known.items():
+            value = tuple(data[name]) if isinstance(data[name], list) else data[name]
+            items = value if isinstance(value, tuple) else ()
+            if type(value) is not type(example) or not all(isinstance(item, str) for item in items):
+                raise ValueError(f"the attention layout gives {name} the value {data[name]!r:.80}")
+            read[name] = value
+        return cls(**read)
+
     @property
     def projections(self) -> dict[str, str]:
         """Projection name -> the roles (of "qkv") whose rows it holds, in order."""
         names = dict.fromkeys((self.query, self.key, self.value))
         roles = {"q": self.query, "k": self.key, "v": self.value}
         return {name: "".join(role for role, owner in roles.items() if owner == name) for name in names}
+
+
+_ANY = Attention(classes=(), query="", key="", value="", output="")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ The test: attention probabilities times values, head by head, must be what enter
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -52,42 +51,44 @@ Found = tuple[Attention, str, nn.Module]
 _confirmed: WeakKeyDictionary[nn.Module, Attention | str] = WeakKeyDictionary()
 
 
-def find(model: nn.Module, known: Iterable[nn.Module] = ()) -> list[Found]:
-    """The attention modules outside `known` whose heads a test run confirms; the others are named in a warning."""
+def find(model: nn.Module, known: Iterable[nn.Module] = ()) -> tuple[list[Found], list[str]]:
+    """The attention modules outside `known` whose heads a test run confirms, and why other candidates are not."""
     inside = {part for module in known for part in module.modules()}
-    guesses = [
-        (attention, path, module)
-        for path, module in model.named_modules()
-        if module not in inside and (attention := _guess(model, path, module)) is not None
-    ]
+    guesses, refused = [], []
+    for path, module in model.named_modules():
+        guess = None if module in inside else _guess(model, path, module)
+        if isinstance(guess, Attention):
+            guesses.append((guess, path, module))
+        elif guess is not None:
+            refused.append(_about(path, module, guess))
     if any(module not in _confirmed for _, _, module in guesses):
         _confirm(model, guesses)
-    found, refused = [], []
+    found = []
     for _, path, module in guesses:
         verdict = _confirmed[module]
         if isinstance(verdict, Attention):
             found.append((verdict, path, module))
         else:
-            refused.append(f"{path} ({type(module).__name__}): {verdict}")
-    if refused:
-        warnings.warn(
-            f"Left out {len(refused)} modules that look like attention but whose heads could not be told apart. "
-            f"First: {refused[0]}. docs/how-to/add-a-family.md shows how to describe them.",
-            stacklevel=3,
-        )
-    return found
+            refused.append(_about(path, module, verdict))
+    return found, refused
 
 
-def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | None:
-    """A layout by the names of the module's projections and attributes."""
+def _about(path: str, module: nn.Module, reason: str) -> str:
+    return f"{path} ({type(module).__name__}): {reason}"
+
+
+def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | None:
+    """A layout by the names of the module's projections and attributes; why not, where only some are there."""
     fused = _first(module, _FUSED)
     query, key, value = (fused or _first(module, names) for names in (_QUERY, _KEY, _VALUE))
     output = next((name for name in _OUTPUT if _is_linear(_at(model, path, name))), None)
     head_dim = next((name for name in _HEAD_DIM if isinstance(getattr(module, name, None), int)), None)
-    if not (query and key and value and output and head_dim):
+    if not (query and key and value):
         return None
+    if not output or not head_dim:
+        return f"it has no {'output projection' if not output else 'head size'} under a usual name"
     if width_in(relative(model, path, output)) % getattr(module, head_dim):
-        return None
+        return "its output projection does not take a whole number of heads"
     parameters = inspect.signature(module.forward).parameters
     return Attention(
         classes=(type(module).__name__,),
@@ -113,7 +114,9 @@ def _stack(model: nn.Module, path: str, module: nn.Module) -> Literal["encoder",
         return "flag"
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         return "decoder" if "decoder" in path.split(".") else "encoder"
-    return "decoder" if getattr(module, "is_causal", False) else "encoder"
+    causal = getattr(module, "is_causal", None)
+    writes = hasattr(model, "can_generate") and model.can_generate()  # type: ignore[operator]
+    return "decoder" if causal or (causal is None and writes) else "encoder"
 
 
 def _confirm(model: nn.Module, guesses: list[Found]) -> None:
@@ -179,15 +182,19 @@ class _Seen:
         return "what enters its output projection is not its heads side by side"
 
     def _is_probabilities(self, item: object) -> bool:
-        return isinstance(item, Tensor) and item.dim() == 4 and item.shape[1] == self.heads
+        if not isinstance(item, Tensor) or item.dim() != 4 or item.shape[1] != self.heads:
+            return False
+        # Less than 1 in all where a sink takes its share, or where a query may look at nothing.
+        return bool((item >= 0).all() and (item.float().sum(-1) <= 1 + 1e-3).all())
 
     def _readings(self) -> Iterator[tuple[bool, Tensor]]:
         """The value heads [B, K, H, D] under each way their rows may be laid out."""
         head_dim = getattr(self.module, self.attention.head_dim)
         values: Any = self.values
         roles = self.attention.projections[self.attention.value]
-        if "q" in roles:
+        if "q" in roles and values.shape[-1] == 3 * self.heads * head_dim:
             yield True, values.unflatten(-1, (-1, 3, head_dim))[..., 2, :]
+        if "q" in roles:
             kv_heads = (values.shape[-1] // head_dim - self.heads) // 2
             values = values[..., (self.heads + kv_heads) * head_dim :]
         values_BKHD = values.unflatten(-1, (-1, head_dim))

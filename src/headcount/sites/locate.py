@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from headcount.sites.site import Site, Sites
 
 families: Registry[Family] = Registry("family", "headcount.sites.families", "FAMILY")
 
+_HOW_TO = "Another architecture is added by one small file: docs/how-to/add-a-family.md shows how."
 _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
 
 
@@ -32,12 +34,19 @@ def locate(model: nn.Module) -> Sites:
         if (match := _match(module)) is not None
         for name, attention in [match]
     ]
-    unknown = generic.find(model, known=[module for *_, module in found])
+    unknown, refused = generic.find(model, known=[module for *_, module in found])
     found += [("generic", attention, path, module) for attention, path, module in unknown]
+    if found and refused:
+        warnings.warn(
+            f"{len(refused)} modules look like attention, but their heads cannot be told apart and are left out. "
+            f"First: {refused[0]}. {_HOW_TO}",
+            stacklevel=2,
+        )
     if not found:
+        reason = f" {refused[0]}." if refused else ""
         raise UnknownArchitecture(
-            f"No attention module of {type(model).__name__} was recognised. Known: {', '.join(families.names())}. "
-            "Another architecture is added by one small file; docs/how-to/add-a-family.md shows how."
+            f"No attention module of {type(model).__name__} was recognised. Known: {', '.join(families.names())}."
+            f"{reason} {_HOW_TO}"
         )
     sites = [_site(model, name, attention, path, module) for name, attention, path, module in found]
     return Sites(sorted(_unique(sites), key=_order))
@@ -62,6 +71,9 @@ def _by_class() -> dict[str, list[tuple[str, Attention]]]:
 
 def _match(module: nn.Module) -> tuple[str, Attention] | None:
     """The layout for this module's class: the first all of whose projections it has."""
+    layout = getattr(module, "headcount_layout", None)  # confirmed before pruning, which may have emptied the module
+    if layout is not None:
+        return "generic", layout
     for name, attention in _by_class().get(type(module).__name__, ()):
         if all(hasattr(module, projection) for projection in attention.projections):
             return name, attention

@@ -4,7 +4,7 @@
         "encoder.0": {"heads": [0, 2], "of": 4, "kv_of": 4, "built": [0, 1, 2, 3]}, ...}}
 
 `built` are the heads that stock code makes from the config: all of them, or those of an evenly pruned model whose
-config states the smaller shape.
+config states the smaller shape. Sites that no family describes carry their module's path and layout as well.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from torch import nn
 
 from headcount.errors import CheckpointError
+from headcount.sites.attention import Attention
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
 from headcount.surgery.plan import plan_site
@@ -29,15 +30,21 @@ def note(model: nn.Module) -> None:
     config = getattr(model, "config", None)
     if config is None:
         return
-    sites = {
-        site.name: {"heads": list(site.heads), "of": site.total, "kv_of": site.kv_total, "built": list(site.built)}
-        for site in locate(model)
-        if len(site.heads) < site.total
-    }
-    if sites:
-        setattr(config, KEY, {"version": VERSION, "sites": sites})
+    sites = locate(model)
+    if any(len(site.heads) < site.total for site in sites):
+        entries = {
+            site.name: _entry(site) for site in sites if len(site.heads) < site.total or site.family == "generic"
+        }
+        setattr(config, KEY, {"version": VERSION, "sites": entries})
     elif hasattr(config, KEY):
         delattr(config, KEY)
+
+
+def _entry(site: Site) -> dict[str, Any]:
+    entry = {"heads": list(site.heads), "of": site.total, "kv_of": site.kv_total, "built": list(site.built)}
+    if site.family == "generic":  # a loader cannot confirm the layout again: it has no weights yet
+        entry |= {"path": site.path, "layout": site.attention.to_json()}
+    return entry
 
 
 def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
@@ -71,6 +78,9 @@ def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
 def rebuild(model: nn.Module, manifest: Any) -> None:
     """Turn the model that stock code made from a config into the one the config's manifest describes."""
     entries = check(manifest)
+    for name, entry in entries.items():
+        if "layout" in entry:
+            _lay_out(model, name, entry)
     sites = {site.name: site for site in locate(model)}
     for name, entry in entries.items():
         site = sites.get(name)
@@ -107,6 +117,14 @@ def _renumber(site: Site, entry: Mapping[str, Any]) -> None:
         "kv": kv,
         "kv_of": entry["kv_of"],
     }
+
+
+def _lay_out(model: nn.Module, name: str, entry: Mapping[str, Any]) -> None:
+    try:
+        module: Any = model.get_submodule(str(entry.get("path")))
+        module.headcount_layout = Attention.from_json(entry["layout"])
+    except (AttributeError, ValueError) as error:
+        raise CheckpointError(f"The manifest entry for {name} is damaged: {error}.") from error
 
 
 def _rising(numbers: list[int]) -> bool:

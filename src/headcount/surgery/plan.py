@@ -93,8 +93,9 @@ def _not_plain(projection: nn.Module) -> str:
     if hasattr(projection, "base_layer"):
         return "wrapped by an adapter (PEFT): call model.merge_and_unload() first"
     weight = getattr(projection, "weight", None)
-    plain = type(projection) is nn.Linear or type(projection) is Conv1D
-    if not plain or not isinstance(weight, nn.Parameter) or type(weight) is not nn.Parameter:
+    own = type(projection).__module__.startswith("transformers.models.")  # a modelling file's own linear layer
+    plain = type(projection) in (nn.Linear, Conv1D) or (own and isinstance(projection, nn.Linear))
+    if not plain or type(weight) is not nn.Parameter:
         return f"a {type(projection).__name__}, not a plain linear layer: {_DEQUANTISE}"
     if not weight.dtype.is_floating_point or weight.dtype.itemsize < torch.float16.itemsize:
         return f"quantised to {weight.dtype}: {_DEQUANTISE}"

@@ -7,15 +7,16 @@ import copy
 import torch
 from torch import nn
 
-from headcount.errors import UsageError
+from headcount.errors import NotRemovable, UsageError
 from headcount.heads import HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.masks import masked
 from headcount.sites.locate import locate
+from headcount.sites.site import Sites
 from headcount.surgery.manifest import note
 from headcount.surgery.plan import plan_removal
 from headcount.surgery.reshape import reshape
-from headcount.surgery.verify import compare, default_tolerance, observe
+from headcount.surgery.verify import Behaviour, compare, default_tolerance, observe
 
 
 def remove(model: nn.Module, mask: HeadGrid, *, inplace: bool = False, verify: bool = True) -> nn.Module:
@@ -36,9 +37,25 @@ def remove(model: nn.Module, mask: HeadGrid, *, inplace: bool = False, verify: b
         with masked(model, mask):
             expected = observe(model)
     small = model if inplace else copy.deepcopy(model)
+    for site in sites:
+        if site.family == "generic":
+            small.get_submodule(site.path).headcount_layout = site.attention  # type: ignore[assignment]
     with torch.no_grad():
         reshape(small, plan)
     note(small)
     if verify:
-        compare(expected, observe(small), default_tolerance(small))
+        compare(expected, _try(small, sites), default_tolerance(small))
     return small
+
+
+def _try(small: nn.Module, sites: Sites) -> Behaviour:
+    """What the pruned model does; that it does not run at all can only happen to architectures no family describes."""
+    try:
+        return observe(small)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        if not any(site.family == "generic" for site in sites):
+            raise
+        raise NotRemovable(
+            f"Heads of {type(small).__name__} can be masked but not removed: it does not run with fewer ({error}). "
+            "docs/how-to/add-a-family.md shows how to describe it."
+        ) from error

@@ -1,9 +1,9 @@
-"""T5: layer 0 makes a relative position bias with a column per head; all layers of its stack use it."""
+"""T5 and mT5: layer 0 makes a relative position bias with a column per head; all layers of its stack use it."""
 
 from headcount.sites.attention import Attention, Family
 
 _ATTENTION = Attention(
-    classes=("T5Attention",),
+    classes=("T5Attention", "MT5Attention"),
     query="q",
     key="k",
     value="v",
@@ -19,4 +19,4 @@ _ATTENTION = Attention(
     tail="t5",
 )
 
-FAMILY = Family(attentions=(_ATTENTION,), architectures=("t5",), stock=("num_heads", "", "d_kv"))
+FAMILY = Family(attentions=(_ATTENTION,), architectures=("t5", "mt5"), stock=("num_heads", "", "d_kv"))

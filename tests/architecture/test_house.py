@@ -1,0 +1,69 @@
+"""Rules of the house that a reader could break without noticing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import headcount
+
+SOURCE = Path(headcount.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+TRAVELLING = ("slicing.py", "adapters.py", "reshape.py")
+
+
+def calls(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+
+
+def test_only_hooks_registers_hooks() -> None:
+    registering = {
+        path.name for path in FILES if any(name.startswith("register_") and "hook" in name for name in calls(path))
+    }
+    assert registering == {"hooks.py"}
+
+
+def test_nothing_reads_or_writes_pickles() -> None:
+    words = ("pickle", "torch.load", "torch.save", "joblib")
+    assert not [(path.name, word) for path in FILES for word in words if word in path.read_text(encoding="utf-8")]
+
+
+def test_no_drawers() -> None:
+    assert not {path.stem for path in FILES} & {"utils", "util", "helpers", "common", "misc"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_file_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_public_names_exist_and_are_complete() -> None:
+    assert sorted(headcount.__all__) == headcount.__all__
+    for name in headcount.__all__:
+        assert getattr(headcount, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        headcount.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("code", ["import headcount", "from headcount.cli.main import main; main(['--help'])"])
+def test_importing_and_help_do_not_pay_for_torch(code: str) -> None:
+    loaded = "'torch' in sys.modules, 'transformers' in sys.modules"
+    check = f"import sys, atexit; atexit.register(lambda: print('LOADED', {loaded}))"
+    done = subprocess.run([sys.executable, "-c", f"{check}; {code}"], capture_output=True, text=True, check=True)
+    assert "LOADED False False" in done.stdout
+
+
+@pytest.mark.parametrize("name", TRAVELLING)
+def test_code_that_travels_in_checkpoints_imports_nothing_else_of_headcount(name: str) -> None:
+    tree = ast.parse((SOURCE / "surgery" / name).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            assert f"{node.module}.py" in TRAVELLING
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            assert not str(module).startswith("headcount")

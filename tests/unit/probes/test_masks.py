@@ -1,0 +1,209 @@
+"""Masks: values, shapes, replacement, nesting, training, compilation, wrong input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from behaviour import hooks, identical, outputs
+from headcount.errors import MaskError, UsageError
+from headcount.sites.inputs import example_batch
+
+
+def test_nested_masks_multiply(bert: nn.Module) -> None:
+    sites = hc.locate(bert)
+    a, b = (sites.grid(1.0).replace({"encoder.1.2": value}) for value in (0.5, 0.25))
+    with hc.masked(bert, sites.grid(1.0).replace({"encoder.1.2": 0.125})):
+        expected = outputs(bert)
+    with hc.masked(bert, a), hc.masked(bert, b):
+        assert identical(outputs(bert), expected)
+
+
+def test_a_tensor_mask_can_change_in_place(bert: nn.Module) -> None:
+    sites, mask = hc.locate(bert), torch.ones(12)
+    with hc.masked(bert, sites.mask(off="encoder.0.1")):
+        expected = outputs(bert)
+    with hc.masked(bert, mask):
+        mask[1] = 0
+        assert identical(outputs(bert), expected)
+
+
+def test_lists_arrays_and_integers_are_masks_too(bert: nn.Module) -> None:
+    sites = hc.locate(bert)
+    with hc.masked(bert, sites.mask(off="encoder.2.3")):
+        expected = outputs(bert)
+    for mask in (np.array([1] * 11 + [0]), torch.tensor([1] * 11 + [0])):
+        with hc.masked(bert, mask):
+            assert identical(outputs(bert), expected)
+
+
+def test_all_heads_off_leaves_residual_and_output_bias(bert: nn.Module) -> None:
+    """What masking a layer means, checked against zeroed output weights."""
+    import copy
+
+    mask = hc.locate(bert).mask(off="encoder.1.*")
+    bare = copy.deepcopy(bert)
+    bare.bert.encoder.layer[1].attention.output.dense.weight.data.zero_()
+    with hc.masked(bert, mask):
+        torch.testing.assert_close(outputs(bert)["logits"], outputs(bare)["logits"], rtol=0, atol=1e-6)
+
+
+def test_mean_replacement_is_the_mean_over_real_tokens(bert: nn.Module) -> None:
+    """The mean by a loop over tokens that are not padding; the replaced head is constant at exactly that value."""
+    batches = [example_batch(bert, seed=seed) for seed in range(3)]
+    rows = []
+    for batch in batches:
+        with hc.tapped(bert, "outputs") as taps, torch.no_grad():
+            bert(**batch)
+        for b in range(2):
+            rows += [taps["encoder.1"][b, t] for t in range(12) if batch["attention_mask"][b, t]]
+    expected_HD = torch.stack(rows).double().mean(0)
+    means = hc.mean_outputs(bert, batches)
+    torch.testing.assert_close(means["encoder", 1], expected_HD, rtol=0, atol=1e-6)
+
+    mask = hc.locate(bert).mask(off="encoder.1.2")
+    for given in ({"replace": "mean", "calibration": batches}, {"replace": means}):
+        with hc.masked(bert, mask, **given), hc.tapped(bert, "outputs") as taps:
+            outputs(bert)
+        seen = taps["encoder.1"]
+        torch.testing.assert_close(seen[:, :, 2], expected_HD[2].float().expand(2, 12, -1), rtol=0, atol=1e-6)
+        assert seen[:, :, 1].std() > 0
+    assert hooks(bert) == 0
+
+
+def test_means_of_an_encoder_decoder_leave_out_padding_on_both_sides(marian: nn.Module) -> None:
+    batch = example_batch(marian)
+    labels = torch.full((2, 9), 5)
+    labels[1, 4:] = -100
+    with hc.tapped(marian, "outputs") as taps, torch.no_grad():
+        marian(**batch)
+    means = hc.mean_outputs(marian, [{**batch, "labels": labels}])
+    source, target = batch["attention_mask"].bool(), labels != -100
+    torch.testing.assert_close(means["encoder", 0], taps["encoder.0"][source].double().mean(0))
+    torch.testing.assert_close(means["cross", 2], taps["cross.2"][target].double().mean(0))
+
+
+def test_rows_repeat_for_beams(marian: nn.Module) -> None:
+    """A [batch, heads] mask under beam search writes for each example what it writes under its own mask."""
+    from behaviour import text
+
+    sites = hc.locate(marian)
+    mask = torch.ones(2, 36)
+    mask[0, ::2], mask[1, 1::3] = 0, 0
+    with hc.masked(marian, mask, repeat=3):
+        together = text(marian, beams=3)
+    for row in range(2):
+        grid = hc.HeadGrid(list(zip(sites.heads, mask[row].tolist(), strict=True)))
+        with hc.masked(marian, grid):
+            assert torch.equal(text(marian, beams=3)[row], together[row])
+
+
+@pytest.mark.parametrize("shape", [(11,), (2, 11), (3, 2, 12), ()])
+def test_wrong_shapes(bert: nn.Module, shape: tuple[int, ...]) -> None:
+    with pytest.raises(MaskError, match=r"\[12\] or \[batch, 12\]"), hc.masked(bert, torch.ones(shape)):
+        pass
+    assert hooks(bert) == 0
+
+
+def test_wrong_batch(bert: nn.Module) -> None:
+    with hc.masked(bert, torch.ones(3, 12)), pytest.raises(MaskError, match="3 rows"):
+        outputs(bert)
+    assert hooks(bert) == 0
+
+
+def test_masks_of_other_models(bert: nn.Module, marian: nn.Module) -> None:
+    with pytest.raises(MaskError, match="no value for"), hc.masked(marian, hc.locate(bert).mask()):
+        pass
+    with pytest.raises(MaskError, match="never had"), hc.masked(bert, hc.locate(marian).mask()):
+        pass
+
+
+def test_a_mask_of_the_original_fits_the_pruned_model_if_it_keeps_nothing_that_is_gone(bert: nn.Module) -> None:
+    sites = hc.locate(bert)
+    small = hc.remove(bert, sites.mask(off="encoder.0.1"))
+    with hc.masked(small, sites.mask(off=["encoder.0.1", "encoder.0.2"])):
+        masked = outputs(small)
+    with hc.masked(bert, sites.mask(off=["encoder.0.1", "encoder.0.2"])):
+        torch.testing.assert_close(masked["logits"], outputs(bert)["logits"])
+    with pytest.raises(MaskError, match=r"keeps encoder\.0\.1, removed"), hc.masked(small, sites.mask()):
+        pass
+
+
+def test_wrong_replacement(bert: nn.Module) -> None:
+    mask = hc.locate(bert).mask(off="encoder.0.0")
+    for given, message in (
+        ({"replace": "mean"}, "calibration"),
+        ({"replace": "median"}, "median"),
+        ({"repeat": 0}, "repeat"),
+    ):
+        with pytest.raises(UsageError, match=message), hc.masked(bert, mask, **given):
+            pass
+    with pytest.raises(UsageError, match="empty"), hc.masked(bert, mask, replace="mean", calibration=[]):
+        pass
+
+
+@pytest.mark.parametrize("architecture", ["bert", "llama", "marian", "t5"])
+def test_training_with_gradient_checkpointing(architecture: str) -> None:
+    """The same mask gradients with and without; a tap sees each layer once although it runs twice."""
+    model = zoo.build(architecture).train()
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, float) and ("drop" in name or (name == "p" and isinstance(module, nn.Dropout))):
+                setattr(module, name, 0.0)
+    batch, heads = example_batch(model), len(hc.locate(model).heads)
+
+    def gradients() -> tuple[torch.Tensor, dict[str, int]]:
+        mask = torch.ones(2, heads, requires_grad=True)
+        with hc.masked(model, mask), hc.tapped(model, "outputs") as taps:
+            model(**batch).logits.tanh().sum().backward()
+        return mask.grad, {site.name: len(taps.calls(site.key)) for site in hc.locate(model)}
+
+    plain, _ = gradients()
+    model.gradient_checkpointing_enable()
+    checkpointed, calls = gradients()
+    torch.testing.assert_close(checkpointed, plain, rtol=0, atol=1e-5 * float(plain.abs().max()))
+    assert set(calls.values()) == {1}
+
+
+@pytest.mark.parametrize("architecture", ["bert", "llama", "marian"])
+def test_under_compilation(architecture: str) -> None:
+    """A model compiled and run before is masked and unmasked again all the same."""
+    torch._dynamo.reset()
+    model = zoo.build(architecture)
+    sites, batch = hc.locate(model), example_batch(model)
+    compiled = torch.compile(model, backend="eager")
+
+    def run(module: nn.Module) -> torch.Tensor:
+        with torch.no_grad():
+            output = module(**batch)
+        return output.logits
+
+    whole = run(compiled)
+    mask = sites.mask(off=[sites.heads[0], sites.heads[5]])
+    with hc.masked(model, mask):
+        expected = run(model)
+    for given in (model, compiled):
+        with hc.masked(given, mask):
+            torch.testing.assert_close(run(compiled), expected)
+        torch.testing.assert_close(run(compiled), whole)
+    assert (expected - whole).abs().max() > 1e-3
+
+
+def test_a_compiled_mask_changes_without_recompilation() -> None:
+    """Hooks put in before compilation: one graph, no breaks, and new values in place need no new graph."""
+    torch._dynamo.reset()
+    model = zoo.build("bert")
+    batch, mask = example_batch(model), torch.ones(12)
+    with hc.masked(model, mask):
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        with torch.no_grad():
+            compiled(**batch)
+            graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+            mask[3] = 0
+            changed = compiled(**batch).logits
+            assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
+            torch.testing.assert_close(changed, model(**batch).logits)

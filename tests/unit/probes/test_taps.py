@@ -1,0 +1,96 @@
+"""Taps: what comes back, in which form, from how many runs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import headcount as hc
+import zoo
+from behaviour import outputs
+from headcount.errors import UnknownName, UsageError
+from headcount.sites.site import Site
+
+
+def test_single_and_several(bert: nn.Module) -> None:
+    with hc.tapped(bert, "outputs") as taps:
+        outputs(bert)
+    assert taps["encoder.2"].shape == (2, 12, 4, 16)
+    assert [site.name for site, _ in taps.items()] == ["encoder.0", "encoder.1", "encoder.2"]
+    with hc.tapped(bert, ["max"]) as taps:
+        outputs(bert)
+    assert taps["encoder", 2]["max"].shape == (2, 4, 12)
+
+
+def test_any_reduction_and_a_sink(bert: nn.Module) -> None:
+    """A user's own reduction, streamed: nothing is kept but what the sink keeps."""
+    seen: dict[str, Tensor] = {}
+
+    def diagonal(attention_BHQK: Tensor) -> Tensor:
+        return attention_BHQK.diagonal(dim1=-2, dim2=-1)
+
+    def sink(site: Site, value: Tensor) -> None:
+        seen[site.name] = value
+
+    with hc.tapped(bert, diagonal, sink=sink) as taps:
+        outputs(bert)
+    with hc.tapped(bert, "attention") as full:
+        outputs(bert)
+    for site in hc.locate(bert):
+        assert torch.equal(seen[site.name], diagonal(full[site.key]))
+        assert taps.calls(site.key) == []
+
+
+def test_several_runs(bert: nn.Module) -> None:
+    with hc.tapped(bert, "max") as taps:
+        outputs(bert)
+        outputs(bert)
+        assert len(taps.calls("encoder.0")) == 2
+        with pytest.raises(UsageError, match="ran 2 times"):
+            taps["encoder.0"]
+        taps.clear()
+        outputs(bert)
+    assert taps["encoder.0"].shape == (2, 4, 12)
+
+
+def test_shared_module_runs_once_per_layer() -> None:
+    albert = zoo.build("albert")
+    with hc.tapped(albert, "outputs") as taps:
+        outputs(albert)
+    assert len(taps.calls("encoder.0")) == 3
+
+
+def test_empty_sites_have_nothing_to_read(bert: nn.Module) -> None:
+    small = hc.remove(bert, hc.locate(bert).mask(off="encoder.0.*"))
+    with hc.tapped(small, ("outputs", "max")) as taps:
+        outputs(small)
+    assert [site.name for site, _ in taps.items()] == ["encoder.1", "encoder.2"]
+    with pytest.raises(UsageError, match="no heads left"):
+        taps["encoder.0"]
+
+
+def test_unknown_thing(bert: nn.Module) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'entropy'"), hc.tapped(bert, "entropi"):
+        pass
+
+
+def test_taps_carry_gradients(bert: nn.Module) -> None:
+    """Head output times its gradient is the gradient of the mask at one (Michel, equation 2)."""
+    from headcount.sites.inputs import example_batch
+
+    mask = torch.ones(12, requires_grad=True)
+    with hc.masked(bert, mask), hc.tapped(bert, "outputs") as taps:
+        loss = bert(**example_batch(bert)).logits.tanh().sum()
+        contexts = [taps[site.key] for site in hc.locate(bert)]
+        gradients = torch.autograd.grad(loss, [mask, *contexts])
+    expected = torch.cat([(c * g).sum((0, 1, 3)) for c, g in zip(contexts, gradients[1:], strict=True)])
+    torch.testing.assert_close(gradients[0], expected)
+
+
+def test_pruned_attentions_keep_their_layers(llama: nn.Module) -> None:
+    """outputs.attentions of a model with an empty layer still has one entry per layer (eager)."""
+    llama.set_attn_implementation("eager")
+    small = hc.remove(llama, hc.locate(llama).mask(off=["decoder.1.*", "decoder.0.2"]))
+    found = small(input_ids=torch.tensor([[3, 4, 5]]), output_attentions=True).attentions
+    assert [attention.shape[1] for attention in found] == [3, 0, 4]

@@ -1,0 +1,56 @@
+"""Costs, counted by hand."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from headcount.surgery.cost import head_parameters
+
+
+def test_bert_by_hand(bert: nn.Module) -> None:
+    found = hc.cost(bert, length=10)
+    assert found.parameters == sum(p.numel() for p in bert.parameters())
+    kind = found.kinds["encoder"]
+    assert kind.heads == 12
+    assert kind.parameters == 3 * 4 * (64 * 64 + 64)
+    # four projections and two products of attention, each multiplication with its addition
+    assert kind.flops == 3 * (4 * 2 * 10 * 64 * 64 + 2 * 2 * 10 * 10 * 64)
+    assert found.cache_bytes == 0
+    assert head_parameters(hc.locate(bert)[0]) == 3 * 16 * 65 + 16 * 64
+
+
+def test_what_removal_saves_is_what_the_heads_had(bert: nn.Module) -> None:
+    sites = hc.locate(bert)
+    small = hc.remove(bert, sites.mask(off=["encoder.0.1", "encoder.2.3"]))
+    saved = hc.cost(bert).parameters - hc.cost(small).parameters
+    assert saved == 2 * head_parameters(sites[0])
+    assert hc.cost(small).kinds["encoder"].flops == hc.cost(bert).kinds["encoder"].flops * 10 // 12
+
+
+def test_grouped_heads_and_cache(llama: nn.Module) -> None:
+    sites = hc.locate(llama)
+    assert head_parameters(sites[0]) == 2 * 16 * 64  # a query and its output columns; key and value are shared
+    assert hc.cost(llama, length=10).cache_bytes == 3 * 2 * 10 * 2 * 16 * 4
+    small = hc.remove(llama, sites.mask(off=["decoder.0.0", "decoder.0.1"]))
+    assert hc.cost(small, length=10).cache_bytes == hc.cost(llama, length=10).cache_bytes * 5 // 6
+
+
+def test_three_kinds(marian: nn.Module) -> None:
+    found = hc.cost(marian, length=8)
+    assert list(found.kinds) == ["encoder", "decoder", "cross"]
+    assert len({kind.flops for kind in found.kinds.values()}) == 1  # source and target of equal length
+
+
+def test_length_is_what_the_model_can_take() -> None:
+    assert hc.cost(zoo.build("roberta"), length=1000).length == 64 - 2
+
+
+def test_modes_and_backend_are_left_alone(llama: nn.Module) -> None:
+    llama.train()
+    hc.cost(llama)
+    assert llama.training
+    assert llama.config._attn_implementation == "sdpa"
+    assert all(torch.isfinite(parameter).all() for parameter in llama.parameters())

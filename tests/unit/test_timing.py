@@ -1,0 +1,44 @@
+"""Interleaved timing and the interval of a median, on a clock that is made up."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from headcount.statistics import median_interval
+from headcount.timing import interleave
+
+
+def test_ratio_of_paired_times_on_a_fake_clock() -> None:
+    now = 0.0
+    cost = {"slow": itertools.cycle([2.0, 4.0]), "fast": itertools.cycle([1.0, 2.0])}
+    ran: list[str] = []
+
+    def work(name: str) -> None:
+        nonlocal now
+        ran.append(name)
+        now += next(cost[name])
+
+    times = interleave({name: lambda name=name: work(name) for name in cost}, repeats=20, warmup=2, clock=lambda: now)  # type: ignore[misc]
+    assert len(times.seconds["slow"]) == 20
+    assert len(ran) == 2 * 22
+    assert {frozenset(ran[i : i + 2]) for i in range(0, len(ran), 2)} == {frozenset(cost)}  # every round runs both
+    assert times.ratio("slow", "fast") == (2.0, 2.0, 2.0)
+    assert times.median("fast") == 1.5
+
+
+def test_median_interval_covers_the_truth_as_often_as_it_says() -> None:
+    random = np.random.default_rng(0)
+    hits = 0
+    for seed in range(200):
+        interval = median_interval(random.normal(3.0, 1.0, size=40), resamples=500, seed=seed)
+        assert interval.low <= interval.value <= interval.high
+        hits += interval.low <= 3.0 <= interval.high
+    assert 180 <= hits <= 200  # 95% of 200, give or take
+
+
+def test_median_of_nothing() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        median_interval([])
