@@ -38,7 +38,7 @@ class Hooks:
     def see_input(self, module: nn.Module, function: InputFunction) -> None:
         """Show `function` the module's first positional input as the module will take it.
 
-        What it returns, if anything, is passed on instead: the same numbers, so that gradients flow through what was seen.
+        What it returns, if anything, is passed on: the same numbers, so that gradients flow through what was seen.
         """
         self._keep(module.register_forward_pre_hook(_on_input(function)))
 

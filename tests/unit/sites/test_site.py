@@ -57,9 +57,9 @@ def test_a_removed_head_is_named_as_removed(bert: nn.Module) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda c: tf.BertModel(c),
-        lambda c: tf.BertForMaskedLM(c),
-        lambda c: tf.BertForQuestionAnswering(c),
+        tf.BertModel,
+        tf.BertForMaskedLM,
+        tf.BertForQuestionAnswering,
         lambda c: tf.BertModel(c).encoder,
     ],
     ids=["bare", "masked language model", "question answering", "encoder alone"],
