@@ -27,16 +27,17 @@ def loading(function: Command) -> Command:
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
-def load_model(model: str, *, dtype: str | None, revision: str | None, trust_remote_code: bool) -> Any:
-    """Load quietly: the commands show what matters themselves."""
-    import warnings
-
+def quiet() -> None:
+    """Silence what transformers says on its way: the commands show what matters themselves."""
     import transformers
-
-    from headcount.checkpoints.load import load
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+
+
+def load_model(model: str, *, dtype: str | None, revision: str | None, trust_remote_code: bool) -> Any:
+    from headcount.checkpoints.load import load
+
+    quiet()
     options = {"revision": revision} if revision else {}
     return load(model, dtype=dtype, trust_remote_code=trust_remote_code, **options)

@@ -45,7 +45,7 @@ def site_table(sites: list[Mapping[str, Any]]) -> Table:
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column("k/v", justify="right", no_wrap=True)
     table.add_column("params/head", justify="right", no_wrap=True)
-    table.add_column("can be", no_wrap=True)
+    table.add_column("removable", no_wrap=True)
     for site in sites:
         count = str(len(site["heads"])) if len(site["heads"]) == site["of"] else f"{len(site['heads'])}/{site['of']}"
         table.add_row(
@@ -63,7 +63,33 @@ def site_table(sites: list[Mapping[str, Any]]) -> Table:
 def _verdict(site: Mapping[str, Any]) -> Text:
     if site["obstacle"]:
         return Text("masked only", style="red")
-    return Text("removed", style="green") if site["heads"] else Text("empty", style="dim")
+    return Text("yes", style="green") if site["heads"] else Text("empty", style="dim")
+
+
+def head_table(values: Mapping[str, float], *, scale: float = 1) -> Table:
+    """One row per site, one column per head; the largest values stand out."""
+    sites: dict[str, dict[int, float]] = {}
+    for name, value in values.items():
+        site, _, number_of_head = name.rpartition(".")
+        sites.setdefault(site, {})[int(number_of_head)] = scale * value
+    highest = max(abs(value) for heads in sites.values() for value in heads.values()) or 1
+    columns = 1 + max(index for heads in sites.values() for index in heads)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("site", no_wrap=True)
+    for index in range(columns):
+        table.add_column(str(index), justify="right", no_wrap=True)
+    for site, heads in sites.items():
+        kind = site.rpartition(".")[0]
+        cells = [
+            Text(f"{heads[i]:.2f}", style=_emphasis(heads[i] / highest)) if i in heads else Text("")
+            for i in range(columns)
+        ]
+        table.add_row(Text(site, style=colour(kind)), *cells)
+    return table
+
+
+def _emphasis(share: float) -> str:
+    return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
 
 
 def cost_table(costs: Mapping[str, Mapping[str, Any]]) -> Table:

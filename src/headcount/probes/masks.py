@@ -82,6 +82,8 @@ def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
     Heads that were removed from the model before may stand in the grid, switched off.
     """
     numbers = dict(zip(mask.heads, mask.numbers(), strict=True))
+    if np.isnan(mask.numbers()).any():
+        raise MaskError(f"The mask has no number (NaN) for {_some([h for h in mask.heads if np.isnan(numbers[h])])}.")
     missing = [head for head in sites.heads if head not in numbers]
     if missing:
         raise MaskError(f"The mask has no value for {_some(missing)} of this model: it was made for another one.")

@@ -81,10 +81,10 @@ def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | 
     """A layout by the names of the module's projections and attributes; why not, where only some are there."""
     fused = _first(module, _FUSED)
     query, key, value = (fused or _first(module, names) for names in (_QUERY, _KEY, _VALUE))
-    output = next((name for name in _OUTPUT if _is_linear(_at(model, path, name))), None)
-    head_dim = next((name for name in _HEAD_DIM if isinstance(getattr(module, name, None), int)), None)
     if not (query and key and value):
         return None
+    output = next((name for name in _OUTPUT if _is_linear(_at(model, path, name))), None)
+    head_dim = next((name for name in _HEAD_DIM if isinstance(getattr(module, name, None), int)), None)
     if not output or not head_dim:
         return f"it has no {'output projection' if not output else 'head size'} under a usual name"
     if width_in(relative(model, path, output)) % getattr(module, head_dim):
@@ -229,7 +229,7 @@ def _obstacle(module: nn.Module, attention: Attention) -> str:
 
 
 def _first(module: nn.Module, names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if _is_linear(getattr(module, name, None))), None)
+    return next((name for name in names if _is_linear(module._modules.get(name))), None)
 
 
 def _present(module: nn.Module, names: tuple[str, ...]) -> tuple[str, ...]:

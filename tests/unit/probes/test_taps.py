@@ -94,3 +94,19 @@ def test_pruned_attentions_keep_their_layers(llama: nn.Module) -> None:
     small = hc.remove(llama, hc.locate(llama).mask(off=["decoder.1.*", "decoder.0.2"]))
     found = small(input_ids=torch.tensor([[3, 4, 5]]), output_attentions=True).attentions
     assert [attention.shape[1] for attention in found] == [3, 0, 4]
+
+
+def test_taps_of_a_compiled_model(bert: nn.Module) -> None:
+    from headcount.sites.inputs import example_batch
+
+    torch._dynamo.reset()
+    compiled, batch = torch.compile(bert, backend="eager"), example_batch(bert)
+    with torch.no_grad():
+        compiled(**batch)
+        with hc.tapped(bert, ("outputs", "max")) as plain:
+            bert(**batch)
+        with hc.tapped(compiled, ("outputs", "max")) as taps:
+            compiled(**batch)
+    for site, seen in plain.items():
+        for name in ("outputs", "max"):
+            torch.testing.assert_close(taps[site.key][name], seen[name])

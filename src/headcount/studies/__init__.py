@@ -1,0 +1,1 @@
+"""One experiment per file: it fills a Record."""

@@ -1,0 +1,123 @@
+"""The command line as a user meets it: output, files, exit status, wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import headcount as hc
+import zoo
+from headcount.cli.main import commands, main
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("models") / "marian"
+    hc.save(zoo.build("marian"), folder)
+    (folder / "tokenizer_config.json").write_text("{}")
+    return str(folder)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.mark.parametrize("name", commands.names())
+def test_every_command_has_help(name: str) -> None:
+    done = run(name, "--help")
+    assert done.exit_code == 0
+    assert "Usage:" in done.output
+
+
+def test_inspect_shows_every_site(model: str) -> None:
+    done = run("inspect", model)
+    assert done.exit_code == 0, done.output
+    for site in ("encoder.0", "decoder.2", "cross.1", "36 heads", "FLOPs (64 tokens)", "Next: headcount prune"):
+        assert site in done.output
+
+
+def test_inspect_as_json_and_record(model: str, tmp_path: Path) -> None:
+    done = run("inspect", model, "--json", "--out", str(tmp_path))
+    record = json.loads(done.output)
+    assert record["study"] == "inspect"
+    assert len(record["parts"]["sites"]) == 9
+    assert len(record["signature"]["weights"]) == 40
+    saved = hc.Record.load(tmp_path / "record.json")
+    assert saved.parts == record["parts"]
+
+
+def test_prune_saves_a_model_that_is_what_it_says(model: str, tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    done = run("prune", model, "--remove", "encoder.0.3, cross.1.*", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "5 of 36 heads removed, verified" in done.output
+    assert (out / "tokenizer_config.json").exists()
+    assert hc.Record.load(out / "record.json").parts["removed"] == ["encoder.0.3", *(f"cross.1.{i}" for i in range(4))]
+    assert len(hc.locate(hc.load(out)).heads) == 31
+    again = run("inspect", str(out))
+    assert "3/4" in again.output
+    assert "empty" in again.output
+
+
+def test_prune_by_what_stays(model: str, tmp_path: Path) -> None:
+    done = run(
+        "prune", model, "--keep", "encoder.*,decoder.*,cross.?.0", "--out", str(tmp_path / "s"), "--json", "--no-verify"
+    )
+    assert len(json.loads(done.output)["parts"]["removed"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["inspekt"], 2, "Did you mean 'inspect'"),
+        (["inspect"], 2, "MODEL"),
+        (["inspect", "/no/such/folder"], 1, "There is no folder /no/such/folder"),
+        (["prune", "MODEL", "--out", "OUT"], 2, "either --remove or --keep"),
+        (["prune", "MODEL", "--remove", "a", "--keep", "b", "--out", "OUT"], 2, "either --remove or --keep"),
+        (["prune", "MODEL", "--remove", "encoder.0.9", "--out", "OUT"], 2, "encoder.0 has heads 0 to 3"),
+        (["prune", "MODEL", "--remove", "vision.0.0", "--out", "OUT"], 2, "There is no head vision.0.0"),
+        (["prune", "MODEL", "--remove", "nonsense", "--out", "OUT"], 2, "not the name of a head"),
+        (["prune", "MODEL", "--remove", "encoder.0.0"], 2, "--out"),
+        (["prune", "MODEL", "--remove", "encoder.0.0", "--out", "MODEL"], 1, "not empty"),
+        (["inspect", "MODEL", "--length", "0"], 2, "--length"),
+    ],
+)
+def test_wrong_input_gives_one_clear_line(
+    model: str, tmp_path: Path, arguments: list[str], status: int, message: str
+) -> None:
+    before = sorted(path.name for path in Path(model).iterdir())
+    done = run(*(argument.replace("MODEL", model).replace("OUT", str(tmp_path / "out")) for argument in arguments))
+    assert done.exit_code == status
+    assert message in done.output
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "out").exists()
+    assert sorted(path.name for path in Path(model).iterdir()) == before
+
+
+def test_debug_shows_the_error_itself() -> None:
+    for arguments in (["--debug", "inspect", "/no/such"], ["inspect", "/no/such", "--debug"]):
+        assert isinstance(run(*arguments).exception, hc.HeadcountError)
+
+
+def test_narrow_terminal(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    done = run("inspect", model)
+    assert done.exit_code == 0
+    assert max(map(len, done.output.splitlines())) <= max(50, len(model) + 60)
+    assert "encoder.0" in done.output
+
+
+def test_first_look_runs_and_keeps_its_word(tmp_path: Path) -> None:
+    """The demo's study, briefly trained: its record is whole and its pruned model does what the record says."""
+    from headcount.studies.first_look import SHARE_LOST, first_look
+
+    record = first_look(tmp_path, steps=40)
+    accuracy = record.parts["accuracy"]
+    assert accuracy["pruned"] == pytest.approx(accuracy["masked"], abs=1e-9)
+    assert accuracy["whole"] - accuracy["pruned"] <= SHARE_LOST
+    assert [str(head) for head in hc.locate(hc.load(tmp_path / "pruned")).heads] == record.parts["kept"]
+    assert record.parts["difference"] <= 1e-5
+    json.loads(record.to_json())
