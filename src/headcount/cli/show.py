@@ -37,26 +37,21 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def site_table(sites: list[Mapping[str, Any]]) -> Table:
+def site_table(sites: list[Mapping[str, Any]], *, width: int = 80) -> Table:
+    """One row per site; a narrow terminal gets the columns that matter most."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site", no_wrap=True)
-    table.add_column("heads", justify="right", no_wrap=True)
-    table.add_column("map", overflow="fold")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("k/v", justify="right", no_wrap=True)
-    table.add_column("params/head", justify="right", no_wrap=True)
+    table.add_column("site", no_wrap=True, min_width=max(len(site["site"]) for site in sites))
+    table.add_column("heads", justify="right", no_wrap=True, min_width=5)
+    table.add_column("map", overflow="fold", min_width=4)
+    wide = width >= 64
+    for column in ("size", "k/v", "params/head") if wide else ():
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("removable", no_wrap=True)
     for site in sites:
         count = str(len(site["heads"])) if len(site["heads"]) == site["of"] else f"{len(site['heads'])}/{site['of']}"
-        table.add_row(
-            Text(site["site"], style=colour(site["kind"])),
-            count,
-            head_map(site["heads"], site["of"], site["kind"]),
-            str(site["head_dim"]),
-            str(site["kv_heads"]),
-            number(site["parameters_per_head"]),
-            _verdict(site),
-        )
+        sizes = (str(site["head_dim"]), str(site["kv_heads"]), number(site["parameters_per_head"])) if wide else ()
+        heads = head_map(site["heads"], site["of"], site["kind"])
+        table.add_row(Text(site["site"], style=colour(site["kind"])), count, heads, *sizes, _verdict(site))
     return table
 
 

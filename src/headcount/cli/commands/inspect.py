@@ -42,7 +42,7 @@ def _show(name: str, parts: dict[str, Any]) -> None:
     sites = parts["sites"]
     heads = sum(len(site["heads"]) for site in sites)
     console.print(f"[bold]{name}[/]  {parts['class']}, {heads} heads in {len(sites)} sites\n")
-    console.print(show.site_table(sites))
+    console.print(show.site_table(sites, width=console.width))
     for reason in sorted({site["obstacle"] for site in sites if site["obstacle"]}):
         console.print(f"\nMasked only: {reason}.", style="red")
     console.print()
