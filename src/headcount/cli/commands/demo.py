@@ -68,7 +68,9 @@ def _show(console: Any, parts: dict[str, Any], out: Path) -> None:
         f"speed: {speedup['value']:.2f} times the whole model's (95% {speedup['low']:.2f} to {speedup['high']:.2f})"
     )
     console.print(f"masked and removed differ by {parts['difference']:.1e} of the largest logit")
-    console.print("\nNext, on these or on a model of your own:", style="dim")
-    console.print(f"  headcount inspect {out}/model", style="dim")
-    console.print(f"  headcount prune {out}/model --remove encoder.0.0,cross.1.* --out smaller", style="dim")
-    console.print(f"  headcount inspect {out}/pruned --json", style="dim")
+    console.print("\nNext, on these or on a model of your own:", style="dim", soft_wrap=True)
+    console.print(f"  headcount inspect {out}/model", style="dim", soft_wrap=True)
+    console.print(
+        f"  headcount prune {out}/model --remove encoder.0.0,cross.1.* --out smaller", style="dim", soft_wrap=True
+    )
+    console.print(f"  headcount inspect {out}/pruned --json", style="dim", soft_wrap=True)

@@ -85,7 +85,7 @@ def COMMAND(  # noqa: N802
     console.print()
     console.print(show.cost_table(costs))
     console.print(f"\nSaved in {out}. In Python: hc.load({str(out)!r})")
-    console.print(f"Next: headcount inspect {out}", style="dim")
+    console.print(f"Next: headcount inspect {out}", style="dim", soft_wrap=True)
 
 
 def _names(heads: str | None) -> list[str]:
