@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def save(
     standalone: bool = False,
     overwrite: bool = False,
     max_shard_size: str = "5GB",
+    beside: Callable[[Path], object] | None = None,
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
 
@@ -33,6 +35,7 @@ def save(
     tokenizer: saved beside the model.
     standalone: add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without headcount.
     overwrite: replace a checkpoint that is there; other files of the folder stay.
+    beside: writes further files into the folder before it appears in its place.
     """
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):
@@ -52,6 +55,8 @@ def save(
             config.save_pretrained(fresh)
         if tokenizer is not None:
             tokenizer.save_pretrained(fresh)
+        if beside is not None:
+            beside(fresh)
     return target
 
 

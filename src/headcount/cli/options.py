@@ -1,17 +1,42 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how they are carried out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
 Command = Callable[..., Any]
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How MODEL is loaded."""
+
+    dtype: str | None
+    revision: str | None
+    trust_remote_code: bool
+
+    def load(self, model: str) -> Any:
+        from headcount.checkpoints.load import load
+
+        quiet()
+        options = {"revision": self.revision} if self.revision else {}
+        return load(model, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
 
 
 def loading(function: Command) -> Command:
-    """MODEL and how it is loaded."""
+    """The argument MODEL and the options for loading it, given to the command as `how`."""
+
+    @wraps(function)
+    def command(dtype: str | None, revision: str | None, trust_remote_code: bool, **rest: Any) -> Any:
+        return function(how=Loading(dtype, revision, trust_remote_code), **rest)
+
     for decorate in (
         click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
         click.option("--revision", help="Branch, tag or commit of a hub model."),
@@ -20,10 +45,17 @@ def loading(function: Command) -> Command:
         ),
         click.argument("model"),
     ):
-        function = decorate(function)
-    return function
+        command = decorate(command)
+    return command
 
 
+length = click.option(
+    "--length",
+    default=128,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Tokens of the example for FLOPs and cache.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
@@ -33,11 +65,3 @@ def quiet() -> None:
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-
-
-def load_model(model: str, *, dtype: str | None, revision: str | None, trust_remote_code: bool) -> Any:
-    from headcount.checkpoints.load import load
-
-    quiet()
-    options = {"revision": revision} if revision else {}
-    return load(model, dtype=dtype, trust_remote_code=trust_remote_code, **options)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +17,41 @@ _COLOURS = {"encoder": "cyan", "decoder": "magenta", "cross": "yellow", "text": 
 
 def console() -> Console:
     return Console(highlight=False)
+
+
+def working(what: str) -> Status:
+    """A sign of life on stderr while something takes a while; nothing where stderr is no terminal."""
+    return Console(stderr=True, highlight=False).status(escape(what))
+
+
+def title(console: Console, name: str, rest: str) -> None:
+    console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
+
+
+def line(console: Console, text: str, *, dim: bool = False) -> None:
+    """A line that holds a path or a command to copy: never wrapped, never read as markup."""
+    console.print(escape(text), style="dim" if dim else "", soft_wrap=True)
+
+
+class Bars:
+    """One progress bar per part of long work, on stderr."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=Console(stderr=True))
+        self._tasks: dict[str, TaskID] = {}
+
+    def show(self, part: str, done: int, of: int) -> None:
+        if part not in self._tasks:
+            self._tasks[part] = self._progress.add_task(part, total=of)
+        self._progress.update(self._tasks[part], completed=done)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
 
 
 def colour(kind: str) -> str:

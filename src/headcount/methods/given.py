@@ -1,0 +1,55 @@
+"""given: the heads to remove are known. Cut, count, save, and write down what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from headcount.checkpoints.companions import copy_companions
+from headcount.checkpoints.save import check_target, save
+from headcount.heads import HeadGrid
+from headcount.record import Record, Signature
+from headcount.sites.fingerprint import weight_hash
+from headcount.surgery.cost import cost
+from headcount.surgery.remove import remove
+
+
+def prune_given(
+    model: PreTrainedModel,
+    mask: HeadGrid,
+    folder: Path,
+    *,
+    source: str,
+    revision: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    verify: bool = True,
+    standalone: bool = False,
+    overwrite: bool = False,
+    length: int = 128,
+) -> Record:
+    """Cut the heads that are 0 in `mask` out of the model itself and save it with its tokenizer files and record.json.
+
+    source: where the model came from, a folder or hub id; its tokenizer and processor files come along.
+    """
+    check_target(folder, overwrite)  # before the work, not after it
+    signature = Signature(model=source, weights=weight_hash(model), arguments=arguments or {})
+    before = cost(model, length=length)
+    small: Any = remove(model, mask, inplace=True, verify=verify)
+    parts = {
+        "removed": [str(head) for head in mask.heads if not mask[head]],
+        "heads": len(mask),
+        "verified": verify,
+        "cost": {"before": asdict(before), "after": asdict(cost(small, length=length))},
+    }
+    record = Record("prune", signature, parts)
+
+    def beside(fresh: Path) -> None:
+        copy_companions(source, fresh, revision=revision)
+        record.save(fresh / "record.json")
+
+    save(small, folder, standalone=standalone, overwrite=overwrite, beside=beside)
+    return record
