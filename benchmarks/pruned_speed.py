@@ -42,7 +42,7 @@ def rows() -> Iterator[Row]:
         {name: seconds[name] for name in ("pruned", "built narrow")},
         at_most=1.03,
     )
-    before, after = hc.cost(full, length=LENGTH).flops, hc.cost(pruned, length=LENGTH).flops
+    before, after = (hc.cost(model, length=LENGTH).flops or 0 for model in (full, pruned))
     predicted = 1 - after / before
     gains = 1 - times.seconds["pruned"] / times.seconds["full"]
     yield Row(

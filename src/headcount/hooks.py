@@ -92,13 +92,14 @@ def forget_compiled_code() -> None:
     them), so it would silently ignore a mask. After a reset the next call compiles anew, hooks included.
     """
     dynamo = sys.modules.get("torch._dynamo")
-    if dynamo is not None and not torch.compiler.is_compiling() and dynamo.utils.counters["frames"]["total"]:
-        dynamo.reset()
-        dynamo.utils.counters["frames"].clear()
+    if dynamo is not None and not torch.compiler.is_compiling():
+        dynamo.reset()  # next to nothing where nothing was compiled
 
 
 def in_backward() -> bool:
     """Whether the backward pass is running: a forward seen now is gradient checkpointing's second one."""
+    if torch.compiler.is_compiling():
+        return False
     running: bool = torch._C._current_graph_task_id() != -1
     return running
 

@@ -36,7 +36,7 @@ class Registry(Generic[Member]):
 
     def add(self, name: str, member: Member) -> None:
         """Register a member of one's own for this process; a name that is taken is an error."""
-        if name in self.names():
+        if name in self:
             raise UsageError(f"The {self.what} {name!r} exists already; choose another name.")
         self._added[name] = member
 

@@ -194,6 +194,7 @@ def test_taps_read_what_the_heads_compute(architecture: str, backend: str) -> No
     with hc.tapped(model, what) as taps:
         outputs(model)
     for site in hc.locate(model):
+        assert taps.calls(site.key)
         for seen in taps.calls(site.key):
             attention_BHQK = seen["attention"]
             assert attention_BHQK.shape[1] == site.num_heads

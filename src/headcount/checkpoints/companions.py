@@ -15,6 +15,7 @@ _NAMES = (
     "vocab.json",
     "vocab.txt",
     "merges.txt",
+    "normalizer.json",
     "source.spm",
     "target.spm",
     "target_vocab.json",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ import transformers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from headcount.errors import CheckpointError, HeadcountError, UnknownName
+from headcount.sites.locate import locate
 from headcount.surgery.manifest import KEY, check, rebuild
 
 TASKS = {
@@ -30,6 +32,7 @@ def load(
     source: str | os.PathLike[str],
     *,
     task: str | None = None,
+    model_class: type[PreTrainedModel] | None = None,
     dtype: torch.dtype | str | None = None,
     device_map: Any = None,
     trust_remote_code: bool = False,
@@ -39,6 +42,7 @@ def load(
 
     task: "translation", "classification" or "language-modelling" chooses the model's head; None takes the class
         the checkpoint was saved from.
+    model_class: the class itself, for classes that are not part of transformers.
     options: further options of `from_pretrained`, such as `revision` or `attn_implementation`.
     """
     if task is not None and task not in TASKS:
@@ -48,9 +52,11 @@ def load(
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=trust_remote_code, **_hub_options(options))
         manifest = getattr(config, KEY, None)
-        model_class = _model_class(config, task, name, trust_remote_code)
+        chosen: Any = model_class or _model_class(config, task, name, trust_remote_code)
         pruned = manifest is not None and bool(check(manifest))
-        loader = pruned_class(model_class) if pruned else model_class
+        loader = pruned_class(chosen) if pruned else chosen
+        if pruned and chosen is transformers.AutoModel:
+            raise CheckpointError(f"{name} is pruned; its class must be known to rebuild it. Pass model_class=.")
         given = {"dtype": dtype, "device_map": device_map}
         model, report = loader.from_pretrained(
             name,
@@ -65,8 +71,9 @@ def load(
         raise
     except Exception as error:  # a damaged or hostile folder makes transformers fail in any way
         raise CheckpointError(f"Cannot load {name}: {_first_lines(error)}") from error
-    same_class = type(model).__name__ in (config.architectures or [])
-    _check_report(name, report, strict=pruned or same_class)
+    _check_missing(name, model, [str(key) for key in report["missing_keys"]])
+    if pruned:
+        model.__class__ = chosen  # the subclass was needed for building only
     model.eval()
     return model
 
@@ -102,14 +109,20 @@ def _model_class(config: PreTrainedConfig, task: str | None, name: str, trust_re
         found = automatic._model_mapping[type(config)]
         return found[0] if isinstance(found, tuple | list) else found
     architecture = (config.architectures or [None])[0]
-    found = getattr(transformers, architecture, None) if architecture else None
-    if found is not None:
-        return found
-    if not trust_remote_code and getattr(config, "auto_map", None):
+    if architecture is None:
+        return transformers.AutoModel
+    if hasattr(transformers, architecture):
+        return getattr(transformers, architecture)
+    own_code = [key for key in getattr(config, "auto_map", None) or {} if key.startswith("AutoModel")]
+    if not own_code:
         raise CheckpointError(
-            f"{name} needs code of its own ({architecture}); look at it, then pass trust_remote_code=True."
+            f"{name} was saved from the class {architecture}, which transformers lacks. Pass model_class=."
         )
-    return transformers.AutoModel
+    if not trust_remote_code:
+        raise CheckpointError(
+            f"{name} needs code of its own ({architecture}). Look at it, then pass trust_remote_code=True."
+        )
+    return getattr(transformers, own_code[0])
 
 
 def _check_folder(name: str) -> None:
@@ -158,18 +171,16 @@ def _json(path: Path) -> Any:
         raise CheckpointError(f"{path} is not readable JSON: {error}.") from error
 
 
-def _check_report(name: str, report: dict[str, Any], *, strict: bool) -> None:
-    """Weights that the file lacks would be random: never for the class that was saved."""
-    problems = {
-        what: sorted(str(key) for key in report.get(what, ()))
-        for what in ("missing_keys", "unexpected_keys", "mismatched_keys")
-    }
-    if strict and (problems["missing_keys"] or problems["mismatched_keys"]):
-        what = "missing_keys" if problems["missing_keys"] else "mismatched_keys"
-        shown = ", ".join(problems[what][:3])
+def _check_missing(name: str, model: PreTrainedModel, missing: list[str]) -> None:
+    """Weights that the files lack are random now: allowed in a new head, never in a layer that has attention heads."""
+    if not missing:
+        return
+    layers = [re.match(r"(?:.*?\.)?\d+\.", site.path) for site in locate(model)]  # up to the layer's number
+    lost = [key for key in missing if any(layer and key.startswith(layer[0]) for layer in layers)]
+    if lost:
+        shown = ", ".join(lost[:3])
         raise CheckpointError(
-            f"{name} is damaged: {len(problems[what])} weights are {what.split('_')[0]} ({shown} ...). "
-            "They would have been random."
+            f"{name} is damaged: {len(lost)} weights are missing ({shown} ...). They would be random."
         )
 
 

@@ -11,10 +11,11 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headcount import journal
-from headcount.checkpoints.standalone import write_standalone
+from headcount.checkpoints.standalone import MODULE, write_standalone
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import CheckpointError, UsageError
 from headcount.hooks import original_module
+from headcount.surgery.manifest import note
 
 
 def save(
@@ -40,8 +41,9 @@ def save(
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):
         raise UsageError(f"save takes a Hugging Face model (or one made by remove); got {type(model).__name__}.")
-    target = Path(folder)
+    target = Path(folder).resolve()
     check_target(target, overwrite)
+    _refresh(model)
     stock = stock_form(model)
     with journal.new_folder(target, carry_over=_is_foreign) as fresh:
         if stock is None:
@@ -58,6 +60,15 @@ def save(
         if beside is not None:
             beside(fresh)
     return target
+
+
+def _refresh(model: PreTrainedModel) -> None:
+    """Bring the config up to date: parts may have been pruned on their own, or come from a standalone checkpoint."""
+    config = model.config
+    if any(MODULE in str(place) for place in (getattr(config, "auto_map", None) or {}).values()):
+        del config.auto_map  # the code it points to is written only when asked for
+    if any(hasattr(module, "headcount") for module in model.modules()):
+        note(model)
 
 
 def check_target(target: Path, overwrite: bool) -> None:

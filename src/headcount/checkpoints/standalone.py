@@ -16,7 +16,7 @@ from headcount.surgery.manifest import KEY
 from headcount.surgery.plan import plan_site
 
 _TRAVELS = ("slicing.py", "adapters.py", "reshape.py")
-_MODULE = "modeling_headcount"
+MODULE = "modeling_headcount"
 _TEMPLATE = '''"""{name} with some attention heads removed. Written by headcount for transformers {version}."""
 
 from transformers import {name} as Original
@@ -46,10 +46,10 @@ def write_standalone(model: PreTrainedModel, folder: Path) -> None:
         **manifest,
         "plan": [plan_site(site, list(site.heads)) for site in locate(model) if site.heads != site.built],
     }
-    config["auto_map"] = dict.fromkeys(automatic, f"{_MODULE}.{name}")
+    config["auto_map"] = dict.fromkeys(automatic, f"{MODULE}.{name}")
     journal.write_json(path, config)
     code = _TEMPLATE.format(name=name, version=transformers.__version__, key=KEY)
-    journal.write_text(folder / f"{_MODULE}.py", code)
+    journal.write_text(folder / f"{MODULE}.py", code)
     for file in _TRAVELS:
         journal.write_text(folder / file, files("headcount.surgery").joinpath(file).read_text(encoding="utf-8"))
 

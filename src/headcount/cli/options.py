@@ -26,8 +26,8 @@ class Loading:
         from headcount.checkpoints.load import load
 
         quiet()
-        options = {"revision": self.revision} if self.revision else {}
-        return load(model, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+        revision: dict[str, Any] = {"revision": self.revision} if self.revision else {}
+        return load(model, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **revision)
 
 
 def loading(function: Command) -> Command:

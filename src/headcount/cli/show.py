@@ -147,8 +147,9 @@ def cost_table(costs: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def _cost_row(table: Table, label: str | Text, values: list[float]) -> None:
-    cells = [number(value) for value in values]
+def _cost_row(table: Table, label: str | Text, values: list[float | None]) -> None:
+    cells = ["unknown" if value is None else number(value) for value in values]
     if len(values) == 2:
-        cells.append(f"{100 * (values[1] / values[0] - 1):+.1f}%" if values[0] else "")
+        first, second = values
+        cells.append(f"{100 * (second / first - 1):+.1f}%" if first and second is not None else "")
     table.add_row(label, *cells)

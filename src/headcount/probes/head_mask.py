@@ -32,6 +32,8 @@ def head_mask(
     stack = "encoder" if "encoder" in sites.kinds else sites.kinds[0]
     asked = ((stack, head_mask), ("decoder", decoder_head_mask), ("cross", cross_attn_head_mask))
     given = {kind: mask for kind, mask in asked if mask is not None}
+    if len(given) < sum(mask is not None for _, mask in asked):
+        raise MaskError(f"{type(model).__name__} has one stack: head_mask and decoder_head_mask mean the same heads.")
     for kind in given:
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")
@@ -49,7 +51,7 @@ def _rows(sites: Sites, kind: str, mask: Tensor) -> dict[int, Tensor]:
     if mask.dim() == 1:
         mask = mask.expand(len(layers), -1)
     elif mask.dim() == 5 and mask.shape[3:] == (1, 1):
-        mask = mask[..., 0, 0]
+        mask = mask[:, 0, :, 0, 0] if mask.shape[1] == 1 else mask[..., 0, 0]
     elif mask.dim() != 2:
         raise MaskError(f"A head mask for {kind} attention of this model is {shapes}; got {list(mask.shape)}.")
     if mask.shape[0] != len(layers) or mask.shape[-1] != totals[-1]:

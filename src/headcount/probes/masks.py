@@ -44,6 +44,8 @@ def masked(
     sites = locate(model)
     values = site_values(sites, mask)
     means = _means(model, replace, calibration)
+    if means:
+        _check_means(sites, means)
     if repeat < 1:
         raise UsageError(f"repeat is the number of rows per row of the mask, at least 1; got {repeat}.")
     with Hooks() as hooks:
@@ -65,8 +67,6 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
             f"A mask tensor for this model is [{width}] or [batch, {width}], columns in the order of sites.heads; "
             f"got {list(tensor.shape)}."
         )
-    if not tensor.is_floating_point():
-        tensor = tensor.to(torch.get_default_dtype())
     live: dict[tuple[str, int], Callable[[], Tensor] | None] = {}
     start = 0
     for site in sites:
@@ -124,6 +124,17 @@ def _means(
     if calibration is None:
         raise UsageError("replace='mean' needs calibration=, the batches to take the mean outputs over.")
     return mean_outputs(model, calibration)
+
+
+def _check_means(sites: Sites, means: Means) -> None:
+    for site in sites:
+        shape = list(means[site.key].shape) if site.key in means else None
+        if shape != [site.num_heads, site.head_dim]:
+            seen = "nothing" if shape is None else f"{shape}"
+            raise MaskError(
+                f"Means are given by (kind, layer), [heads, head size] each, as mean_outputs gives them; "
+                f"for {site.key} expected {[site.num_heads, site.head_dim]}, got {seen}."
+            )
 
 
 def _multiply(

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.hooks import original_module
 from headcount.probes.taps import tapped
-from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 
 
@@ -19,7 +20,7 @@ def mean_outputs(model: nn.Module, batches: Iterable[Mapping[str, Any]]) -> dict
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}
     batch: Mapping[str, Any] = {}
-    encoder_decoder = "decoder" in (kinds := locate(model).kinds) and ("encoder" in kinds or "cross" in kinds)
+    encoder_decoder = bool(getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False))
 
     def add(site: Site, context_BTHD: Tensor) -> None:
         real_BT = _real_tokens(site, context_BTHD, batch, encoder_decoder).to(context_BTHD.device)
@@ -27,15 +28,9 @@ def mean_outputs(model: nn.Module, batches: Iterable[Mapping[str, Any]]) -> dict
         sums[site.key] = sums.get(site.key, torch.zeros_like(total_HD)) + total_HD
         tokens[site.key] = tokens.get(site.key, 0.0) + float(real_BT.sum())
 
-    modules = [(module, module.training) for module in model.modules()]
-    try:
-        model.eval()
-        with torch.no_grad(), tapped(model, "outputs", sink=add):
-            for batch in batches:
-                model(**batch)
-    finally:
-        for module, training in modules:
-            module.training = training
+    with evaluating(model), tapped(model, "outputs", sink=add):
+        for batch in batches:
+            model(**batch)
     if not sums:
         raise UsageError("The calibration set is empty: mean outputs need at least one batch.")
     return {key: total_HD / tokens[key] for key, total_HD in sums.items()}

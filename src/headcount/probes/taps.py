@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from headcount.errors import UnknownName, UsageError
 from headcount.hooks import Hooks, in_backward, original_module
-from headcount.sites.backend import eager_attention
 from headcount.sites.locate import locate
+from headcount.sites.running import eager_attention
 from headcount.sites.site import Site, Sites
 
 Reduction = Callable[[Tensor], Tensor]  # attention [B, H, Q, K] -> anything smaller
@@ -80,11 +80,14 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
     sink: a function of (site, value) that takes the values instead of the returned Taps.
 
     Reading attention computes it eagerly inside the block, whatever backend the model has; in training mode the
-    probabilities are those after dropout, as the model used them.
+    probabilities are those after dropout, as the model used them. Under reentrant gradient checkpointing values
+    carry no gradient.
     """
     single = isinstance(what, str) or callable(what)
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]
     wanted = {_name(item): _reduction(item) for item in items}
+    if len(wanted) < len(items):
+        raise UsageError(f"Two things to tap have the same name: {', '.join(map(_name, items))}. Name your functions.")
     sites = locate(model)
     taps = Taps(sites)
     deliver = sink or taps._add

@@ -18,9 +18,9 @@ from transformers.pytorch_utils import Conv1D
 
 from headcount.hooks import Hooks
 from headcount.sites.attention import Attention
-from headcount.sites.backend import eager_attention
 from headcount.sites.inputs import example_batch
 from headcount.sites.projection import relative, relative_path, width_in
+from headcount.sites.running import eager_attention, evaluating
 
 _QUERY = ("q_proj", "query", "q", "q_lin", "query_proj", "wq", "to_q", "linear_q")
 _KEY = ("k_proj", "key", "k", "k_lin", "key_proj", "wk", "to_k", "linear_k")
@@ -122,20 +122,15 @@ def _stack(model: nn.Module, path: str, module: nn.Module) -> Literal["encoder",
 def _confirm(model: nn.Module, guesses: list[Found]) -> None:
     """Run the model once on noise and compare what enters each projection with probabilities times values."""
     seen: dict[nn.Module, _Seen] = {}
-    was_training = [module for module in model.modules() if module.training]
     try:
-        with torch.no_grad(), eager_attention(model), Hooks() as hooks:
+        with evaluating(model), eager_attention(model), Hooks() as hooks:
             for attention, path, module in guesses:
                 seen[module] = _Seen(model, attention, path, module, hooks)
-            model.eval()
             model(**example_batch(model))
     except Exception as error:  # a foreign model may fail in any way; none of them may pass as confirmed
         for _, _, module in guesses:
             _confirmed[module] = f"the test run failed with {type(error).__name__}: {error}"
         return
-    finally:
-        for module in was_training:
-            module.training = True
     for _, _, module in guesses:
         _confirmed[module] = seen[module].verdict()
 
@@ -174,10 +169,11 @@ class _Seen:
         if self.values is None or weights is None:
             return "it does not return its attention probabilities"
         for interleaved, values_BKHD in self._readings():
-            heads_BQHD = torch.einsum("bhqk,bkhd->bqhd", self.returned[weights].to(values_BKHD.dtype), values_BKHD)
+            heads_BQHD = torch.einsum("bhqk,bkhd->bqhd", self.returned[weights].float(), values_BKHD.float())
             expected = heads_BQHD.flatten(-2)
+            atol = _tolerance(values_BKHD) * float(expected.abs().max())
             for name, entered in self.entered.items():
-                if entered.shape == expected.shape and torch.allclose(entered, expected, rtol=1e-3, atol=1e-5):
+                if entered.shape == expected.shape and torch.allclose(entered.float(), expected, rtol=0, atol=atol):
                     return self._settled(name, interleaved, weights)
         return "what enters its output projection is not its heads side by side"
 
@@ -185,7 +181,7 @@ class _Seen:
         if not isinstance(item, Tensor) or item.dim() != 4 or item.shape[1] != self.heads:
             return False
         # Less than 1 in all where a sink takes its share, or where a query may look at nothing.
-        return bool((item >= 0).all() and (item.float().sum(-1) <= 1 + 1e-3).all())
+        return bool((item >= 0).all() and (item.float().sum(-1) <= 1 + _tolerance(item)).all())
 
     def _readings(self) -> Iterator[tuple[bool, Tensor]]:
         """The value heads [B, K, H, D] under each way their rows may be laid out."""
@@ -209,6 +205,11 @@ class _Seen:
             )
         entry = "" if entry == self.attention.output else entry
         return replace(self.attention, entry=entry, interleaved=interleaved, weights=weights, obstacle=obstacle)
+
+
+def _tolerance(tensor: Tensor) -> float:
+    """What rounding may do to a weighted mean in the tensor's number format."""
+    return max(1e-3, 8 * torch.finfo(tensor.dtype).eps)
 
 
 def _obstacle(module: nn.Module, attention: Attention) -> str:

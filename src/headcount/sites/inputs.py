@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from headcount.errors import ModelError
 
 Batch = dict[str, Tensor]
+_PARTS = ("text_config", "vision_config", "encoder", "decoder")
+_CROSS = ("encoder_attn", "crossattention")
 
 
 def example_batch(
@@ -25,23 +27,23 @@ def example_batch(
     wanted = set(inspect.signature(model.forward).parameters)
     made: Batch = {}
     if "input_ids" in wanted:
-        made["input_ids"] = maker.tokens(length)
-        if "attention_mask" in wanted:
-            made["attention_mask"] = maker.attention_mask(padded)
-    if "pixel_values" in wanted:
+        made |= maker.text(length, padded=padded)
+    if "pixel_values" in wanted and not ("input_ids" in wanted and maker.writes):  # its text would need image tokens
         made["pixel_values"] = maker.image()
     if "input_features" in wanted:
         made["input_features"] = maker.speech_features()
     if "input_values" in wanted:
         made["input_values"] = maker.speech()
-    if "decoder_input_ids" in wanted and getattr(maker.config, "is_encoder_decoder", False):
+    if "decoder_input_ids" in wanted and maker.needs_target:
         made["decoder_input_ids"] = maker.tokens(target)
+    if "encoder_hidden_states" in wanted and maker.looks_elsewhere:
+        made["encoder_hidden_states"] = maker.states()
     if not made:
         raise ModelError(
             f"{type(model).__name__} takes none of input_ids, pixel_values, input_features, input_values, "
-            "so headcount cannot make a test batch for it. Pass a batch of your own."
+            "so headcount cannot make a test batch for it. Pass a batch of your own with batch=."
         )
-    return {name: value.to(maker.device) for name, value in made.items()}
+    return {name: value.to(maker.device) for name, value in made.items() if name in wanted}
 
 
 def longest(model: nn.Module, wanted: int) -> int:
@@ -58,8 +60,8 @@ def longest(model: nn.Module, wanted: int) -> int:
 
 
 def _configs(config: Any) -> list[Any]:
-    """The config, and those of the towers it is made of."""
-    return [config, *(getattr(config, part, None) for part in ("text_config", "vision_config", "encoder"))]
+    """The config, and those of the parts it is made of."""
+    return [config, *(getattr(config, part, None) for part in _PARTS)]
 
 
 class _Maker:
@@ -73,36 +75,44 @@ class _Maker:
         weights = next(model.parameters())
         self.device = weights.device
         self._dtype = weights.dtype if weights.dtype.is_floating_point else torch.float32
+        self._class = type(model).__name__
+        both = bool(getattr(self.config, "is_encoder_decoder", False))
+        self._one_label = self._class.endswith("ForSequenceClassification")
+        self.writes = hasattr(model, "can_generate") and bool(model.can_generate())  # type: ignore[operator]
+        self.needs_target = both and not self._one_label  # classifiers make the target from the source
+        self.looks_elsewhere = not both and any(name.endswith(_CROSS) for name, _ in model.named_modules())
+        self._pads_left = not both and (self.writes or bool(self._get("is_decoder")))
+        self._ends_in_eos = both and self._one_label  # BART reads its label off the end of the sentence
+        if self._one_label and self._get("pad_token_id") is None:  # decoders then know one sentence's end only
+            self.batch = 1
 
     def _get(self, *names: str, default: Any = None) -> Any:
-        """The first of these entries in the config or in one of its towers' configs."""
+        """The first of these entries in the config or in one of its parts'."""
         for config in _configs(self.config):
             for name in names:
                 if getattr(config, name, None) is not None:
                     return getattr(config, name)
         return default
 
+    def text(self, length: int, *, padded: bool) -> Batch:
+        tokens, mask = self.tokens(length), torch.ones(self.batch, length, dtype=torch.long)
+        pads = max(1, length // 4) if padded and self.batch > 1 else 0
+        if pads:
+            mask[-1, slice(0, pads) if self._pads_left else slice(length - pads, None)] = 0
+        if self._ends_in_eos:
+            tokens.scatter_(1, mask.sum(1, keepdim=True) - 1, int(self._get("eos_token_id", default=2)))
+        made = {"input_ids": tokens, "attention_mask": mask}
+        if self._class.endswith("ForMultipleChoice"):  # [B, choices, T]
+            made = {name: value[:, None].repeat(1, 2, 1) for name, value in made.items()}
+        return made
+
     def tokens(self, length: int) -> Tensor:
         vocabulary = int(self._get("vocab_size", default=32))
-        special = {
-            self._get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id")
-        }
+        names = ("pad_token_id", "eos_token_id", "bos_token_id", "decoder_start_token_id", "image_token_id")
+        special = {self._get(name) for name in names if not isinstance(self._get(name), list)}
         ordinary = torch.tensor([i for i in range(min(vocabulary, 1000)) if i not in special])
         places = torch.randint(len(ordinary), (self.batch, length), generator=self._random)
         return ordinary[places]
-
-    def attention_mask(self, padded: bool) -> Tensor:
-        mask = torch.ones(self.batch, self.length, dtype=torch.long)
-        if padded:
-            pads = max(1, self.length // 4)
-            mask[-1, slice(0, pads) if self._pads_left() else slice(self.length - pads, None)] = 0
-        return mask
-
-    def _pads_left(self) -> bool:
-        """Models that go on writing after their input must have its end at the right."""
-        names = " ".join(self._get("architectures", default=None) or [])
-        encoder_decoder = getattr(self.config, "is_encoder_decoder", False)
-        return not encoder_decoder and ("CausalLM" in names or "LMHead" in names or bool(self._get("is_decoder")))
 
     def image(self) -> Tensor:
         size = self._get("image_size", default=224)
@@ -118,6 +128,11 @@ class _Maker:
         for step in self._get("conv_stride", default=[320]):
             stride *= step
         return self._noise(self.batch, stride * (self.length + 2))
+
+    def states(self) -> Tensor:
+        """What cross attention of a decoder without its encoder looks at."""
+        width = self._get("cross_attention_hidden_size", "hidden_size", "d_model", "n_embd")
+        return self._noise(self.batch, 7, int(width))
 
     def _noise(self, *shape: int) -> Tensor:
         return torch.randn(*shape, generator=self._random).to(self._dtype)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from weakref import WeakSet
 
 from torch import nn
 
@@ -20,6 +21,8 @@ from headcount.sites.projection import relative, width_in, width_out
 from headcount.sites.site import Site, Sites
 
 families: Registry[Family] = Registry("family", "headcount.sites.families", "FAMILY")
+
+_warned: WeakSet[nn.Module] = WeakSet()  # models whose left-out modules were told
 
 _HOW_TO = "Another architecture is added by one small file: docs/how-to/add-a-family.md shows how."
 _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
@@ -36,7 +39,8 @@ def locate(model: nn.Module) -> Sites:
     ]
     unknown, refused = generic.find(model, known=[module for *_, module in found])
     found += [("generic", attention, path, module) for attention, path, module in unknown]
-    if found and refused:
+    if found and refused and model not in _warned:
+        _warned.add(model)
         warnings.warn(
             f"{len(refused)} modules look like attention, but their heads cannot be told apart and are left out. "
             f"First: {refused[0]}. {_HOW_TO}",
@@ -49,7 +53,7 @@ def locate(model: nn.Module) -> Sites:
             f"{reason} {_HOW_TO}"
         )
     sites = [_site(model, name, attention, path, module) for name, attention, path, module in found]
-    return Sites(sorted(_unique(sites), key=_order))
+    return Sites(sorted((_as_noted(model, site) for site in _unique(sites)), key=_order))
 
 
 def add_family(name: str, family: Family) -> None:
@@ -148,6 +152,17 @@ def _unique(sites: list[Site]) -> Iterable[Site]:
     for site in sites:  # several modules share a layer number: count them instead
         yield replace(site, layer=seen[site.kind]) if max(counts.values()) > 1 else site
         seen[site.kind] += 1
+
+
+def _as_noted(model: nn.Module, site: Site) -> Site:
+    """Original head numbers of an evenly pruned model that stock code loaded: only its config knows them."""
+    noted = getattr(getattr(model, "config", None), "head_pruning", None)
+    entry = noted.get("sites", {}).get(site.name) if isinstance(noted, dict) else None
+    if entry is None or hasattr(site.module, "headcount") or len(entry["built"]) != site.num_heads:
+        return site
+    built, size = tuple(entry["built"]), entry["of"] // entry["kv_of"]
+    kv = tuple(sorted({head // size for head in built}))
+    return replace(site, heads=built, total=entry["of"], built=built, kv_kept=kv, kv_total=entry["kv_of"])
 
 
 def _order(site: Site) -> tuple[int, str, int]:

@@ -62,7 +62,7 @@ class Sites(Sequence[Site]):
 
     def __init__(self, sites: Iterable[Site]) -> None:
         self._sites = tuple(sites)
-        self._by_key = {site.key: site for site in self._sites}
+        self._by_name = {site.name: site for site in self._sites}
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Sites(Sequence[Site]):
     def _missing(self, name: str | Head) -> str:
         if "*" not in str(name) and "?" not in str(name):
             head = Head.parse(name)
-            site = self._by_key.get(head.site)
+            site = self._by_name.get(f"{head.kind}.{head.layer}")
             if site is not None and head.index < site.total:
                 return f"Head {head} was removed from this model; {site.name} still has {list(site.heads)}."
             if site is not None:
@@ -126,11 +126,10 @@ class Sites(Sequence[Site]):
     def __getitem__(self, index: int | str | tuple[str, int] | slice) -> Site | tuple[Site, ...]:
         if isinstance(index, int | slice):
             return self._sites[index]
-        key = (index.rpartition(".")[0], int(index.rpartition(".")[2])) if isinstance(index, str) else index
-        if key not in self._by_key:
-            known = ", ".join(site.name for site in self._sites)
-            raise UnknownHead(f"There is no site {key[0]}.{key[1]} in this model. Sites: {known}.")
-        return self._by_key[key]
+        name = index if isinstance(index, str) else ".".join(map(str, index))
+        if name not in self._by_name:
+            raise UnknownHead(f"There is no site {name} in this model. Sites: {', '.join(self._by_name)}.")
+        return self._by_name[name]
 
     def __repr__(self) -> str:
         lines = [

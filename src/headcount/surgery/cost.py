@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from headcount.errors import ModelError
 from headcount.hooks import original_module
-from headcount.sites.backend import eager_attention
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_in, width_out
+from headcount.sites.running import eager_attention, evaluating, run
 from headcount.sites.site import Site
 
 
@@ -23,7 +24,7 @@ class KindCost:
 
     heads: int
     parameters: int
-    flops: int
+    flops: int | None
 
 
 @dataclass(frozen=True)
@@ -32,35 +33,38 @@ class Cost:
 
     length: int  # tokens of the example, and of its target in an encoder-decoder; fewer where the model takes fewer
     parameters: int
-    flops: int  # multiplications and additions of matrix products in one forward pass
+    flops: int | None  # of the matrix products of one forward pass; None where no batch could be made up to run
     cache_bytes: int  # keys and values held while generating
     kinds: Mapping[str, KindCost]
 
 
-def cost(model: nn.Module, *, length: int = 128) -> Cost:
-    """Parameters, operations of one forward pass over one example, and key/value cache, in total and by kind."""
+def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Any] | None = None) -> Cost:
+    """Parameters, operations of one forward pass over one example, and key/value cache, in total and by kind.
+
+    batch: the example to count operations on; made up if none is given.
+    """
     model = original_module(model)
     sites, length = locate(model), longest(model, length)
-    counts = _flops(model, length)
+    counts = _flops(model, length, batch)
     kinds = {}
     for kind in sites.kinds:
         own = [site for site in sites if site.kind == kind]
         kinds[kind] = KindCost(
             heads=sum(site.num_heads for site in own),
             parameters=sum(site_parameters(site) for site in own),
-            flops=sum(counts.get(path, 0) for site in own for path in _paths(site)),
+            flops=sum(counts.get(path, 0) for site in own for path in _paths(site)) if counts else None,
         )
     return Cost(
         length=length,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        flops=counts[""],
+        flops=counts.get(""),
         cache_bytes=sum(_cache_bytes(site, length) for site in sites),
         kinds=kinds,
     )
 
 
 def site_parameters(site: Site) -> int:
-    """Parameters of a site's projections."""
+    """Parameters of a site's module, and of its output projection where that stands outside."""
     inside = sum(parameter.numel() for parameter in site.module.parameters() if parameter.dim() > 0)
     return inside + (sum(p.numel() for p in site.output.parameters()) if site.attention.output.startswith("..") else 0)
 
@@ -83,18 +87,16 @@ def head_parameters(site: Site) -> int:
     return rows + columns
 
 
-def _flops(model: nn.Module, length: int) -> dict[str, int]:
-    """Module path -> operations of one forward pass over one example; "" is the whole model."""
-    batch = example_batch(model, batch=1, length=length, target=length, padded=False)
-    modes = [(module, module.training) for module in model.modules()]
+def _flops(model: nn.Module, length: int, batch: Mapping[str, Any] | None) -> dict[str, int]:
+    """Module path -> operations of one forward pass over one example; "" is the whole model; empty if it cannot run."""
+    made_up = batch is None
     try:
-        model.eval()
+        batch = example_batch(model, batch=1, length=length, target=length, padded=False) if batch is None else batch
         # Eager attention is made of plain matrix products, which the counter knows on every device.
-        with torch.no_grad(), eager_attention(model), FlopCounterMode(display=False) as counter:
-            model(**batch)
-    finally:
-        for module, training in modes:
-            module.training = training
+        with evaluating(model), eager_attention(model), FlopCounterMode(display=False) as counter:
+            run(model, batch, made_up=made_up)
+    except ModelError:
+        return {}
     root = type(model).__name__
     totals = {name: sum(operations.values()) for name, operations in counter.get_flop_counts().items()}
     return {name.removeprefix(root).removeprefix("."): total for name, total in totals.items() if name.startswith(root)}

@@ -35,7 +35,7 @@ def site_rows(model: nn.Module) -> list[dict[str, Any]]:
             "path": site.path,
             "parameters": site_parameters(site),
             "parameters_per_head": head_parameters(site),
-            "obstacle": obstacle(site),
+            "obstacle": obstacle(model, site),
         }
         for site in locate(model)
     ]

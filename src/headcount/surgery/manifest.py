@@ -23,6 +23,7 @@ from headcount.surgery.reshape import reshape
 
 KEY = "head_pruning"
 VERSION = 1
+_MOST_HEADS = 65_536  # at one site; a hostile file must not make us count for hours
 
 
 def note(model: nn.Module) -> None:
@@ -64,11 +65,11 @@ def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
         lists = isinstance(heads, list) and isinstance(built, list)
         if not lists or not all(type(number) is int for number in (*heads, *built, total, kv_total)):
             raise CheckpointError(f"The manifest entry for {name} is damaged: {dict(entry)!r:.200}.")
-        if not 0 < kv_total <= total or total % kv_total:
+        if not 0 < kv_total <= total <= _MOST_HEADS or total % kv_total:
             raise CheckpointError(
                 f"The manifest gives {name} {total} heads on {kv_total} key/value heads, which cannot be."
             )
-        if not _rising(heads) or not _rising(built) or not set(heads) <= set(built) <= set(range(total)):
+        if not (_rising(heads, total) and _rising(built, total) and set(heads) <= set(built)):
             raise CheckpointError(
                 f"The manifest keeps heads {heads!r:.100} of {name}, built with {built!r:.100} of {total}."
             )
@@ -127,5 +128,6 @@ def _lay_out(model: nn.Module, name: str, entry: Mapping[str, Any]) -> None:
         raise CheckpointError(f"The manifest entry for {name} is damaged: {error}.") from error
 
 
-def _rising(numbers: list[int]) -> bool:
-    return numbers == sorted(set(numbers))
+def _rising(numbers: list[int], total: int) -> bool:
+    """Whether these are different heads of so many, in order."""
+    return numbers == sorted(set(numbers)) and all(0 <= number < total for number in numbers)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.errors import NotRemovable
+from headcount.errors import MaskError, NotRemovable
 from headcount.heads import HeadGrid
 from headcount.probes.masks import align
 from headcount.sites.projection import relative_path
@@ -20,7 +20,7 @@ def plan_removal(model: nn.Module, sites: Sites, mask: HeadGrid) -> list[dict[st
     values = align(sites, mask)
     odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
     if odd:
-        raise NotRemovable(
+        raise MaskError(
             f"A head stays (1) or goes (0); the mask gives {odd[0]} the value {mask[odd[0]]}. Round it first."
         )
     plan = []
@@ -61,28 +61,25 @@ def plan_site(site: Site, keep: list[int]) -> dict[str, Any]:
 
 def check_removable(model: nn.Module, site: Site) -> None:
     """Raise, with what to do, where heads of this site cannot be cut out."""
-    reason = obstacle(site)
+    reason = obstacle(model, site)
     if reason:
         raise NotRemovable(
-            f"Heads of {site.name} ({type(site.module).__name__}) can be masked but not removed: {reason}. "
-            "Use hc.masked instead."
+            f"Heads of {site.name} ({type(site.module).__name__}) can be masked but not removed: {reason}."
         )
+
+
+def obstacle(model: nn.Module, site: Site) -> str:
+    """Why heads of this site can be masked but not cut out, and what to do about it; empty where they can."""
+    if site.attention.obstacle:
+        return site.attention.obstacle
+    if site.kv_total != site.total and not site.attention.groups:
+        return "its key/value heads are shared in a way headcount does not know"
     for name in (*site.attention.projections, site.attention.output):
         path = relative_path(site.path, name)
         problem = _not_plain(model.get_submodule(path))
         if problem:
-            raise NotRemovable(f"Heads of {site.name} cannot be removed yet: {path} is {problem}.")
-
-
-def obstacle(site: Site) -> str:
-    """Why heads of this site can be masked but not cut out; empty where they can."""
-    if site.attention.obstacle:
-        return site.attention.obstacle
-    return (
-        ""
-        if site.kv_total == site.total or site.attention.groups
-        else "its key/value heads are shared in a way headcount does not know"
-    )
+            return f"{path} is {problem}"
+    return ""
 
 
 _DEQUANTISE = "load the model unquantised, or call model.dequantize() first"
@@ -90,6 +87,8 @@ _DEQUANTISE = "load the model unquantised, or call model.dequantize() first"
 
 def _not_plain(projection: nn.Module) -> str:
     """Why a projection's weight cannot simply be sliced; empty where it can."""
+    if hasattr(projection, "_hf_hook"):
+        return "moved between devices by accelerate: load the model without device_map first"
     if hasattr(projection, "base_layer"):
         return "wrapped by an adapter (PEFT): call model.merge_and_unload() first"
     weight = getattr(projection, "weight", None)

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import copy
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from headcount.errors import NotRemovable, UsageError
+from headcount.errors import ModelError, NotRemovable, UsageError
 from headcount.heads import HeadGrid
-from headcount.hooks import original_module
+from headcount.hooks import Hooks, original_module
 from headcount.probes.masks import masked
 from headcount.sites.locate import locate
-from headcount.sites.site import Sites
+from headcount.sites.site import Site, Sites
 from headcount.surgery.manifest import note
 from headcount.surgery.plan import plan_removal
 from headcount.surgery.reshape import reshape
 from headcount.surgery.verify import Behaviour, compare, default_tolerance, observe
 
 
-def remove(model: nn.Module, mask: HeadGrid, *, inplace: bool = False, verify: bool = True) -> nn.Module:
+def remove(
+    model: nn.Module,
+    mask: HeadGrid,
+    *,
+    inplace: bool = False,
+    verify: bool = True,
+    batch: Mapping[str, Any] | None = None,
+) -> nn.Module:
     """A new, smaller, plain model without the heads that are 0 in `mask`; the original stays as it is.
 
-    inplace: cut the given model itself, for models too large to hold twice.
+    inplace: cut the given model itself, for models too large to hold twice; if verification fails it stays cut.
     verify: compare the masked and the pruned model on a small batch, outputs and greedy text, and raise if they differ.
+    batch: the batch to compare them on; made up if none is given.
     """
     if not isinstance(mask, HeadGrid):
         raise UsageError(
@@ -34,8 +46,9 @@ def remove(model: nn.Module, mask: HeadGrid, *, inplace: bool = False, verify: b
     plan = plan_removal(model, sites, mask)
     verify = verify and not any(parameter.is_meta for parameter in model.parameters())
     if verify:
-        with masked(model, mask):
-            expected = observe(model)
+        expected = _under_mask(
+            model, mask, batch, [site for site in sites if any(p["path"] == site.path for p in plan)]
+        )
     small = model if inplace else copy.deepcopy(model)
     for site in sites:
         if site.family == "generic":
@@ -44,15 +57,35 @@ def remove(model: nn.Module, mask: HeadGrid, *, inplace: bool = False, verify: b
         reshape(small, plan)
     note(small)
     if verify:
-        compare(expected, _try(small, sites), default_tolerance(small))
+        compare(expected, _without(small, sites, batch), default_tolerance(small))
     return small
 
 
-def _try(small: nn.Module, sites: Sites) -> Behaviour:
+def _under_mask(model: nn.Module, mask: HeadGrid, batch: Mapping[str, Any] | None, cut: list[Site]) -> Behaviour:
+    """What the masked model does; a site about to be cut that does not run is no evidence, and said so."""
+    ran: set[str] = set()
+    with masked(model, mask), Hooks() as hooks:
+        for site in cut:
+            hooks.see_input(site.entry, partial(_note_run, ran, site.name))
+        behaviour = observe(model, batch)
+    idle = [site.name for site in cut if site.num_heads and site.name not in ran]
+    if idle:
+        warnings.warn(
+            f"Not verified: {', '.join(idle)} did not run on the test batch. Pass a batch that uses them with batch=.",
+            stacklevel=3,
+        )
+    return behaviour
+
+
+def _note_run(ran: set[str], name: str, _: Tensor) -> None:
+    ran.add(name)
+
+
+def _without(small: nn.Module, sites: Sites, batch: Mapping[str, Any] | None) -> Behaviour:
     """What the pruned model does; that it does not run at all can only happen to architectures no family describes."""
     try:
-        return observe(small)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        return observe(small, batch)
+    except (ModelError, RuntimeError, ValueError, TypeError, IndexError) as error:
         if not any(site.family == "generic" for site in sites):
             raise
         raise NotRemovable(

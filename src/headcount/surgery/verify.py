@@ -15,6 +15,7 @@ from headcount.errors import VerificationError
 from headcount.heads import HeadGrid
 from headcount.probes.masks import masked
 from headcount.sites.inputs import example_batch
+from headcount.sites.running import evaluating, run
 
 # Largest difference allowed, as a share of the largest value: what another order of summation may cost.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
@@ -47,15 +48,9 @@ def observe(model: nn.Module, batch: Mapping[str, Any] | None = None, *, generat
     """Run a model in eval mode on a batch (made up if none is given), leaving it as it was."""
     made_up = batch is None
     batch = example_batch(model) if batch is None else batch
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        model.eval()
-        with torch.no_grad():
-            outputs = _tensors(model(**batch))
-            tokens, steps = _generate(model, batch) if generate and made_up and _can_generate(model) else (None, ())
-    finally:
-        for module, training in modes:
-            module.training = training
+    with evaluating(model):
+        outputs = _tensors(run(model, batch, made_up=made_up))
+        tokens, steps = _generate(model, batch) if generate and made_up and _can_generate(model) else (None, ())
     return Behaviour(outputs, tokens, steps)
 
 
@@ -90,6 +85,12 @@ def _difference(expected: Tensor, found: Tensor, tolerance: float, name: str) ->
         raise VerificationError(
             f"{name}: the pruned model gives shape {list(found.shape)}, the masked {list(expected.shape)}."
         )
+    finite = expected.isfinite()  # a query that may look at nothing can give NaN: in both models, or it is an error
+    if not torch.equal(finite, found.isfinite()):
+        raise VerificationError(f"{name}: masked and pruned model give infinite values in different places.")
+    if not finite.any():
+        return 0.0
+    expected, found = expected[finite], found[finite]
     scale = expected.abs().max().clamp_min(torch.finfo(expected.dtype).tiny)
     difference = float((expected - found).abs().max() / scale)
     if not difference <= tolerance:
@@ -113,8 +114,12 @@ def _tensors(outputs: Any) -> dict[str, Tensor]:
     }
 
 
-def _can_generate(model: nn.Module) -> bool:
-    return isinstance(model, GenerationMixin) and bool(model.can_generate())
+def _can_generate(model: Any) -> bool:
+    if not isinstance(model, GenerationMixin) or not model.can_generate():
+        return False
+    settings = model.generation_config
+    starts = settings.decoder_start_token_id is not None or settings.bos_token_id is not None
+    return starts or not model.config.is_encoder_decoder
 
 
 def _generate(model: Any, batch: Mapping[str, Any]) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -128,6 +133,8 @@ def _generate(model: Any, batch: Mapping[str, Any]) -> tuple[Tensor, tuple[Tenso
     )
     if settings.pad_token_id is None:
         settings.pad_token_id = 0
-    prompt = {name: value for name, value in batch.items() if name != "decoder_input_ids"}
+    prompt = {
+        name: value for name, value in batch.items() if name not in ("decoder_input_ids", "encoder_hidden_states")
+    }
     made = GenerationMixin.generate(model, **prompt, generation_config=settings)
     return made.sequences, tuple(made.logits)

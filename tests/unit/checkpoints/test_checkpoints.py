@@ -136,6 +136,7 @@ def test_stock_code_cannot_be_talked_into_random_weights(folder: Path) -> None:
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(heads=[0])), "Cannot load|damaged"),
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"].pop("encoder.1")), "Cannot load|damaged"),
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"].update({"decoder.0": c["head_pruning"]["sites"]["encoder.0"]})), "no such site"),
+        (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(of=10**9, kv_of=10**9)), "cannot be"),
         (lambda f: edit(f, lambda c: c.update(num_attention_heads=8)), "do not belong together"),
         (lambda f: edit(f, lambda c: c.update(num_hidden_layers=5)), "missing"),
         (lambda f: edit(f, lambda c: c.update(hidden_size="big")), "Cannot load"),

@@ -25,13 +25,14 @@ def test_transformers_ignores_the_argument_and_we_do_not(bert: nn.Module) -> Non
     assert not torch.equal(masked, bert(**batch).logits)
 
 
-@pytest.mark.parametrize("form", ["heads", "layers", "old five dimensions"])
+@pytest.mark.parametrize("form", ["heads", "layers", "old five dimensions", "old get_head_mask"])
 def test_shapes(bert: nn.Module, form: str) -> None:
     row = torch.tensor([1.0, 0.0, 1.0, 0.5])
     mask = {
         "heads": row,
         "layers": row.expand(3, 4),
         "old five dimensions": row.view(1, 1, 4, 1, 1).expand(3, 2, 4, 1, 1),
+        "old get_head_mask": row.view(1, 1, 4, 1, 1).expand(3, 1, 4, 1, 1),
     }[form]
     with hc.masked(bert, row.repeat(3)):
         expected = outputs(bert)
@@ -77,6 +78,12 @@ def test_wrong_shapes(bert: nn.Module, shape: tuple[int, ...]) -> None:
 
 def test_masks_for_stacks_that_are_not_there(bert: nn.Module) -> None:
     with pytest.raises(MaskError, match="no cross attention"), hc.head_mask(bert, cross_attn_head_mask=torch.ones(4)):
+        pass
+    gpt2 = zoo.build("gpt2")
+    with (
+        pytest.raises(MaskError, match="one stack"),
+        hc.head_mask(gpt2, torch.ones(4), decoder_head_mask=torch.ones(4)),
+    ):
         pass
     albert = zoo.build("albert")
     with pytest.raises(MaskError, match="One module serves all layers"), hc.head_mask(albert, torch.ones(3, 4)):

@@ -32,6 +32,27 @@ def test_a_tensor_mask_can_change_in_place(bert: nn.Module) -> None:
         assert identical(outputs(bert), expected)
 
 
+def test_an_integer_mask_can_change_in_place_too(bert: nn.Module) -> None:
+    sites, mask = hc.locate(bert), torch.ones(12, dtype=torch.bool)
+    with hc.masked(bert, sites.mask(off="encoder.0.1")):
+        expected = outputs(bert)
+    with hc.masked(bert, mask):
+        mask[1] = False
+        assert identical(outputs(bert), expected)
+
+
+def test_means_that_do_not_fit(bert: nn.Module) -> None:
+    mask = hc.locate(bert).mask(off="encoder.0.0")
+    for means in ({"encoder.0": torch.zeros(4, 16)}, {("encoder", layer): torch.zeros(4, 15) for layer in range(3)}):
+        with pytest.raises(MaskError, match="Means are given by"), hc.masked(bert, mask, replace=means):
+            pass
+
+
+def test_no_number_is_no_mask(bert: nn.Module) -> None:
+    with pytest.raises(MaskError, match="NaN"), hc.masked(bert, hc.locate(bert).grid(float("nan"))):
+        pass
+
+
 def test_lists_arrays_and_integers_are_masks_too(bert: nn.Module) -> None:
     sites = hc.locate(bert)
     with hc.masked(bert, sites.mask(off="encoder.2.3")):
@@ -169,13 +190,14 @@ def test_training_with_gradient_checkpointing(architecture: str) -> None:
     assert set(calls.values()) == {1}
 
 
+@pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize("architecture", ["bert", "llama", "marian"])
-def test_under_compilation(architecture: str) -> None:
+def test_under_compilation(architecture: str, fullgraph: bool) -> None:
     """A model compiled and run before is masked and unmasked again all the same."""
     torch._dynamo.reset()
     model = zoo.build(architecture)
     sites, batch = hc.locate(model), example_batch(model)
-    compiled = torch.compile(model, backend="eager")
+    compiled = torch.compile(model, backend="eager", fullgraph=fullgraph)
 
     def run(module: nn.Module) -> torch.Tensor:
         with torch.no_grad():

@@ -70,6 +70,11 @@ def test_empty_sites_have_nothing_to_read(bert: nn.Module) -> None:
         taps["encoder.0"]
 
 
+def test_two_of_one_name(bert: nn.Module) -> None:
+    with pytest.raises(UsageError, match="same name"), hc.tapped(bert, (lambda a: a.amax(-1), lambda a: a.amin(-1))):
+        pass
+
+
 def test_unknown_thing(bert: nn.Module) -> None:
     with pytest.raises(UnknownName, match="Did you mean 'entropy'"), hc.tapped(bert, "entropi"):
         pass
@@ -96,11 +101,12 @@ def test_pruned_attentions_keep_their_layers(llama: nn.Module) -> None:
     assert [attention.shape[1] for attention in found] == [3, 0, 4]
 
 
-def test_taps_of_a_compiled_model(bert: nn.Module) -> None:
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_taps_of_a_compiled_model(bert: nn.Module, fullgraph: bool) -> None:
     from headcount.sites.inputs import example_batch
 
     torch._dynamo.reset()
-    compiled, batch = torch.compile(bert, backend="eager"), example_batch(bert)
+    compiled, batch = torch.compile(bert, backend="eager", fullgraph=fullgraph), example_batch(bert)
     with torch.no_grad():
         compiled(**batch)
         with hc.tapped(bert, ("outputs", "max")) as plain:

@@ -12,7 +12,7 @@ from torch import nn
 import headcount as hc
 import zoo
 from behaviour import hooks, identical, observe, outputs, uneven, weights
-from headcount.errors import NotRemovable, UsageError, VerificationError
+from headcount.errors import MaskError, NotRemovable, UsageError, VerificationError
 from headcount.sites.inputs import example_batch
 from headcount.surgery.verify import compare, default_tolerance
 
@@ -175,7 +175,7 @@ def test_wrong_masks(bert: nn.Module) -> None:
     sites = hc.locate(bert)
     with pytest.raises(UsageError, match="HeadGrid"):
         hc.remove(bert, torch.ones(12))  # type: ignore[arg-type]
-    with pytest.raises(NotRemovable, match=r"0\.5"):
+    with pytest.raises(MaskError, match=r"0\.5"):
         hc.remove(bert, sites.grid(1.0).replace({"encoder.0.0": 0.5}))
 
 

@@ -1,0 +1,60 @@
+"""Running a model just to look at it: eval mode, eager attention, a made-up batch, and no trace of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedConfig
+
+from headcount.errors import ModelError
+
+_BACKEND = "_attn_implementation_internal"
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode, no gradients, fixed random numbers inside the block; each module's mode and the seed return."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # models that draw numbers (masked autoencoders) draw the same ones every time
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+@contextmanager
+def eager_attention(model: nn.Module) -> Iterator[None]:
+    """Compute attention step by step inside the block: the only backend that hands out its probabilities."""
+    configs = {
+        id(config): config
+        for module in model.modules()
+        if isinstance(config := getattr(module, "config", None), PreTrainedConfig)
+    }
+    before = [(config, getattr(config, _BACKEND, None)) for config in configs.values()]
+    try:
+        for config, _ in before:
+            setattr(config, _BACKEND, "eager")
+        yield
+    finally:
+        for config, backend in before:
+            setattr(config, _BACKEND, backend)
+
+
+def run(model: nn.Module, batch: Mapping[str, Any], *, made_up: bool) -> Any:
+    """What the model returns; that it cannot take a made-up batch is said in so many words."""
+    try:
+        return model(**batch)
+    except Exception as error:
+        if not made_up:
+            raise
+        raise ModelError(
+            f"{type(model).__name__} does not run on the batch that headcount made up for it "
+            f"({type(error).__name__}: {error}). Pass a batch of your own with batch=."
+        ) from error
