@@ -1,8 +1,8 @@
-"""BART and the encoder-decoders that copy its attention: one class for encoder, decoder and cross attention."""
+"""BART and the encoder-decoders that copy its attention, Whisper too: one class for all three kinds."""
 
 from headcount.sites.attention import Attention, Family
 
-_NAMES = ("Bart", "Marian", "MBart", "M2M100", "Pegasus")
+_NAMES = ("Bart", "Marian", "MBart", "M2M100", "Pegasus", "Whisper")
 
 _ATTENTION = Attention(
     classes=tuple(f"{name}Attention" for name in _NAMES),
@@ -15,4 +15,4 @@ _ATTENTION = Attention(
     cross=("encoder_attn",),
 )
 
-FAMILY = Family(attentions=(_ATTENTION,), architectures=("bart", "marian", "mbart", "m2m_100", "pegasus"))
+FAMILY = Family(attentions=(_ATTENTION,), architectures=("bart", "marian", "mbart", "m2m_100", "pegasus", "whisper"))
