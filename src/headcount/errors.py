@@ -10,6 +10,7 @@ HeadcountError
 |   `-- NotRemovable          heads can be masked but not cut out
 |-- VerificationError     masked and removed model disagree
 |-- CheckpointError       a folder that is not a sound checkpoint
+|-- CorpusError           text or trees that cannot be read
 `-- RecordError           a file that is not a sound record
 """
 
@@ -66,6 +67,14 @@ class VerificationError(HeadcountError):
 
 class CheckpointError(HeadcountError):
     """A folder that is not a sound checkpoint, or cannot be written."""
+
+
+class CorpusError(HeadcountError):
+    """Text or trees that cannot be read; `reason` in a few words, to be counted where reading goes on."""
+
+    def __init__(self, message: str, *, reason: str = "unreadable") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class RecordError(HeadcountError):

@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headcount import journal
-from headcount.checkpoints.standalone import MODULE, write_standalone
+from headcount.checkpoints.standalone import FILES, MODULE, write_standalone
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import CheckpointError, UsageError
 from headcount.hooks import original_module
@@ -87,12 +87,5 @@ def check_target(target: Path, overwrite: bool) -> None:
 
 def _is_foreign(path: Path) -> bool:
     """Files of an older folder that are not its model: they outlive it."""
-    written = {
-        "config.json",
-        "generation_config.json",
-        "modeling_headcount.py",
-        "slicing.py",
-        "adapters.py",
-        "reshape.py",
-    }
+    written = {"config.json", "generation_config.json", *FILES}
     return path.name not in written and not path.name.endswith((".safetensors", ".safetensors.index.json"))

@@ -17,6 +17,7 @@ from headcount.surgery.plan import plan_site
 
 _TRAVELS = ("slicing.py", "adapters.py", "reshape.py")
 MODULE = "modeling_headcount"
+FILES = (f"{MODULE}.py", *_TRAVELS)
 _TEMPLATE = '''"""{name} with some attention heads removed. Written by headcount for transformers {version}."""
 
 from transformers import {name} as Original

@@ -21,8 +21,10 @@ _T5_BIAS = "relative_attention_bias.weight"
 def stock_form(model: PreTrainedModel) -> tuple[PreTrainedConfig, dict[str, Tensor]] | None:
     """Config and weights of the same model in stock code; None where the architecture cannot state its shape."""
     manifest = getattr(model.config, KEY, None)
+    if manifest is None:
+        return None
     sites = locate(model)
-    if manifest is None or all(site.heads == site.built for site in sites):  # the config states it already
+    if all(site.heads == site.built for site in sites):  # the config states it already
         return None
     config = _config(model, sites)
     if config is None:

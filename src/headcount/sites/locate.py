@@ -24,6 +24,7 @@ families: Registry[Family] = Registry("family", "headcount.sites.families", "FAM
 
 _warned: WeakSet[nn.Module] = WeakSet()  # models whose left-out modules were told
 
+MANIFEST = "head_pruning"  # config entry with the heads of a pruned model, see surgery/manifest.py
 _HOW_TO = "Another architecture is added by one small file: docs/how-to/add-a-family.md shows how."
 _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
 
@@ -156,12 +157,17 @@ def _unique(sites: list[Site]) -> Iterable[Site]:
 
 def _as_noted(model: nn.Module, site: Site) -> Site:
     """Original head numbers of an evenly pruned model that stock code loaded: only its config knows them."""
-    noted = getattr(getattr(model, "config", None), "head_pruning", None)
-    entry = noted.get("sites", {}).get(site.name) if isinstance(noted, dict) else None
-    if entry is None or hasattr(site.module, "headcount") or len(entry["built"]) != site.num_heads:
+    noted = getattr(getattr(model, "config", None), MANIFEST, None)
+    if noted is None or hasattr(site.module, "headcount"):
         return site
-    built, size = tuple(entry["built"]), entry["of"] // entry["kv_of"]
-    kv = tuple(sorted({head // size for head in built}))
+    try:
+        entry = noted["sites"].get(site.name)
+        if entry is None or len(entry["built"]) != site.num_heads:
+            return site
+        built, size = tuple(entry["built"]), entry["of"] // entry["kv_of"]
+        kv = tuple(sorted({head // size for head in built}))
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        raise ModelError(f"The entry {MANIFEST!r} in the model's config is damaged: {error!r}.") from error
     return replace(site, heads=built, total=entry["of"], built=built, kv_kept=kv, kv_total=entry["kv_of"])
 
 

@@ -1,0 +1,1 @@
+"""Text that models are run on: parallel text and treebanks."""

@@ -1,0 +1,36 @@
+"""Tree: one sentence with its dependency tree. Knows words, not tokenizers, and no file format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Arc(NamedTuple):
+    """One dependency: both words by their place in the sentence, from 0."""
+
+    dependent: int
+    head: int
+    relation: str
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A sentence as text, its words, where each stands in the text, and which word each depends on."""
+
+    text: str
+    words: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]  # characters [start, end) of each word; parts of a contraction may share them
+    heads: tuple[int, ...]  # place of the word that each depends on; -1 for the root
+    relations: tuple[str, ...]  # without subtype: nsubj, not nsubj:pass
+    tags: tuple[str, ...] = ()  # universal part of speech of each word, where known
+
+    def arcs(self, *relations: str) -> Iterator[Arc]:
+        """The dependencies of these relations, or all; the root's is none."""
+        for dependent, (head, relation) in enumerate(zip(self.heads, self.relations, strict=True)):
+            if head >= 0 and (not relations or relation in relations):
+                yield Arc(dependent, head, relation)
+
+    def __len__(self) -> int:
+        return len(self.words)
