@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from headcount.corpora.lines import read_lines
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
 
@@ -55,25 +56,16 @@ def _sentences(file: Path) -> Iterator[tuple[int, list[str]]]:
     """(number of the first line, lines) of each sentence."""
     lines: list[str] = []
     start = 1
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(read_lines(file), start=1):
         if line.strip():
             if not lines:
                 start = number
-            lines.append(line.rstrip("\r\n"))
+            lines.append(line)
         elif lines:
             yield start, lines
             lines = []
     if lines:
         yield start, lines
-
-
-def _lines(file: Path) -> Iterator[str]:
-    with file.open("rb") as raw:
-        for number, line in enumerate(raw, start=1):
-            try:
-                yield line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise CorpusError(f"{file}:{number} is not UTF-8: {error}.", reason="not UTF-8") from error
 
 
 @dataclass

@@ -16,12 +16,12 @@ from torch import nn
 
 from headcount.errors import CheckpointError
 from headcount.sites.attention import Attention
-from headcount.sites.locate import MANIFEST as KEY
-from headcount.sites.locate import locate
+from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.site import Site
 from headcount.surgery.plan import plan_site
 from headcount.surgery.reshape import reshape
 
+KEY = MANIFEST
 VERSION = 1
 _MOST_HEADS = 65_536  # at one site; a hostile file must not make us count for hours
 

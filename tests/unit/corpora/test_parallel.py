@@ -1,0 +1,144 @@
+"""Parallel text from every place it may stand, and what is said about what cannot be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headcount.corpora.parallel import read_parallel
+from headcount.errors import CorpusError, UnknownName
+
+PAIRS = [("a dog runs", "ein Hund läuft"), ("two cats", "zwei Katzen"), ("", "leer"), ("x " * 9, "zu lang")]
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    datasets.disable_progress_bars()
+
+
+def folder(tmp_path: Path, **splits: list[tuple[str, str]]) -> Path:
+    path = tmp_path / "corpus"
+    path.mkdir()
+    for split, pairs in splits.items():
+        for place, language in enumerate(("en", "de")):
+            (path / f"{split}.{language}").write_text("".join(f"{pair[place]}\n" for pair in pairs), encoding="utf-8")
+    return path
+
+
+def test_a_folder_of_lines(tmp_path: Path) -> None:
+    corpus = read_parallel(
+        folder(tmp_path, train=PAIRS, valid=PAIRS[:1], test2017=PAIRS[:2]), languages=("en", "de"), longest=5
+    )
+    assert sorted(corpus.splits) == ["dev", "test2017", "train"]
+    assert corpus["train"][:] == {"source": ["a dog runs", "two cats"], "target": ["ein Hund läuft", "zwei Katzen"]}
+    assert corpus.skipped["train"] == {"empty": 1, "too long": 1}
+    assert corpus.languages == ("en", "de")
+    with pytest.raises(UnknownName, match="Did you mean 'train'"):
+        corpus["trian"]
+
+
+def test_the_other_way_round_and_after_a_change(tmp_path: Path) -> None:
+    path = folder(tmp_path, train=PAIRS[:2])
+    assert read_parallel(path, languages=("de", "en"))["train"][1] == {"source": "zwei Katzen", "target": "two cats"}
+    (path / "train.en").write_text("one\ntwo\nthree\n")
+    (path / "train.de").write_text("eins\nzwei\ndrei\n")
+    assert len(read_parallel(path, languages=("de", "en"))["train"]) == 3
+
+
+def test_it_is_memory_mapped(tmp_path: Path) -> None:
+    corpus = read_parallel(folder(tmp_path, train=PAIRS[:2] * 500), languages=("en", "de"))
+    assert corpus["train"].cache_files
+    assert len(corpus["train"]) == 1000
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_table(tmp_path: Path, header: bool) -> None:
+    lines = ["source\ttarget"] * header + [f"{source}\t{target}" for source, target in PAIRS[:2]] + [""]
+    path = tmp_path / "train.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    assert read_parallel(path)["train"]["target"] == ["ein Hund läuft", "zwei Katzen"]
+
+
+def test_a_table_with_more_columns(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("id\tenglish\tgerman\n1\tdog\tHund\n")
+    assert read_parallel(path, columns=("english", "german"))["pairs"][0] == {"source": "dog", "target": "Hund"}
+    with pytest.raises(CorpusError, match="columns="):
+        read_parallel(path)
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_json_lines(tmp_path: Path, nested: bool) -> None:
+    rows = [{"en": source, "de": target} for source, target in PAIRS[:2]]
+    path = tmp_path / "dev.jsonl"
+    path.write_text("\n".join(json.dumps({"translation": row} if nested else row) for row in rows))
+    assert read_parallel(path, languages=("en", "de"))["dev"]["source"] == ["a dog runs", "two cats"]
+
+
+def test_a_data_set_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's own code is replaced by a data set made here; the rest is the real road."""
+    import datasets
+
+    def load(name: str, config: str | None) -> datasets.DatasetDict:
+        assert (name, config) == ("some/set", "de-en")
+        rows = [{"translation": {"en": source, "de": target}} for source, target in PAIRS]
+        return datasets.DatasetDict({"validation": datasets.Dataset.from_list(rows)})
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    corpus = read_parallel("hf:some/set:de-en", languages=("en", "de"), longest=5)
+    assert corpus["dev"]["target"] == ["ein Hund läuft", "zwei Katzen"]
+    assert corpus.skipped["dev"] == {"empty or too long": 2}
+    with pytest.raises(CorpusError, match="columns="):
+        read_parallel("hf:some/set:de-en", languages=("fr", "de"))
+
+
+def test_a_hub_that_cannot_be_reached() -> None:
+    with pytest.raises(CorpusError, match="Cannot load the data set no-such-user/no-such-set"):
+        read_parallel("hf:no-such-user/no-such-set")
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    path = folder(tmp_path, train=PAIRS)
+    cases = [
+        ({"place": tmp_path / "none"}, "There is no"),
+        ({"place": path}, "say which is the source"),
+        ({"place": path, "languages": ("en", "fr")}, "no counterpart"),
+        ({"place": path, "languages": ("xx", "yy")}, "neither"),
+        ({"place": path, "languages": ("en", "en")}, "two different names"),
+        ({"place": path, "languages": "en"}, "two different names"),
+        ({"place": path, "languages": ("en", "de"), "longest": 0}, "at least 1"),
+        ({"place": path / "train.en"}, "neither .tsv nor .jsonl"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(CorpusError, match=message):
+            read_parallel(**arguments)
+    (path / "train.de").write_text("eins\n")
+    with pytest.raises(CorpusError, match=r"train\.de ends after 1 lines, its counterpart has 4"):
+        read_parallel(path, languages=("en", "de"))
+    (path / "train.de").write_bytes(b"eins\n\xff\xfe\n")
+    with pytest.raises(CorpusError, match=r"train\.de:2 is not UTF-8"):
+        read_parallel(path, languages=("en", "de"))
+    (path / "train.de").write_text("\n\n\n\n")
+    with pytest.raises(CorpusError, match="no usable pair"):
+        read_parallel(path, languages=("en", "de"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "source\ttarget\none\n", ":2 has 1 columns"),
+        ("a.jsonl", '{"source": "x", "target": "y"}\n{', ":2 is not JSON"),
+        ("a.jsonl", '{"source": 3, "target": "y"}', "no text under"),
+        ("a.jsonl", "[]", "no text under"),
+        ("a.tsv", "", "columns="),
+    ],
+)
+def test_bad_tables(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CorpusError, match=message):
+        read_parallel(tmp_path / name)
