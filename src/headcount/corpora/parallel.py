@@ -215,13 +215,14 @@ def _mapped(files: _Files) -> Dataset:
     """The good pairs as a memory-mapped data set, made anew when a file changes."""
     from datasets import Dataset
 
-    stamps = [(file.stat().st_size, file.stat().st_mtime_ns) for file in files.paths]
-    made: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": files, "stamps": stamps})
+    # As text: a list would be taken for shards, and each of them read.
+    stamp = ",".join(f"{file.stat().st_size}:{file.stat().st_mtime_ns}" for file in files.paths)
+    made: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": files, "stamp": stamp})
     return made
 
 
-def _generate(files: _Files, stamps: list[tuple[int, int]]) -> Iterator[Pair]:  # noqa: ARG001
-    """`stamps` only tell the cache of `datasets` whether the files are still the same."""
+def _generate(files: _Files, stamp: str) -> Iterator[Pair]:  # noqa: ARG001
+    """`stamp` only tells the cache of `datasets` whether the files are still the same."""
     yield from files.good()
 
 
