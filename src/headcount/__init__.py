@@ -30,18 +30,24 @@ if TYPE_CHECKING:
     from headcount.probes.taps import tapped as tapped
     from headcount.record import Record as Record
     from headcount.record import Signature as Signature
+    from headcount.scores.score import Scores as Scores
+    from headcount.scores.score import score as score
     from headcount.sites.locate import add_family as add_family
     from headcount.sites.locate import locate as locate
     from headcount.surgery.cost import cost as cost
     from headcount.surgery.remove import remove as remove
     from headcount.surgery.verify import verify as verify
+    from headcount.tasks.task import Quality as Quality
+    from headcount.tasks.task import task as task
 
 # Each name is imported when it is first used: `import headcount` must not pay for torch.
 _HOMES = {
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
+    "Quality": "tasks.task",
     "Record": "record",
+    "Scores": "scores.score",
     "Signature": "record",
     "add_family": "sites.locate",
     "cost": "surgery.cost",
@@ -52,7 +58,9 @@ _HOMES = {
     "mean_outputs": "probes.means",
     "remove": "surgery.remove",
     "save": "checkpoints.save",
+    "score": "scores.score",
     "tapped": "probes.taps",
+    "task": "tasks.task",
     "verify": "surgery.verify",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of str, made from the table above)

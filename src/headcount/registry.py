@@ -20,8 +20,10 @@ Member = TypeVar("Member")
 class Registry(Generic[Member]):
     """Members by name: those found as files of a package, and those added at run time."""
 
-    def __init__(self, what: str, package: str, attribute: str) -> None:
+    def __init__(self, what: str, package: str, attribute: str, *, besides: tuple[str, ...] = ()) -> None:
+        """besides: files of the package that are no members."""
         self.what = what
+        self._besides = besides
         self._package = package
         self._attribute = attribute
         self._added: dict[str, Member] = {}
@@ -29,7 +31,7 @@ class Registry(Generic[Member]):
     def _files(self) -> dict[str, str]:
         package = importlib.import_module(self._package)
         modules = (info.name for info in pkgutil.iter_modules(package.__path__))
-        return {name.replace("_", "-"): name for name in modules if not name.startswith("_")}
+        return {name.replace("_", "-"): name for name in modules if name not in self._besides}
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted({*self._files(), *self._added}))

@@ -16,17 +16,25 @@ _BACKEND = "_attn_implementation_internal"
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode, no gradients, fixed random numbers inside the block; each module's mode and the seed return."""
+def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
+    """Eval mode, no gradients, fixed random numbers inside the block; each module's mode and the seed return.
+
+    gradients: let gradients flow to what asks for them, masks for example, but not to the model's parameters.
+    """
     modes = [(module, module.training) for module in model.modules()]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
         model.eval()
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        for parameter in trained:
+            parameter.requires_grad_(False)
+        with torch.set_grad_enabled(gradients), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # models that draw numbers (masked autoencoders) draw the same ones every time
             yield
     finally:
         for module, training in modes:
             module.training = training
+        for parameter in trained:
+            parameter.requires_grad_(True)
 
 
 @contextmanager

@@ -1,0 +1,26 @@
+"""Padding: which positions of a site's heads hold real tokens, as far as the batch says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.hooks import original_module
+from headcount.sites.site import Site
+
+
+def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mapping[str, Any]) -> Tensor:
+    """[B, T]: 1 for tokens, 0 for padding. A decoder beside an encoder counts target tokens."""
+    config = getattr(original_module(model), "config", None)
+    of_target = bool(getattr(config, "is_encoder_decoder", False)) and site.kind in ("decoder", "cross")
+    mask = batch.get("decoder_attention_mask" if of_target else "attention_mask")
+    if mask is None and of_target and batch.get("labels") is not None:
+        mask = batch["labels"] != -100
+    shape = context_BTHD.shape[:-2]
+    if mask is None or mask.shape != shape:  # images, speech after convolutions: every position counts
+        return torch.ones(shape, dtype=torch.float64, device=context_BTHD.device)
+    real_BT: Tensor = mask.to(context_BTHD.device, torch.float64)
+    return real_BT

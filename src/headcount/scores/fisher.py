@@ -1,0 +1,44 @@
+"""fisher: the squared gradient of the loss with respect to each head's mask, summed over data (Kwon et al. 2022)."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from torch import nn
+
+from headcount.errors import UnknownName, UsageError
+from headcount.record import Signature
+from headcount.scores.gradient import batch_gradients, example_gradients
+from headcount.scores.score import Scores, scores
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.tasks.task import Task
+
+Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code: batches of 32
+
+
+def fisher(
+    model: nn.Module, task: Task | None, *, granularity: Granularity = "example", normalize: bool = False
+) -> Scores:
+    """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information."""
+    if task is None:
+        raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")
+    if granularity not in get_args(Granularity):
+        raise UnknownName("granularity", granularity, get_args(Granularity))
+    heads = locate(model).heads
+    total_H, batches = np.zeros(len(heads)), 0
+    measure = example_gradients if granularity == "example" else batch_gradients
+    with evaluating(model, gradients=True):
+        for batch in task.batches():
+            total_H += np.square(measure(model, task, batch)[0]).sum(0)
+            batches += 1
+    if not batches:
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
+    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
+    return scores(heads, total_H, signature, normalize=normalize)
+
+
+SCORE = fisher

@@ -1,0 +1,115 @@
+"""gradient: how much the loss moves when a head is turned down a little (Michel et al. 2019, equation 2).
+
+I_h = E |dL/dxi_h| at xi = 1, L an example's own negative log-likelihood, dropout off. One pass over the data.
+Shapes: B batch, T tokens, H heads of the model, D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UnknownName, UsageError
+from headcount.probes.masks import masked
+from headcount.probes.padding import real_tokens
+from headcount.probes.taps import tapped
+from headcount.record import Signature
+from headcount.scores.score import Scores, scores
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.tasks.task import Batch, Task
+
+# Where the absolute value is taken: per example (the paper), per query position (its released code), per batch.
+Granularity = Literal["example", "token", "batch"]
+Progress = Callable[[int], None]  # batches done
+
+
+def gradient(
+    model: nn.Module,
+    task: Task | None,
+    *,
+    granularity: Granularity = "example",
+    normalize: bool = True,
+    progress: Progress = lambda _: None,
+) -> Scores:
+    """Mean absolute gradient of the loss with respect to each head's mask.
+
+    normalize: divide by the L2 norm over each layer, as in the paper. It makes layers comparable, and hides a layer
+        whose heads are all useless.
+    """
+    if task is None:
+        raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
+    if granularity not in get_args(Granularity):
+        raise UnknownName("granularity", granularity, get_args(Granularity))
+    heads = locate(model).heads
+    total_H, squares_H, count_H = np.zeros(len(heads)), np.zeros(len(heads)), np.zeros(len(heads))
+    measure: Callable[..., tuple[np.ndarray, Any]] = {
+        "example": example_gradients,
+        "batch": batch_gradients,
+        "token": token_gradients,
+    }[granularity]
+    with evaluating(model, gradients=True):
+        for done, batch in enumerate(task.batches(), start=1):
+            values_NH, weight_H = measure(model, task, batch)
+            total_H += values_NH.sum(0)
+            squares_H += np.square(values_NH).sum(0)
+            count_H += weight_H
+            progress(done)
+    if not count_H.any():
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    mean_H = total_H / count_H
+    error_H = _standard_error(mean_H, squares_H, count_H) if granularity == "example" else None
+    arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
+    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
+    return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
+
+
+def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
+    """[B, H] absolute gradients of each example, by one backward pass; their number."""
+    rows = next(len(value) for value in batch.values() if isinstance(value, Tensor))
+    mask_BH = torch.ones(rows, len(locate(model).heads), requires_grad=True)
+    with masked(model, mask_BH):
+        nll_B = task.nll(model, batch)
+    (gradient_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
+    return gradient_BH.abs().double().numpy(), float(rows)
+
+
+def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
+    """[1, H] absolute gradient of the batch's summed loss; the number of its examples."""
+    mask_H = torch.ones(len(locate(model).heads), requires_grad=True)
+    with masked(model, mask_H):
+        nll_B = task.nll(model, batch)
+    (gradient_H,) = torch.autograd.grad(nll_B.sum(), mask_H)
+    return gradient_H.abs().double().numpy()[None], float(len(nll_B))
+
+
+def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """[1, H] sum over query positions of |head output . its gradient|, padding left out; [H] number of positions."""
+    sites = [site for site in locate(model) if site.num_heads]
+    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # makes outputs part of the graph
+    with masked(model, mask_H), tapped(model, "outputs") as taps:
+        nll_B = task.nll(model, batch)
+    runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
+    slopes = torch.autograd.grad(nll_B.sum(), [context_BTHD for _, context_BTHD in runs])
+    moved = {site.key: np.zeros(site.num_heads) for site in sites}
+    tokens = {site.key: np.zeros(site.num_heads) for site in sites}
+    for (site, context_BTHD), slope_BTHD in zip(runs, slopes, strict=True):
+        real_BT = real_tokens(model, site, context_BTHD, batch)
+        product_BTH = (context_BTHD.double() * slope_BTHD.double()).sum(-1).abs() * real_BT[..., None]
+        moved[site.key] += product_BTH.detach().flatten(0, -2).sum(0).cpu().numpy()
+        tokens[site.key] += float(real_BT.sum())
+    return np.concatenate(list(moved.values()))[None], np.concatenate(list(tokens.values()))
+
+
+def _standard_error(mean_H: np.ndarray, squares_H: np.ndarray, count_H: np.ndarray) -> np.ndarray:
+    variance_H = np.maximum(squares_H / count_H - np.square(mean_H), 0)
+    error_H: np.ndarray = np.sqrt(variance_H / np.maximum(count_H - 1, 1))
+    return error_H
+
+
+SCORE = gradient

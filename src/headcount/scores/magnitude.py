@@ -1,0 +1,34 @@
+"""magnitude: how large a head's own weights are. Needs no data; a control for scores that do."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from headcount.record import Signature
+from headcount.scores.score import Scores, scores
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.site import Site
+from headcount.tasks.task import Task
+
+
+def magnitude(model: nn.Module, task: Task | None = None, *, normalize: bool = False) -> Scores:  # noqa: ARG001
+    """The L2 norm of each head's columns of the output projection."""
+    sites = locate(model)
+    values = np.concatenate([_norms(site) for site in sites if site.num_heads])
+    signature = Signature(weights=weight_hash(model), arguments={"score": "magnitude", "normalize": normalize})
+    return scores(sites.heads, values, signature, normalize=normalize)
+
+
+@torch.no_grad()
+def _norms(site: Site) -> np.ndarray:
+    weight: Tensor = site.output.weight  # type: ignore[assignment]
+    columns_OHD = (weight.T if isinstance(site.output, Conv1D) else weight).double().unflatten(-1, (-1, site.head_dim))
+    norms_H: np.ndarray = columns_OHD.square().sum((0, 2)).sqrt().cpu().numpy()
+    return norms_H
+
+
+SCORE = magnitude

@@ -1,0 +1,67 @@
+"""Scores: a HeadGrid of numbers with what makes it trustworthy. Always higher = keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headcount.heads import Head, HeadGrid
+from headcount.record import Signature
+from headcount.registry import Registry
+from headcount.tasks.task import Task
+
+
+class Scores(HeadGrid):
+    """One number per head, with its 95% interval where there is one, and where it comes from."""
+
+    def __init__(
+        self,
+        values: Mapping[Head, Any] | Iterable[tuple[Head, Any]],
+        *,
+        signature: Signature,
+        low: HeadGrid | None = None,
+        high: HeadGrid | None = None,
+    ) -> None:
+        super().__init__(values, "float64")
+        self.signature = signature
+        self.low = low
+        self.high = high
+
+
+def scores(
+    heads: tuple[Head, ...],
+    values: np.ndarray,
+    signature: Signature,
+    *,
+    error: np.ndarray | None = None,
+    normalize: bool,
+) -> Scores:
+    """Scores from numbers in the order of `heads`, with a normal interval where their standard error is known.
+
+    normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
+    """
+    scale = _norms(heads, values) if normalize else np.ones_like(values)
+    low = high = None
+    if error is not None:
+        low = HeadGrid(list(zip(heads, (values - 1.96 * error) / scale, strict=True)))
+        high = HeadGrid(list(zip(heads, (values + 1.96 * error) / scale, strict=True)))
+    return Scores(list(zip(heads, values / scale, strict=True)), signature=signature, low=low, high=high)
+
+
+def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
+    norms = np.ones_like(values)
+    for site in dict.fromkeys(head.site for head in heads):
+        places = [place for place, head in enumerate(heads) if head.site == site]
+        norms[places] = np.linalg.norm(values[places]) or 1.0
+    return norms
+
+
+members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores", "SCORE", besides=("score",))
+
+
+def score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:
+    """Score every head of a model by a method: "gradient", "fisher", "magnitude", "random"; options by keyword."""
+    return members[name](model, task, **options)

@@ -1,0 +1,144 @@
+"""Task and Quality: the contract between data and everything that measures. Knows models only by calling them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.record import Signature
+from headcount.registry import Registry
+from headcount.sites.running import evaluating
+
+Batch = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good a model is at a task: one number, and what each example contributes to it."""
+
+    name: str
+    value: float
+    statistics: np.ndarray  # [examples, ...]; paired tests compare these
+    signature: Signature = field(default_factory=Signature)
+
+
+class Task(Protocol):
+    """What everything that measures a model asks of data."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the data."""
+
+    def batches(self) -> Iterator[Batch]:
+        """The data, batch by batch, in the same order every time."""
+
+    def nll(self, model: nn.Module, batch: Batch) -> Tensor:
+        """[B]: each example's negative log-likelihood, summed over its targets, without label smoothing."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """A scalar to train on."""
+
+    def quality(self, model: nn.Module) -> Quality:
+        """How good the model is on all of the data, dropout off."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A task made of a user's own batches and loss: nothing is known of it but that."""
+
+    given: Iterable[Batch]
+    function: Callable[[nn.Module, Batch], Tensor]
+    name: str = "given"
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(batch for batch in self.given)
+
+    def batches(self) -> Iterator[Batch]:
+        return iter(self.given)
+
+    def nll(self, model: nn.Module, batch: Batch) -> Tensor:
+        nll_B = self.function(model, batch)
+        if nll_B.dim() != 1:
+            raise UsageError(
+                f"nll gives each example's loss, a tensor [batch]; got shape {list(nll_B.shape)}. A mean hides what each "
+                "example needs: use reduction='none' and sum over targets."
+            )
+        return nll_B
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.nll(model, batch).mean()
+
+    def quality(self, model: nn.Module) -> Quality:
+        with evaluating(model):
+            nll_N = torch.cat([self.nll(model, batch).double().cpu() for batch in self.batches()]).numpy()
+        return Quality("nll", float(nll_N.mean()), nll_N)
+
+
+tasks: Registry[Callable[..., Task]] = Registry("task", "headcount.tasks", "TASK", besides=("task",))
+
+
+class _Tasks:
+    """`hc.task("classification", texts=..., labels=..., tokenizer=...)`, or `hc.task.of(batches, nll=f)`."""
+
+    def __call__(self, name: str, **data: Any) -> Task:
+        return tasks[name](**data)
+
+    def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:
+        """A task from batches (a list or a DataLoader) and a function of (model, batch) that gives losses [batch]."""
+        if isinstance(batches, Iterator):
+            raise UsageError("The batches are read more than once: give a list or a DataLoader, not an iterator.")
+        return Given(batches, nll)
+
+
+task = _Tasks()
+
+
+def fingerprint(items: Iterable[Any]) -> str:
+    """A hash of texts, labels or batches."""
+    digest = hashlib.blake2b(digest_size=20)
+
+    def add(item: Any) -> None:
+        if isinstance(item, Tensor):
+            digest.update(str(tuple(item.shape)).encode())
+            digest.update(item.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        elif isinstance(item, Mapping):
+            for key in sorted(item):
+                digest.update(f"{key}=".encode())
+                add(item[key])
+        else:
+            digest.update(f"{item!r};".encode())
+
+    for item in items:
+        add(item)
+    return digest.hexdigest()
+
+
+def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
+    """The texts as a list; none at all, or something that is no text, is an error."""
+    if isinstance(texts, str):
+        raise UsageError(f"{what} is a list of texts; got one text.")
+    found = list(texts)
+    if not found:
+        raise UsageError(f"{what} is empty: there is nothing to measure on.")
+    for place, text in enumerate(found):
+        if not isinstance(text, str):
+            raise UsageError(f"{what}[{place}] is {type(text).__name__}, expected text.")
+    return found
+
+
+def chunks(count: int, size: int) -> Iterator[range]:
+    """The places 0 to count in runs of at most `size`."""
+    if size < 1:
+        raise UsageError(f"batch_size is at least 1; got {size}.")
+    return (range(start, min(start + size, count)) for start in range(0, count, size))

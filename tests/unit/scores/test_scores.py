@@ -1,0 +1,184 @@
+"""Scores against loops over single examples and finite differences, and on planted truths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from behaviour import hooks, identical, weights
+from headcount.errors import UnknownName, UsageError
+from headcount.scores.score import members
+from headcount.sites.inputs import example_batch
+from tokens import sentences, word_tokenizer
+
+
+def labelled(batch_size: int, count: int = 7) -> Any:
+    texts, labels = sentences(count), [i % 2 for i in range(count)]
+    return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer(), batch_size=batch_size)
+
+
+def noise(model: nn.Module) -> Any:
+    """Two batches of noise with a smooth loss per example: enough for any architecture."""
+    batches = [example_batch(model, seed=seed) for seed in range(2)]
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        output = next(value for value in model(**batch).values() if isinstance(value, torch.Tensor))
+        return output.flatten(1).tanh().pow(2).sum(-1)
+
+    return hc.task.of(batches, nll=nll)
+
+
+def loop(model: nn.Module, task: Any) -> np.ndarray:
+    """E_x |dL(x)/dxi_h|: one example at a time, one head at a time, by central differences of the mask."""
+    sites, step, values = hc.locate(model), 1e-5, []
+    with torch.no_grad():
+        for batch in task.batches():
+            for row in range(len(batch["input_ids"])):
+                single = {name: tensor[row : row + 1] for name, tensor in batch.items()}
+                slopes = []
+                for place in range(len(sites.heads)):
+                    sides = []
+                    for sign in (1, -1):
+                        mask = torch.ones(len(sites.heads), dtype=torch.float64)
+                        mask[place] += sign * step
+                        with hc.masked(model, mask):
+                            sides.append(float(task.nll(model, single)))
+                    slopes.append(abs(sides[0] - sides[1]) / (2 * step))
+                values.append(slopes)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "marian", "bart"])
+def test_gradient_against_finite_differences(architecture: str) -> None:
+    model = zoo.build(architecture, dtype=torch.float64)
+    task = noise(model)
+    slopes_NH = loop(model, task)
+    found = hc.score("gradient", model, task, normalize=False)
+    fisher = hc.score("fisher", model, task)
+    for site in hc.locate(model):
+        places = [place for place, head in enumerate(found.heads) if head.site == site.key]
+        expected = slopes_NH.mean(0)[places]
+        np.testing.assert_allclose(found.numbers()[places], expected, rtol=0, atol=1e-6 * expected.max())
+        squared = (slopes_NH**2).sum(0)[places]
+        np.testing.assert_allclose(fisher.numbers()[places], squared, rtol=0, atol=1e-5 * squared.max())
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7])
+def test_batches_and_padding_make_no_difference(bert: nn.Module, batch_size: int) -> None:
+    for name in ("gradient", "fisher"):
+        expected = hc.score(name, bert, labelled(1), normalize=False).numbers()
+        found = hc.score(name, bert, labelled(batch_size), normalize=False).numbers()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4 * expected.max())
+
+
+def test_tokens_against_a_loop(marian: nn.Module) -> None:
+    """Sum over real positions of |context . gradient| over their number, source or target as the site has it."""
+    task = noise(marian)
+    found = hc.score("gradient", marian, task, granularity="token", normalize=False)
+    for site in hc.locate(marian):
+        total, tokens = np.zeros(4), 0
+        for batch in task.batches():
+            with hc.tapped(marian, "outputs") as taps:
+                loss = task.nll(marian, batch).sum()
+                (slope,) = torch.autograd.grad(loss, taps[site.key])
+            context = taps[site.key]
+            for b in range(2):
+                for t in range(context.shape[1]):
+                    if site.kind != "encoder" or batch["attention_mask"][b, t]:
+                        total += [abs(float(context[b, t, h] @ slope[b, t, h])) for h in range(4)]
+                        tokens += 1
+        expected = total / tokens
+        got = found.layer(*site.key)
+        np.testing.assert_allclose(got.astype(float), expected, rtol=0, atol=1e-4 * expected.max())
+
+
+def test_batch_granularity_cancels_where_examples_disagree(bert: nn.Module) -> None:
+    per_example = hc.score("gradient", bert, labelled(7), normalize=False).numbers()
+    per_batch = hc.score("gradient", bert, labelled(7), granularity="batch", normalize=False).numbers()
+    assert (per_batch <= per_example + 1e-9).all()
+    assert (per_batch < 0.9 * per_example).any()
+    np.testing.assert_allclose(
+        hc.score("gradient", bert, labelled(1), granularity="batch", normalize=False).numbers(), per_example, atol=1e-5
+    )
+
+
+def test_planted_heads(bert: nn.Module) -> None:
+    """A head whose output goes nowhere scores exactly 0; one made crucial scores highest."""
+    dense = [layer.attention.output.dense for layer in bert.bert.encoder.layer]
+    with torch.no_grad():
+        dense[0].weight[:, 32:48] = 0
+        dense[2].weight[:, 16:32] *= 40
+    for name in ("gradient", "fisher", "magnitude"):
+        found = hc.score(name, bert, labelled(4), normalize=False)
+        assert found["encoder.0.2"] == 0.0
+        assert found.rank()["encoder.2.1"] == 1, name
+        assert found.rank()["encoder.0.2"] == 12
+
+
+def test_normalisation_is_by_layer_and_a_layer_of_zeros_stays_zero(bert: nn.Module) -> None:
+    with torch.no_grad():
+        bert.bert.encoder.layer[1].attention.output.dense.weight.zero_()
+    found = hc.score("gradient", bert, labelled(4))
+    norms = [float(np.linalg.norm(found.layer("encoder", layer).astype(float))) for layer in range(3)]
+    assert norms == [pytest.approx(1), 0.0, pytest.approx(1)]
+
+
+def test_intervals_hold_the_mean_and_shrink_with_data(bert: nn.Module) -> None:
+    few, many = (hc.score("gradient", bert, labelled(16, count), normalize=False) for count in (8, 64))
+    for head in few:
+        assert few.low[head] <= few[head] <= few.high[head]
+    widths = [np.mean(found.high.numbers() - found.low.numbers()) for found in (few, many)]
+    assert widths[1] < 0.7 * widths[0]
+
+
+@pytest.mark.parametrize("architecture", ["llama", "t5", "gpt2", "albert", "vit"])
+def test_other_architectures(architecture: str) -> None:
+    model = zoo.build(architecture)
+    task = noise(model)
+    for granularity in ("example", "token", "batch"):
+        found = hc.score("gradient", model, task, granularity=granularity)
+        assert np.isfinite(found.numbers()).all()
+        assert found.numbers().min() > 0
+
+
+def test_the_model_is_left_as_it_was(bert: nn.Module) -> None:
+    bert.train()
+    bert.bert.embeddings.word_embeddings.weight.requires_grad_(False)
+    before, trained = weights(bert), [p.requires_grad for p in bert.parameters()]
+    for name in members.names():
+        hc.score(name, bert, labelled(4))
+    assert identical(weights(bert), before)
+    assert [p.requires_grad for p in bert.parameters()] == trained
+    assert all(p.grad is None for p in bert.parameters())
+    assert bert.training
+    assert hooks(bert) == 0
+
+
+def test_pruned_models_are_scored_under_their_old_numbers(bert: nn.Module) -> None:
+    small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.1", "encoder.1.*"]))
+    for name in members.names():
+        assert hc.score(name, small, labelled(4)).heads == hc.locate(small).heads
+
+
+def test_scores_say_where_they_come_from(bert: nn.Module) -> None:
+    found = hc.score("gradient", bert, labelled(4))
+    assert found.signature.arguments == {"score": "gradient", "granularity": "example", "normalize": True}
+    assert len(found.signature.weights) == len(found.signature.data) == 40
+    assert hc.score("random", bert, seed=3) == hc.score("random", bert, seed=3) != hc.score("random", bert, seed=4)
+
+
+def test_wrong_input(bert: nn.Module) -> None:
+    with pytest.raises(UsageError, match="needs a task"):
+        hc.score("gradient", bert)
+    with pytest.raises(UnknownName, match="Did you mean 'token'"):
+        hc.score("gradient", bert, labelled(4), granularity="tokens")
+    with pytest.raises(UnknownName, match="Did you mean 'gradient'"):
+        hc.score("gradients", bert, labelled(4))
+    with pytest.raises(UsageError, match="no batches"):
+        hc.score("gradient", bert, hc.task.of([], nll=lambda *_: torch.zeros(1)))

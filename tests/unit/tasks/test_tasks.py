@@ -1,0 +1,101 @@
+"""Tasks: losses and qualities against loops over single examples, and wrong input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from headcount.errors import UnknownName, UsageError
+from headcount.tasks.task import tasks
+from tokens import sentences, word_tokenizer
+
+TEXTS, LABELS = sentences(11), [i % 2 for i in range(11)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 11, 50])
+def test_classification_is_a_loop_over_examples(bert: nn.Module, batch_size: int) -> None:
+    tokenizer = word_tokenizer()
+    task = hc.task("classification", texts=TEXTS, labels=LABELS, tokenizer=tokenizer, batch_size=batch_size)
+    with torch.no_grad():
+        found = torch.cat([task.nll(bert, batch) for batch in task.batches()])
+        alone = [bert(**tokenizer(text, return_tensors="pt")).logits[0].log_softmax(-1) for text in TEXTS]
+    expected = [-float(scores[label]) for scores, label in zip(alone, LABELS, strict=True)]
+    torch.testing.assert_close(found, torch.tensor(expected), rtol=0, atol=1e-5)
+    quality = task.quality(bert)
+    right = [int(scores.argmax()) == label for scores, label in zip(alone, LABELS, strict=True)]
+    assert quality.name == "accuracy"
+    assert quality.statistics.tolist() == [int(value) for value in right]
+    assert quality.value == pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_language_modelling_is_a_loop_over_tokens(llama: nn.Module, left: bool) -> None:
+    tokenizer = word_tokenizer(left=left)
+    task = hc.task("language-modelling", texts=TEXTS, tokenizer=tokenizer, batch_size=4)
+    expected, tokens = [], []
+    with torch.no_grad():
+        for text in TEXTS:
+            ids = tokenizer(text, return_tensors="pt")["input_ids"]
+            scores = llama(ids).logits[0].log_softmax(-1)
+            expected.append(-sum(float(scores[place, ids[0, place + 1]]) for place in range(ids.shape[1] - 1)))
+            tokens.append(ids.shape[1] - 1)
+        found = torch.cat([task.nll(llama, batch) for batch in task.batches()])
+    torch.testing.assert_close(found, torch.tensor(expected), rtol=0, atol=1e-3)
+    quality = task.quality(llama)
+    assert quality.value == pytest.approx(math.exp(sum(expected) / sum(tokens)), rel=1e-4)
+    assert quality.statistics[:, 1].tolist() == tokens
+
+
+def test_batches_of_ones_own(bert: nn.Module) -> None:
+    batches = [{"input_ids": torch.tensor([[3, 4], [5, 6]]), "labels": torch.tensor([0, 1])}]
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(batch["input_ids"]).logits, batch["labels"], reduction="none")
+
+    task = hc.task.of(batches, nll=nll)
+    assert task.nll(bert, batches[0]).shape == (2,)
+    assert task.quality(bert).value == pytest.approx(task.loss(bert, batches[0]).item())
+    mean = hc.task.of(batches, nll=lambda model, batch: nll(model, batch).mean())
+    with pytest.raises(UsageError, match="reduction='none'"):
+        mean.nll(bert, batches[0])
+    with pytest.raises(UsageError, match="more than once"):
+        hc.task.of(iter(batches), nll=nll)
+
+
+def test_data_is_told_apart_by_its_fingerprint() -> None:
+    tokenizer = word_tokenizer()
+    first, same, other = (
+        hc.task("classification", texts=TEXTS, labels=labels, tokenizer=tokenizer)
+        for labels in (LABELS, LABELS, [0] * 11)
+    )
+    assert first.fingerprint == same.fingerprint != other.fingerprint
+
+
+def test_wrong_input(bert: nn.Module) -> None:
+    tokenizer = word_tokenizer()
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"texts": [], "labels": []}, "empty"),
+        ({"texts": "one", "labels": [0]}, "list of texts"),
+        ({"texts": ["a", 3], "labels": [0, 0]}, r"texts\[1\] is int"),
+        ({"texts": ["a"], "labels": [0, 1]}, "1 texts and 2 labels"),
+        ({"texts": ["a"], "labels": [0], "pairs": ["b", "c"]}, "1 texts and 2 pairs"),
+        ({"texts": ["a"], "labels": [-1]}, "from 0; got -1"),
+        ({"texts": ["a"], "labels": [0], "batch_size": 0}, "at least 1"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(UsageError, match=message):
+            hc.task("classification", **arguments, tokenizer=tokenizer)
+    with pytest.raises(UsageError, match="label 7, the model knows classes 0 to 1"):
+        hc.task("classification", texts=["w5"], labels=[7], tokenizer=tokenizer).quality(bert)
+    with pytest.raises(UsageError, match="two tokens"):
+        hc.task("language-modelling", texts=["w5"], tokenizer=tokenizer).quality(zoo.build("gpt2"))
+    with pytest.raises(UnknownName, match="classification"):
+        hc.task("classifikation")
+    assert tasks.names() == ("classification", "language-modelling")
