@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from headcount.record import Signature as Signature
     from headcount.scores.score import Scores as Scores
     from headcount.scores.score import score as score
+    from headcount.selection.budget import Budget as Budget
+    from headcount.selection.select import select as select
     from headcount.sites.locate import add_family as add_family
     from headcount.sites.locate import locate as locate
     from headcount.surgery.cost import cost as cost
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 # Each name is imported when it is first used: `import headcount` must not pay for torch.
 _HOMES = {
+    "Budget": "selection.budget",
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
@@ -59,6 +62,7 @@ _HOMES = {
     "remove": "surgery.remove",
     "save": "checkpoints.save",
     "score": "scores.score",
+    "select": "selection.select",
     "tapped": "probes.taps",
     "task": "tasks.task",
     "verify": "surgery.verify",

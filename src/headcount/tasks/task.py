@@ -71,8 +71,8 @@ class Given:
         nll_B = self.function(model, batch)
         if nll_B.dim() != 1:
             raise UsageError(
-                f"nll gives each example's loss, a tensor [batch]; got shape {list(nll_B.shape)}. A mean hides what each "
-                "example needs: use reduction='none' and sum over targets."
+                f"nll gives each example's loss, a tensor [batch]; got shape {list(nll_B.shape)}. A mean hides what "
+                "each example needs: use reduction='none' and sum over targets."
             )
         return nll_B
 

@@ -1,0 +1,1 @@
+"""From scores to a mask: budgets and rules, pure functions."""

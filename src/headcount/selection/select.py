@@ -1,0 +1,65 @@
+"""select: the heads with the highest scores stay, as many as the budget allows. Pure: knows numbers, no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from headcount.errors import UnknownName, UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.selection.budget import Budget
+
+# top: wherever the highest scores are; uniform: the same number in every layer, which stock checkpoints can state
+Rule = Literal["top", "uniform"]
+
+
+def select(
+    scores: HeadGrid,
+    budget: Budget,
+    *,
+    kinds: Sequence[str] | None = None,
+    rule: Rule = "top",
+    at_least: int = 0,
+) -> HeadGrid:
+    """A mask that keeps the best heads of these kinds within the budget; heads of other kinds all stay.
+
+    kinds: the kinds whose heads the budget counts; all, if not given.
+    at_least: heads that every layer keeps, whatever their scores.
+    Equal scores: the head that comes first in the model stays.
+    """
+    if rule not in get_args(Rule):
+        raise UnknownName("rule", rule, get_args(Rule))
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+    counted = scores.of(*kinds) if kinds is not None else scores
+    if np.isnan(counted.numbers()).any():
+        raise UsageError("Some scores are not numbers (NaN): they cannot be ranked.")
+    keep = budget.of(len(counted))
+    layers = {site: _ranked(counted, site) for site in counted.sites}
+    kept = _uniform(layers, keep) if rule == "uniform" else _top(counted, layers, keep, at_least)
+    return HeadGrid([(head, int(head in kept or head not in counted)) for head in scores.heads])
+
+
+def _ranked(scores: HeadGrid, site: tuple[str, int]) -> list[Head]:
+    """The heads of a site, best first."""
+    return sorted((head for head in scores.heads if head.site == site), key=lambda head: -scores[head])
+
+
+def _top(scores: HeadGrid, layers: dict[tuple[str, int], list[Head]], keep: int, at_least: int) -> set[Head]:
+    sure = {head for ranked in layers.values() for head in ranked[:at_least]}
+    if len(sure) > keep:
+        raise UsageError(
+            f"Keeping at least {at_least} heads in each of {len(layers)} layers is more than the {keep} allowed."
+        )
+    others = sorted((head for head in scores.heads if head not in sure), key=lambda head: -scores[head])
+    return sure | set(others[: keep - len(sure)])
+
+
+def _uniform(layers: dict[tuple[str, int], list[Head]], keep: int) -> set[Head]:
+    each, rest = divmod(keep, len(layers))
+    if rest or each > min(map(len, layers.values())):
+        fits = [number * len(layers) for number in range(min(map(len, layers.values())) + 1)]
+        raise UsageError(f"{keep} heads cannot be spread evenly over {len(layers)} layers; possible: {fits}.")
+    return {head for ranked in layers.values() for head in ranked[:each]}
