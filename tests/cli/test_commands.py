@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import zoo
 from headcount.cli.main import commands, main
+from tokens import sentences, word_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,44 @@ def test_wrong_input_gives_one_clear_line(
     assert "Traceback" not in done.output
     assert not (tmp_path / "out").exists()
     assert sorted(path.name for path in Path(model).iterdir()) == before
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A language model with its tokenizer and texts beside it."""
+    folder = tmp_path_factory.mktemp("models") / "gpt2"
+    hc.save(zoo.build("gpt2"), folder, tokenizer=word_tokenizer())
+    (folder / "texts.txt").write_text("\n".join(sentences(9)))
+    return str(folder)
+
+
+def test_score_shows_saves_and_agrees_with_the_library(writer: str, tmp_path: Path) -> None:
+    arguments = ["score", writer, "--task", "language-modelling", "--data", f"{writer}/texts.txt", "--batch-size", "4"]
+    done = run(*arguments, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "gradient score of 12 heads" in done.output
+    found = hc.Record.load(tmp_path / "record.json").parts["scores"]
+    task = hc.task("language-modelling", texts=sentences(9), tokenizer=word_tokenizer())
+    expected = hc.score("gradient", hc.load(writer), task)
+    assert found == {str(head): pytest.approx(value, abs=1e-5) for head, value in expected.items()}
+    other = json.loads(run(*arguments, "--method", "fisher", "--granularity", "batch", "--json").output)
+    assert other["signature"]["arguments"]["granularity"] == "batch"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (["--data", "/no/such.txt"], 1, "There is no file"),
+        (["--task", "classification"], 1, "neither .tsv nor .jsonl"),
+        (["--method", "gradients"], 2, "gradient"),
+        (["--limit", "0"], 2, "--limit"),
+    ],
+)
+def test_score_with_wrong_input(writer: str, change: list[str], status: int, message: str) -> None:
+    done = run("score", writer, "--task", "language-modelling", "--data", f"{writer}/texts.txt", *change)
+    assert done.exit_code == status
+    assert message in done.output
+    assert "Traceback" not in done.output
 
 
 def test_debug_shows_the_error_itself() -> None:

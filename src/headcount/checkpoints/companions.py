@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
+from transformers import AutoTokenizer
 from transformers.utils import cached_file
+
+from headcount.errors import CheckpointError
 
 _NAMES = (
     "tokenizer.json",
@@ -27,6 +31,20 @@ _NAMES = (
     "preprocessor_config.json",
     "processor_config.json",
 )
+
+
+def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Any:
+    """The tokenizer that stands beside a model; where it has no padding token, the end of text serves."""
+    options = {"revision": revision} if revision else {}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
+    except Exception as error:
+        raise CheckpointError(
+            f"{source} has no tokenizer that can be loaded ({error}). Save one beside the model."
+        ) from error
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
 
 
 def copy_companions(source: str, folder: Path, *, revision: str | None = None) -> list[str]:

@@ -22,12 +22,18 @@ class Loading:
     revision: str | None
     trust_remote_code: bool
 
-    def load(self, model: str) -> Any:
+    def load(self, model: str, *, task: str | None = None) -> Any:
         from headcount.checkpoints.load import load
 
         quiet()
         revision: dict[str, Any] = {"revision": self.revision} if self.revision else {}
-        return load(model, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **revision)
+        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **revision)
+
+    def tokenizer(self, model: str) -> Any:
+        from headcount.checkpoints.companions import load_tokenizer
+
+        quiet()
+        return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
 
 def loading(function: Command) -> Command:

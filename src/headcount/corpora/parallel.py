@@ -10,7 +10,6 @@ Pairs are memory-mapped by `datasets`: a corpus may be larger than memory.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount.corpora.lines import read_lines
+from headcount.corpora.tables import SUFFIXES, read_rows
 from headcount.errors import CorpusError, UnknownName
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 _SYNONYMS = {"valid": "dev", "val": "dev", "validation": "dev"}
-_TABLES = (".tsv", ".jsonl")
 
 Pair = dict[str, str]  # {"source": ..., "target": ...}
 
@@ -54,8 +53,7 @@ class _Files:
     def pairs(self) -> Iterator[tuple[str, str]]:
         if len(self.paths) == 2:
             return _aligned(*self.paths)
-        path = self.paths[0]
-        return (_tsv if path.suffix == ".tsv" else _jsonl)(path, self.columns)
+        return _rows(self.paths[0], self.columns)
 
     def fault(self, source: str, target: str) -> str:
         """Why a pair is left out; empty for a good one."""
@@ -112,7 +110,7 @@ def _languages(path: Path, languages: Sequence[str] | None) -> tuple[str, str]:
         return _two(languages, "languages")
     if path.is_file():
         return "source", "target"
-    found = sorted({file.suffix[1:] for file in path.glob("train.*") if file.suffix not in _TABLES})
+    found = sorted({file.suffix[1:] for file in path.glob("train.*") if file.suffix not in SUFFIXES})
     if len(found) == 2:
         raise CorpusError(
             f"{path} has {found[0]} and {found[1]}: say which is the source, languages=({found[0]!r}, {found[1]!r})."
@@ -135,7 +133,7 @@ def _folder(path: Path, languages: tuple[str, str], columns: tuple[str, str], lo
         if not target.is_file():
             raise CorpusError(f"{source} has no counterpart {target}: every split needs a file in both languages.")
         files[_split(source)] = _Files((source, target), columns, longest)
-    for suffix in _TABLES:
+    for suffix in SUFFIXES:
         for table in sorted(path.glob(f"*{suffix}")):
             files.setdefault(_split(table), _Files((table,), columns, longest))
     if not files:
@@ -144,7 +142,7 @@ def _folder(path: Path, languages: tuple[str, str], columns: tuple[str, str], lo
 
 
 def _table(path: Path, columns: tuple[str, str], longest: int) -> dict[str, _Files]:
-    if path.suffix not in _TABLES:
+    if path.suffix not in SUFFIXES:
         raise CorpusError(
             f"{path} is neither .tsv nor .jsonl; one sentence per line needs a folder with a file per language."
         )
@@ -170,33 +168,11 @@ def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         yield one, other
 
 
-def _tsv(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    lines = read_lines(path)
-    header = next(lines, "").split("\t")
-    if set(columns) <= set(header):
-        first, second = (header.index(name) for name in columns)
-    elif len(header) == 2:  # no header: two columns, source first
-        first, second = 0, 1
-        yield header[0], header[1]
-    else:
-        raise CorpusError(f"{path} has the columns {header}; say which are source and target with columns=.")
-    for number, line in enumerate(lines, start=2):
-        cells = line.split("\t")
-        if line and len(cells) != len(header):
-            raise CorpusError(f"{path}:{number} has {len(cells)} columns, the first line has {len(header)}.")
-        yield (cells[first], cells[second]) if line else ("", "")
-
-
-def _jsonl(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            yield "", ""
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise CorpusError(f"{path}:{number} is not JSON: {error}.") from error
-        yield _cells(row, columns, f"{path}:{number}")
+def _rows(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    header = next(read_lines(path), "").split("\t") if path.suffix == ".tsv" else []
+    bare = len(header) == 2 and not set(columns) <= set(header)  # no header: two columns, source first
+    for where, row in read_rows(path, header=columns if bare else None):
+        yield _cells(row, columns, where) if row else ("", "")
 
 
 def _cells(row: Any, columns: tuple[str, str], where: str) -> tuple[str, str]:

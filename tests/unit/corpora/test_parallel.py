@@ -134,8 +134,8 @@ def test_bad_input(tmp_path: Path) -> None:
         ("a.tsv", "source\ttarget\none\n", ":2 has 1 columns"),
         ("a.jsonl", '{"source": "x", "target": "y"}\n{', ":2 is not JSON"),
         ("a.jsonl", '{"source": 3, "target": "y"}', "no text under"),
-        ("a.jsonl", "[]", "no text under"),
-        ("a.tsv", "", "columns="),
+        ("a.jsonl", "[]", "expected an object"),
+        ("a.tsv", "", "no usable pair"),
     ],
 )
 def test_bad_tables(tmp_path: Path, name: str, text: str, message: str) -> None:

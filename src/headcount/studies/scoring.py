@@ -1,0 +1,26 @@
+"""scoring: one score of every head of one model, as a record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from headcount.record import Record
+from headcount.scores.score import score
+from headcount.tasks.task import Task
+
+
+def scoring(model: nn.Module, task: Task, *, method: str, name: str = "", **options: Any) -> Record:
+    """Score the heads by a method; the record holds values, intervals where there are any, and ranks."""
+    found = score(method, model, task, **options)
+    heads = [str(head) for head in found.heads]
+    parts = {
+        "method": method,
+        "scores": {head: found[head] for head in heads},
+        "ranks": {head: found.rank()[head] for head in heads},
+        "low": {head: found.low[head] for head in heads} if found.low is not None else None,
+        "high": {head: found.high[head] for head in heads} if found.high is not None else None,
+    }
+    return Record("score", replace(found.signature, model=name), parts)
