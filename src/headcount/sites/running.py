@@ -22,7 +22,8 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
     gradients: let gradients flow to what asks for them, masks for example, but not to the model's parameters.
     """
     modes = [(module, module.training) for module in model.modules()]
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    # Frozen only where needed: whether weights are trained decides which matrix product torch takes, to the last bit.
+    trained = [parameter for parameter in model.parameters() if gradients and parameter.requires_grad]
     try:
         model.eval()
         for parameter in trained:
