@@ -21,6 +21,9 @@ InputFunction = Callable[[Tensor], Tensor | None]
 OutputFunction = Callable[[Any], Any]
 
 
+_attached: set[int] = set()  # ids of all hooks that are registered now; torch gives every hook its own
+
+
 class Hooks:
     """A block within which functions are attached to modules.
 
@@ -65,6 +68,8 @@ class Hooks:
 
     def _keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
         self._handles.callback(handle.remove)
+        _attached.add(handle.id)
+        self._handles.callback(_attached.discard, handle.id)
 
     def __enter__(self) -> Self:
         forget_compiled_code()
@@ -75,6 +80,12 @@ class Hooks:
     ) -> None:
         self._handles.close()
         forget_compiled_code()
+
+
+def has_probes(model: nn.Module) -> bool:
+    """Whether a probe is attached to the model right now."""
+    kinds = ("_forward_pre_hooks", "_forward_hooks")
+    return any(key in _attached for module in model.modules() for kind in kinds for key in getattr(module, kind))
 
 
 def _on_input(function: InputFunction) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:

@@ -55,6 +55,7 @@ def test_prune_saves_a_model_that_is_what_it_says(model: str, tmp_path: Path) ->
     done = run("prune", model, "--remove", "encoder.0.3, cross.1.*", "--out", str(out))
     assert done.exit_code == 0, done.output
     assert "5 of 36 heads removed, verified" in done.output
+    assert "stock code refuses it" in done.output
     assert (out / "tokenizer_config.json").exists()
     assert hc.Record.load(out / "record.json").parts["removed"] == ["encoder.0.3", *(f"cross.1.{i}" for i in range(4))]
     assert len(hc.locate(hc.load(out)).heads) == 31
@@ -78,6 +79,8 @@ def test_prune_by_what_stays(model: str, tmp_path: Path) -> None:
         (["inspect", "/no/such/folder"], 1, "There is no folder /no/such/folder"),
         (["prune", "MODEL", "--out", "OUT"], 2, "either --remove or --keep"),
         (["prune", "MODEL", "--remove", "a", "--keep", "b", "--out", "OUT"], 2, "either --remove or --keep"),
+        (["prune", "MODEL", "--keep", "", "--out", "OUT"], 2, "either --remove or --keep"),
+        (["prune", "MODEL", "--remove", " , ", "--out", "OUT"], 2, "either --remove or --keep"),
         (["prune", "MODEL", "--remove", "encoder.0.9", "--out", "OUT"], 2, "encoder.0 has heads 0 to 3"),
         (["prune", "MODEL", "--remove", "vision.0.0", "--out", "OUT"], 2, "There is no head vision.0.0"),
         (["prune", "MODEL", "--remove", "nonsense", "--out", "OUT"], 2, "not the name of a head"),

@@ -70,7 +70,8 @@ def load(
     except HeadcountError:
         raise
     except Exception as error:  # a damaged or hostile folder makes transformers fail in any way
-        raise CheckpointError(f"Cannot load {name}: {_first_lines(error)}") from error
+        nowhere = "" if Path(name).exists() else f"There is no folder {name} here, and as a hub id: "
+        raise CheckpointError(f"{nowhere}Cannot load {name}: {_first_lines(error)}") from error
     _check_missing(name, model, [str(key) for key in report["missing_keys"]])
     if pruned:
         model.__class__ = chosen  # the subclass was needed for building only

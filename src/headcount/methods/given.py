@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import check_target, save
+from headcount.checkpoints.stock import stock_form
 from headcount.heads import HeadGrid
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
@@ -39,12 +40,14 @@ def prune_given(
     signature = Signature(model=source, weights=weight_hash(model), arguments=arguments or {})
     before = cost(model, length=length)
     small: Any = remove(model, mask, inplace=True, verify=verify)
-    parts = {
+    parts: dict[str, Any] = {
         "removed": [str(head) for head in mask.heads if not mask[head]],
         "heads": len(mask),
         "verified": verify,
         "cost": {"before": asdict(before), "after": asdict(cost(small, length=length))},
     }
+    stock = stock_form(small) is not None
+    parts["loaded_by"] = "stock" if stock else "standalone" if standalone else "headcount"
     record = Record("prune", signature, parts)
 
     def beside(fresh: Path) -> None:

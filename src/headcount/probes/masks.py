@@ -60,6 +60,11 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
     """For each site, a function that gives its values [H] or [B, H] of the moment; None where all stay 1."""
     if isinstance(mask, HeadGrid):
         return {key: _constant(values) for key, values in align(sites, mask).items()}
+    if not isinstance(mask, Tensor | np.ndarray):
+        raise MaskError(
+            f"A mask is a HeadGrid, such as sites.mask(off=[...]), or a tensor over all heads; got "
+            f"{type(mask).__name__}."
+        )
     tensor = torch.as_tensor(mask)
     width = len(sites.heads)
     if tensor.dim() not in (1, 2) or tensor.shape[-1] != width:

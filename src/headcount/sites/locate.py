@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from torch import nn
 
-from headcount.errors import ModelError, UnknownArchitecture
+from headcount.errors import ModelError, UnknownArchitecture, UsageError
 from headcount.hooks import original_module
 from headcount.registry import Registry
 from headcount.sites import generic
@@ -31,6 +31,8 @@ _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
 
 def locate(model: nn.Module) -> Sites:
     """Find every attention head of a model: plain, pruned, compiled, wrapped or bare."""
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"headcount works on a model; got {type(model).__name__}. hc.load(...) gives one.")
     model = original_module(model)
     found = [
         (name, attention, path, module)

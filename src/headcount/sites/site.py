@@ -133,6 +133,6 @@ class Sites(Sequence[Site]):
 
     def __repr__(self) -> str:
         lines = [
-            f"{site.name}: heads {list(site.heads)} of {site.head_dim}, {site.kv_heads} key/value" for site in self
+            f"{site.name}: heads {list(site.heads)}, size {site.head_dim}, {site.kv_heads} key/value" for site in self
         ]
         return f"Sites, {len(self.heads)} heads\n" + "\n".join(lines)

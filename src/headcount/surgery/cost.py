@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from headcount.errors import ModelError
+from headcount.errors import ModelError, UsageError
 from headcount.hooks import original_module
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
@@ -43,6 +43,8 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Any] | None
 
     batch: the example to count operations on; made up if none is given.
     """
+    if length < 1:
+        raise UsageError(f"length is a number of tokens, at least 1; got {length}.")
     model = original_module(model)
     sites, length = locate(model), longest(model, length)
     counts = _flops(model, length, batch)

@@ -23,6 +23,7 @@ from headcount.surgery.reshape import reshape
 
 KEY = MANIFEST
 VERSION = 1
+NOTE = "Attention heads were removed by headcount: load this folder with headcount.load."
 _MOST_HEADS = 65_536  # at one site; a hostile file must not make us count for hours
 
 
@@ -36,7 +37,7 @@ def note(model: nn.Module) -> None:
         entries = {
             site.name: _entry(site) for site in sites if len(site.heads) < site.total or site.family == "generic"
         }
-        setattr(config, KEY, {"version": VERSION, "sites": entries})
+        setattr(config, KEY, {"version": VERSION, "note": NOTE, "sites": entries})
     elif hasattr(config, KEY):
         delattr(config, KEY)
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError, NotRemovable, UsageError
 from headcount.heads import HeadGrid
-from headcount.hooks import Hooks, original_module
+from headcount.hooks import Hooks, has_probes, original_module
 from headcount.probes.masks import masked
 from headcount.sites.locate import locate
 from headcount.sites.site import Site, Sites
@@ -42,6 +42,8 @@ def remove(
             f"remove takes a HeadGrid of 1 and 0, such as sites.mask(off=[...]); got {type(mask).__name__}."
         )
     model = original_module(model)
+    if has_probes(model):
+        raise UsageError("A mask or tap is attached to this model; leave its block before removing heads.")
     sites = locate(model)
     plan = plan_removal(model, sites, mask)
     verify = verify and not any(parameter.is_meta for parameter in model.parameters())

@@ -96,7 +96,8 @@ def _difference(expected: Tensor, found: Tensor, tolerance: float, name: str) ->
     if not difference <= tolerance:
         raise VerificationError(
             f"{name}: pruned and masked model differ by {difference:.2g} of the largest value, more than "
-            f"{tolerance:.2g}. The architecture needs a description of its own, see docs/how-to/add-a-family.md."
+            f"{tolerance:.2g}. If the mask is the one the model was pruned by, the architecture needs a description of "
+            "its own: docs/how-to/add-a-family.md."
         )
     return difference
 

@@ -207,3 +207,22 @@ def test_meta_models_are_cut_without_verification() -> None:
         model = tf.LlamaForCausalLM(tf.LlamaConfig(num_hidden_layers=2))
     small = hc.remove(model, hc.locate(model).mask(off="decoder.0.*"), inplace=True)
     assert small.model.layers[0].self_attn.q_proj.weight.shape == (0, 4096)
+
+
+def test_not_inside_a_block(bert: nn.Module) -> None:
+    """A copy made inside a block would carry the block's hooks for good."""
+    sites = hc.locate(bert)
+    for probe in (hc.masked(bert, sites.mask(off="encoder.1.0")), hc.tapped(bert, "max")):
+        with probe, pytest.raises(UsageError, match="leave its block"):
+            hc.remove(bert, sites.mask(off="encoder.0.0"))
+    hc.remove(bert, sites.mask(off="encoder.0.0"))
+
+
+def test_things_that_are_no_models_and_no_masks(bert: nn.Module) -> None:
+    with pytest.raises(UsageError, match="works on a model; got str"):
+        hc.locate("bert")  # type: ignore[arg-type]
+    for mask in (["encoder.0.0"], "encoder.0.0", {"encoder.0.0": 0}, None):
+        with pytest.raises(MaskError, match="A mask is a HeadGrid"), hc.masked(bert, mask):  # type: ignore[arg-type]
+            pass
+    with pytest.raises(UsageError, match="at least 1"):
+        hc.cost(bert, length=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def _show(console: Any, parts: dict[str, Any], out: Path) -> None:
     console.print("\n[bold]A translation model that turns sequences around[/]\n")
     console.print("Words lost when one head alone is switched off, in percent:\n")
     console.print(show.head_table(parts["lost_alone"], scale=100))
-    console.print(f"\n{heads - kept} of {heads} heads are not needed. What is left after removing them:\n")
+    console.print(f"\n{heads - kept} of {heads} heads can go, least needed first, for at most 1% of the words:\n")
     console.print(show.site_table(parts["sites"]))
     console.print()
     console.print(show.cost_table(parts["cost"]))
@@ -50,8 +51,8 @@ def _show(console: Any, parts: dict[str, Any], out: Path) -> None:
     console.print(f"masked and removed differ by {parts['difference']:.1e} of the largest logit")
     console.print("\nNext, on these or on a model of your own:", style="dim")
     for command in (
-        f"inspect {out}/model",
-        f"prune {out}/model --remove encoder.0.0,cross.1.* --out smaller",
-        f"inspect {out}/pruned --json",
+        f"inspect {shlex.quote(str(out / 'model'))}",
+        f"prune {shlex.quote(str(out / 'model'))} --remove 'encoder.0.0,cross.1.*' --out smaller",
+        f"inspect {shlex.quote(str(out / 'pruned'))} --json",
     ):
         show.line(console, f"  headcount {command}", dim=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -43,5 +44,5 @@ def _show(name: str, parts: dict[str, Any]) -> None:
     console.print(show.cost_table({"": parts["cost"]}))
     first = next((site for site in sites if site["heads"] and not site["obstacle"]), None)
     if first is not None:
-        command = f"headcount prune {name} --remove {first['site']}.{first['heads'][0]} --out DIR"
+        command = f"headcount prune {shlex.quote(name)} --remove {first['site']}.{first['heads'][0]} --out DIR"
         show.line(console, f"\nNext: {command}", dim=True)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
 from headcount.cli import options
+
+_LOADED_BY = {
+    "stock": "A plain checkpoint: any transformers loads it.",
+    "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",
+    "headcount": "Its layers differ, so stock code refuses it; in Python: hc.load({out!r}).",
+}
 
 
 @click.command("prune")
@@ -24,7 +31,7 @@ def COMMAND(  # noqa: N802
     model: str, remove: str | None, keep: str | None, out: Path, as_json: bool, how: options.Loading, **work: Any
 ) -> None:
     """Remove heads from MODEL physically and save a smaller model that does the same as the masked one."""
-    if (remove is None) == (keep is None):
+    if (remove is None) == (keep is None) or not _names(remove or keep):
         raise click.UsageError("Give either --remove or --keep, a list of heads such as encoder.0.3,encoder.1.*")
     from headcount.checkpoints.save import check_target
     from headcount.cli import show
@@ -52,8 +59,8 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
     verified = ", verified" if parts["verified"] else ""
     show.title(console, name, f"{len(parts['removed'])} of {parts['heads']} heads removed{verified}")
     console.print(show.cost_table(parts["cost"]))
-    show.line(console, f"\nSaved in {out}. In Python: hc.load({str(out)!r})")
-    show.line(console, f"Next: headcount inspect {out}", dim=True)
+    show.line(console, f"\nSaved in {out}. {_LOADED_BY[parts['loaded_by']].format(out=str(out))}")
+    show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
 
 
 def _names(heads: str | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -97,4 +98,4 @@ def _show(name: str, record: Any) -> None:
     console.print(show.head_table(parts["scores"]))
     worst = sorted(parts["scores"], key=lambda head: parts["scores"][head])[:5]
     show.line(console, f"\n{record.signature}", dim=True)
-    show.line(console, f"Next: headcount prune {name} --remove {','.join(worst)} --out DIR", dim=True)
+    show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(worst)} --out DIR", dim=True)
