@@ -11,6 +11,7 @@ import click
 from headcount.cli import options
 from headcount.registry import Registry
 
+# The same folders as in scores/score.py and tasks/task.py, listed here without importing torch for --help.
 _METHODS: Registry[Any] = Registry("score", "headcount.scores", "SCORE", besides=("score",))
 _TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK", besides=("task",))
 
