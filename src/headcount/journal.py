@@ -12,27 +12,38 @@ from pathlib import Path
 from typing import Any
 
 
-def write_text(path: str | Path, text: str) -> Path:
-    """Write a file under a temporary name beside its place and rename it: all of it or nothing."""
+@contextlib.contextmanager
+def new_file(path: str | Path) -> Iterator[Path]:
+    """A temporary name beside a file's place to write to; on success it is renamed, on failure nothing has changed."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
+        yield Path(name)
+        with open(name, "rb") as file:
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes private files; a result is for everybody
-        os.replace(temporary, target)
+        os.chmod(name, 0o644)  # mkstemp makes private files; a result is for everybody
+        os.replace(name, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(name)
         raise
-    return target
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a file: all of it or nothing."""
+    with new_file(path) as fresh:
+        fresh.write_text(text, encoding="utf-8")
+    return Path(path)
 
 
 def write_json(path: str | Path, data: Any) -> Path:
     return write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 @contextlib.contextmanager

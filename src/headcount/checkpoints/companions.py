@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
     """The tokenizer that stands beside a model; where it has no padding token, the end of text serves."""
     options = {"revision": revision} if revision else {}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
     except Exception as error:
         raise CheckpointError(
             f"{source} has no tokenizer that can be loaded ({error}). Save one beside the model."

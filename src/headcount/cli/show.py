@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from rich.console import Console
@@ -11,6 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
+
+from headcount.errors import UsageError
 
 _COLOURS = {"encoder": "cyan", "decoder": "magenta", "cross": "yellow", "text": "cyan", "vision": "green"}
 
@@ -52,6 +55,59 @@ class Bars:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+
+class Training:
+    """A progress bar with loss and speed, on stderr, and TensorBoard events where asked for."""
+
+    def __init__(self, tensorboard: Path | None = None) -> None:
+        told = TextColumn("epoch {task.fields[epoch]}  loss {task.fields[loss]:.3f}  {task.fields[speed]:.0f} tokens/s")
+        self._progress = Progress(
+            BarColumn(), MofNCompleteColumn(), told, TimeRemainingColumn(), console=Console(stderr=True)
+        )
+        self._task: TaskID | None = None
+        self._events = _summary_writer(tensorboard) if tensorboard else None
+
+    def say(self, what: str) -> None:
+        self._progress.console.print(escape(what), style="dim")
+
+    def step(self, report: Any) -> None:
+        """report: a training.loop.Report."""
+        shown = {"epoch": report.epoch, "loss": report.loss, "speed": report.tokens_per_second}
+        if self._task is None:
+            self._task = self._progress.add_task("training", total=report.of or None, **shown)
+        self._progress.update(self._task, completed=report.step, total=report.of or None, **shown)
+        if self._events:
+            for name in ("loss", "tokens_per_second", "rate"):
+                self._events.add_scalar(f"train/{name}", getattr(report, name), report.step)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+        if self._events:
+            self._events.close()
+
+
+def _summary_writer(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UsageError("--tensorboard needs the package tensorboard: pip install tensorboard.") from error
+    return SummaryWriter(str(folder))
+
+
+def epoch_table(epochs: list[Mapping[str, Any]]) -> Table:
+    """What was measured after each epoch."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    names = [name for name in epochs[0] if name not in ("epoch", "step")]
+    for column in ("epoch", "step", *(name.replace("_", " ") for name in names)):
+        table.add_column(column, justify="right", no_wrap=True)
+    for epoch in epochs:
+        table.add_row(str(epoch["epoch"]), str(epoch["step"]), *(f"{epoch[name]:.4g}" for name in names))
+    return table
 
 
 def colour(kind: str) -> str:

@@ -4,6 +4,7 @@
                      train.tsv dev.tsv ... or train.jsonl dev.jsonl ...
     file             pairs.tsv, pairs.jsonl                one split, named after the file
     hf:name[:config] a data set of the hub
+    grammar[:language[:domain]]   the embedded corpus
 
 Pairs are memory-mapped by `datasets`: a corpus may be larger than memory.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.lines import read_lines
 from headcount.corpora.tables import SUFFIXES, read_rows
 from headcount.errors import CorpusError, UnknownName
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _SYNONYMS = {"valid": "dev", "val": "dev", "validation": "dev"}
 
+GRAMMAR = "grammar"
 Pair = dict[str, str]  # {"source": ..., "target": ...}
 
 
@@ -86,6 +89,8 @@ def read_parallel(
     """
     if longest < 1:
         raise CorpusError(f"longest is a number of words, at least 1; got {longest}.")
+    if str(place) == GRAMMAR or str(place).startswith(f"{GRAMMAR}:"):
+        return _embedded(str(place))
     if str(place).startswith("hf:"):
         return _from_hub(str(place).removeprefix("hf:"), languages, columns, longest)
     path = Path(place)
@@ -103,6 +108,17 @@ def read_parallel(
             )
         splits[split], skipped[split] = _mapped(where), counts
     return Parallel(splits, pair, skipped)
+
+
+def _embedded(name: str) -> Parallel:
+    from datasets import Dataset
+
+    chosen = Grammar.named(name)
+    splits = {
+        split: Dataset.from_dict({"source": [row.tree.text for row in rows], "target": [row.target for row in rows]})
+        for split, rows in chosen.splits().items()
+    }
+    return Parallel(splits, ("english", chosen.language))
 
 
 def _languages(path: Path, languages: Sequence[str] | None) -> tuple[str, str]:

@@ -52,6 +52,26 @@ class Task(Protocol):
         """How good the model is on all of the data, dropout off."""
 
 
+class Trainable(Task, Protocol):
+    """What the training loop asks of data besides."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: what each example costs, in tokens of its two sides; the second may be 0."""
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        """These examples side by side."""
+
+    def targets(self, rows: np.ndarray) -> int:
+        """Number of predictions that `loss_sum` sums over for these examples."""
+
+    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The loss to train on, summed over the predictions of a batch."""
+
+    def held_out(self, model: nn.Module) -> dict[str, float]:
+        """Cheap measures for watching training, `loss` among them; dropout off."""
+
+
 @dataclass(frozen=True)
 class Given:
     """A task made of a user's own batches and loss: nothing is known of it but that."""

@@ -1,0 +1,44 @@
+"""headcount translate: sentences from stdin, translations to stdout."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+import click
+
+from headcount.cli import options
+
+_AT_ONCE = 1000  # sentences read before the first translation is written, so that like lengths meet
+
+
+@click.command("translate")
+@options.loading
+@click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
+@click.option("--beams", default=4, show_default=True, type=click.IntRange(1), help="1 is greedy.")
+@click.option("--length-penalty", default=0.6, show_default=True, type=float)
+@click.option(
+    "--tokens", default=4096, show_default=True, type=click.IntRange(1), help="Source tokens times beams of a batch."
+)
+def COMMAND(model: str, how: options.Loading, file: TextIO, **decoding: Any) -> None:  # noqa: N802
+    """Translate FILE, or stdin, line by line with MODEL; an empty line stays empty."""
+    from headcount.cli import show
+    from headcount.studies.evaluation import translate
+
+    with show.working(f"Loading {model}"):
+        tokenizer = how.tokenizer(model)
+        live = how.load(model, task="translation")
+    terminal = file.isatty()
+    for lines in _runs(file, 1 if terminal else _AT_ONCE):
+        for line in translate(live, tokenizer, lines, **decoding):
+            click.echo(line)
+
+
+def _runs(file: TextIO, size: int) -> Any:
+    lines: list[str] = []
+    for line in file:
+        lines.append(line.rstrip("\r\n"))
+        if len(lines) == size:
+            yield lines
+            lines = []
+    if lines:
+        yield lines

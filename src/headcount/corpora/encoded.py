@@ -1,0 +1,48 @@
+"""Encoded pairs: parallel text as token ids, memory-mapped. Knows tokenizers, not models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headcount.corpora.ragged import Ragged
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+def encode(pairs: Dataset, tokenizer: Any, *, max_length: int | None = None, file: Path | None = None) -> Dataset:
+    """The columns `source` and `target` as ids, `source_ids` and `target_ids`.
+
+    file: where to keep them, read again if it is there already; without it they stay in memory.
+    """
+    from datasets import Dataset, Features, List, Value
+
+    if file is not None and file.is_file():
+        return Dataset.from_file(str(file))
+    cut = {"truncation": True, "max_length": max_length} if max_length else {}
+
+    def ids(batch: Mapping[str, list[str]]) -> dict[str, Any]:
+        return {
+            "source_ids": tokenizer(batch["source"], **cut)["input_ids"],
+            "target_ids": tokenizer(text_target=batch["target"], **cut)["input_ids"],
+        }
+
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    return pairs.map(
+        ids,
+        batched=True,
+        remove_columns=pairs.column_names,
+        features=Features({"source_ids": List(Value("int32")), "target_ids": List(Value("int32"))}),
+        cache_file_name=str(file) if file else None,
+        keep_in_memory=file is None,
+        load_from_cache_file=False,
+        new_fingerprint="encoded",  # the file's name says what it is; hashing the tokenizer would be slow
+    )
+
+
+def sides(encoded: Dataset) -> tuple[Ragged, Ragged]:
+    """Source and target ids by row, read where the data set keeps them."""
+    return Ragged.of_column(encoded, "source_ids"), Ragged.of_column(encoded, "target_ids")

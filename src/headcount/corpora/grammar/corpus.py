@@ -1,0 +1,72 @@
+"""The embedded corpus as parallel text and as treebank: splits that share no sentence, made on the spot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from headcount.corpora.grammar.english import english
+from headcount.corpora.grammar.generator import DOMAINS, Generator
+from headcount.corpora.grammar.languages.language import Language, languages
+from headcount.corpora.tree import Tree
+from headcount.errors import UnknownName
+
+SIZES = {"test": 1000, "dev": 1000, "ood": 1000, "train": 40_000}  # made in this order, each avoids those before it
+OTHER = {"written": "dialogue", "dialogue": "written"}
+_LONGEST = 40  # words
+
+
+@dataclass(frozen=True)
+class Example:
+    """One English sentence with its tree and its translation."""
+
+    tree: Tree
+    target: str
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Which of the embedded corpora: a target language, a domain, and how much of it."""
+
+    language: str = "rich"
+    domain: str = "written"
+    train: int = SIZES["train"]
+
+    @classmethod
+    def named(cls, name: str) -> Grammar:
+        """From `grammar[:LANGUAGE[:DOMAIN]]`."""
+        parts = name.split(":")[1:]
+        language, domain = (*parts, *("rich", "written")[len(parts) :])[:2]
+        if language not in languages:
+            raise UnknownName("language of the grammar", language, languages.names())
+        if domain not in DOMAINS or len(parts) > 2:
+            raise UnknownName("domain of the grammar", ":".join(parts[1:]), DOMAINS)
+        return cls(language, domain)
+
+    def splits(self) -> dict[str, list[Example]]:
+        """Every split; `ood` is of the other domain."""
+        return {split: list(rows) for split, rows in _splits(self.language, self.domain, self.train).items()}
+
+
+@cache
+def _splits(language: str, domain: str, train: int) -> dict[str, tuple[Example, ...]]:
+    speaker, seen, found = languages[language](), set[str](), {}
+    for split, size in SIZES.items():
+        wanted = train if split == "train" else size
+        made: list[Example] = []
+        for tree, target in _sentences(speaker, OTHER[domain] if split == "ood" else domain, split):
+            if tree.text not in seen and len(tree) <= _LONGEST:
+                seen.add(tree.text)
+                made.append(Example(tree, target))
+                if len(made) == wanted:
+                    break
+        found[split] = tuple(made)
+    return found
+
+
+def _sentences(speaker: Language, domain: str, split: str) -> Iterator[tuple[Tree, str]]:
+    generator = Generator(domain, f"{domain} {split}")
+    while True:
+        sentence = generator.sentence()
+        yield english(sentence), speaker.translate(sentence)

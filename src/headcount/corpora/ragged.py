@@ -1,0 +1,54 @@
+"""Ragged: rows of token ids of different lengths. Rows are views, also of files larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+class Ragged:
+    """A sequence of integer rows, kept as few flat arrays with the places where rows begin."""
+
+    def __init__(self, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+        """parts: flat values, and row starts with the end after the last one, of consecutive runs of rows."""
+        self._parts = list(parts)
+        counts = [len(starts) - 1 for _, starts in self._parts]
+        self._first = np.cumsum([0, *counts])  # number of the first row of each part
+        self.lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(starts) for _, starts in self._parts)])
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[int]]) -> Ragged:
+        kept = [np.asarray(row, dtype=np.int32) for row in rows]
+        starts = np.cumsum([0, *(len(row) for row in kept)])
+        return cls([(np.concatenate([np.zeros(0, np.int32), *kept]), starts)])
+
+    @classmethod
+    def of_column(cls, dataset: Dataset, column: str) -> Ragged:
+        """The rows of a column of lists, read where the data set keeps them, without a copy."""
+        chunks = dataset.with_format("arrow").data.column(column).chunks
+        return cls([(chunk.values.to_numpy(), chunk.offsets.to_numpy().astype(np.int64)) for chunk in chunks])
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        part = int(np.searchsorted(self._first, row, side="right")) - 1
+        values, starts = self._parts[part]
+        place = row - int(self._first[part])
+        return values[starts[place] : starts[place + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
+    def padded(self, rows: Sequence[int] | np.ndarray, padding: int) -> np.ndarray:
+        """[rows, longest]: these rows side by side, filled up at the end."""
+        picked = [self[int(row)] for row in rows]
+        filled = np.full((len(picked), max(map(len, picked), default=0)), padding, dtype=np.int64)
+        for place, row in enumerate(picked):
+            filled[place, : len(row)] = row
+        return filled

@@ -1,0 +1,115 @@
+"""Vocabularies: byte-pair encoding learned from parallel text, as the tokenizer that Marian models of the hub have.
+
+source.spm vocab.json              pieces of the source language
+target.spm target_vocab.json       pieces of the target language; with a shared vocabulary both sides use vocab.json
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import warnings
+from collections.abc import Iterable
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from headcount import journal
+from headcount.errors import CorpusError, UsageError
+
+END, UNKNOWN, PADDING = 0, 1, 2  # the same ids on both sides: a Marian config has one of each
+_MOST_SENTENCES = 2_000_000  # more do not change the pieces
+
+
+def learn_vocabulary(
+    source: Iterable[str],
+    target: Iterable[str],
+    folder: str | Path,
+    *,
+    size: int | tuple[int, int] = 8000,
+    shared: bool = False,
+    lowercase: bool = False,
+) -> Any:
+    """Learn pieces from both sides of parallel text and write them into a folder; the tokenizer that reads them.
+
+    size: pieces of each side, or of (source, target); fewer where the text has no more.
+    shared: one vocabulary for both sides.
+    lowercase: fold case, so that the model never sees capitals.
+    """
+    sizes = (size, size) if isinstance(size, int) else tuple(size)
+    if len(sizes) != 2 or min(sizes) < 8:
+        raise UsageError(f"A vocabulary has at least 8 pieces, one number or one for each side; got {size!r}.")
+    if shared:
+        both = _pieces(chain(source, target), sizes[0], lowercase)
+        models = [both, both]
+    else:
+        models = [_pieces(source, sizes[0], lowercase), _pieces(target, sizes[1], lowercase)]
+    with journal.new_folder(folder) as fresh:
+        for name, vocabulary, model in zip(
+            ("source", "target"), ("vocab.json", "target_vocab.json"), models, strict=True
+        ):
+            (fresh / f"{name}.spm").write_bytes(model)
+            (fresh / vocabulary).write_text(json.dumps(_ids(model), ensure_ascii=False, indent=0), encoding="utf-8")
+        _marian(fresh, shared).save_pretrained(fresh)
+        if shared:
+            (fresh / "target_vocab.json").unlink()
+    return _marian(Path(folder), shared)
+
+
+def _pieces(texts: Iterable[str], size: int, lowercase: bool) -> bytes:
+    """A SentencePiece model of `size` pieces, or of as many as the text has."""
+    import sentencepiece
+
+    sentences = list(islice(texts, _MOST_SENTENCES))
+    if not any(text.strip() for text in sentences):
+        raise CorpusError("A vocabulary needs text to learn from; there is none.")
+
+    def train(pieces: int) -> bytes:
+        written = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=written,
+            model_type="bpe",
+            vocab_size=pieces,
+            character_coverage=1.0,
+            normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
+            eos_id=END,
+            unk_id=UNKNOWN,
+            pad_id=PADDING,
+            bos_id=-1,
+            minloglevel=2,
+        )
+        return written.getvalue()
+
+    try:
+        return train(size)
+    except RuntimeError as error:
+        most = re.search(r"set it to a value <= (\d+)", str(error))
+        if most:
+            return train(int(most[1]))
+        least = re.search(r"smaller than required_chars\W+(\d+) vs (\d+)", str(error))
+        reason = f"the text has more different characters ({least[2]}) than pieces asked for" if least else str(error)
+        raise CorpusError(f"Cannot learn a vocabulary of {size} pieces: {reason}.") from error
+
+
+def _ids(model: bytes) -> dict[str, int]:
+    import sentencepiece
+
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return {pieces.id_to_piece(number): number for number in range(pieces.get_piece_size())}
+
+
+def _marian(folder: Path, shared: bool) -> Any:
+    from transformers import MarianTokenizer
+
+    files = {
+        "source_spm": str(folder / "source.spm"),
+        "target_spm": str(folder / "target.spm"),
+        "vocab": str(folder / "vocab.json"),
+    }
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
+        if shared:
+            return MarianTokenizer(**files)
+        return MarianTokenizer(**files, target_vocab_file=str(folder / "target_vocab.json"), separate_vocabs=True)

@@ -1,0 +1,67 @@
+"""Evaluation of a translation model: what it writes, and how good that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sacrebleu.metrics.chrf import CHRF
+from torch import nn
+
+from headcount.corpora.ragged import Ragged
+from headcount.record import Record, Signature
+from headcount.sites.fingerprint import weight_hash
+from headcount.tasks.translation import Translation
+from headcount.tasks.translation.bleu import COLUMNS
+from headcount.tasks.translation.decoding import Progress, decode
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+def evaluate(
+    model: nn.Module,
+    tokenizer: Any,
+    pairs: Dataset,
+    *,
+    name: str,
+    data: str,
+    limit: int | None = None,
+    progress: Progress = lambda *_: None,
+    **decoding: Any,
+) -> Record:
+    """BLEU and chrF of the model's translations, loss and accuracy of its predictions; sentence by sentence too."""
+    rows = pairs.select(range(min(limit or len(pairs), len(pairs))))
+    task = Translation(source=list(rows["source"]), target=list(rows["target"]), tokenizer=tokenizer, **decoding)
+    written = task.translations(model, progress=progress)
+    quality, chrf = task.judge(written), CHRF()
+    held_out = task.held_out(model)
+    parts = {
+        "quality": {
+            "BLEU": quality.value,
+            "chrF": chrf.corpus_score(written, [list(task.target)]).score,
+            "loss": held_out["loss"],
+            "token accuracy": held_out["token_accuracy"],
+        },
+        "metric": quality.signature.arguments["metric"],
+        "chrF signature": str(chrf.get_signature()),
+        "translations": written,
+        "sentences": {"columns": COLUMNS, "statistics": quality.statistics.tolist()},
+    }
+    arguments = {"data": data, **{key: value for key, value in quality.signature.arguments.items() if key != "metric"}}
+    return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
+
+
+def translate(model: nn.Module, tokenizer: Any, sentences: Sequence[str], **decoding: Any) -> list[str]:
+    """The model's translation of each sentence; an empty one stays empty."""
+    real = [place for place, sentence in enumerate(sentences) if sentence.strip()]
+    found = [""] * len(sentences)
+    if not real:
+        return found
+    ids = Ragged.of(tokenizer([sentences[place] for place in real])["input_ids"])
+    written = tokenizer.batch_decode(
+        decode(model, ids, padding=tokenizer.pad_token_id, **decoding), skip_special_tokens=True
+    )
+    for place, text in zip(real, written, strict=True):
+        found[place] = text
+    return found

@@ -1,0 +1,40 @@
+"""BLEU as numbers that add up: what each sentence contributes, and the score of any sum of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+
+_ORDER = 4
+COLUMNS = ("hypothesis length", "reference length", *(f"{what} {n}" for what in ("matches", "n-grams") for n in "1234"))
+
+
+def bleu_statistics(
+    hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+) -> tuple[np.ndarray, str]:
+    """[N, 10]: what each sentence adds to corpus BLEU, as named in COLUMNS; and sacrebleu's signature."""
+    metric = BLEU(lowercase=lowercase, effective_order=True)  # concerns the score of a sentence, which is not used
+    rows = []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        score = metric.sentence_score(hypothesis, [reference])
+        rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals])
+    corpus = BLEU(lowercase=lowercase)
+    corpus.corpus_score(["a"], [["a"]])  # a signature knows the number of references only after use
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 2 + 2 * _ORDER), str(corpus.get_signature())
+
+
+def bleu(sums: np.ndarray) -> np.ndarray:
+    """[...]: BLEU, 0 to 100, of summed statistics [..., 10], smoothed as sacrebleu does by default (exp)."""
+    sums = np.asarray(sums, dtype=np.float64)
+    length, reference = sums[..., 0], sums[..., 1]
+    matches, totals = sums[..., 2 : 2 + _ORDER], sums[..., 2 + _ORDER :]
+    # Each order without a match counts half as much as the one before it without a match.
+    halvings = np.cumsum(matches == 0, axis=-1)
+    smoothed = np.where(matches > 0, matches, 0.5**halvings)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(totals > 0, np.log(smoothed / totals), -np.inf)
+        penalty = np.where(length < reference, np.exp(1 - reference / length), 1.0)
+        score = 100 * penalty * np.exp(logs.mean(-1))
+    return np.where((length > 0) & (matches.sum(-1) > 0), score, 0.0)

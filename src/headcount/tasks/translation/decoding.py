@@ -1,0 +1,72 @@
+"""Decoding: source ids to target ids, sentences of like length together. Knows models by their `generate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from headcount.corpora.ragged import Ragged
+from headcount.errors import UsageError
+from headcount.sites.running import evaluating
+
+LENGTH_PENALTY = 0.6
+Progress = Callable[[int, int], None]
+
+
+def by_length(lengths_N: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
+    """Row numbers in batches of at most `tokens` padded tokens, the longest first: what does not fit fails at once."""
+    order = np.argsort(-lengths_N, kind="stable")
+    start = 0
+    while start < len(order):
+        size = max(1, tokens // max(1, int(lengths_N[order[start]])))
+        yield order[start : start + size]
+        start += size
+
+
+def decode(
+    model: nn.Module,
+    source: Ragged,
+    *,
+    padding: int,
+    beams: int = 1,
+    length_penalty: float = LENGTH_PENALTY,
+    tokens: int = 4096,
+    progress: Progress = lambda *_: None,
+) -> list[list[int]]:
+    """The model's own target for each row, in the order of the rows; beams=1 is greedy.
+
+    tokens: padded source tokens of a batch, divided by the number of beams.
+    """
+    if beams < 1:
+        raise UsageError(f"beams is at least 1, which is greedy; got {beams}.")
+    if not callable(getattr(model, "generate", None)):
+        raise UsageError(f"{type(model).__name__} cannot generate: load it with task='translation'.")
+    found: list[list[int]] = [[] for _ in range(len(source))]
+    done = 0
+    with evaluating(model):
+        for rows in by_length(source.lengths, max(1, tokens // beams)):
+            written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
+            for row, ids in zip(rows, written, strict=True):
+                found[row] = ids
+            done += len(rows)
+            progress(done, len(source))
+    return found
+
+
+def _generate(model: Any, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float) -> list[list[int]]:
+    input_BT = torch.from_numpy(ids_BT).to(model.device)
+    beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
+    most = getattr(model.config, "max_position_embeddings", None) or 512
+    output_BT = model.generate(
+        input_ids=input_BT,
+        attention_mask=(input_BT != padding).long(),
+        do_sample=False,
+        max_length=None,
+        max_new_tokens=min(most - 1, 2 * input_BT.shape[1] + 10),
+        **beam,
+    )
+    return output_BT.tolist()

@@ -1,0 +1,160 @@
+"""Translation: pairs of sentences; quality is BLEU of what the model writes, with what each sentence adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.corpora.encoded import encode, sides
+from headcount.corpora.ragged import Ragged
+from headcount.errors import UsageError
+from headcount.record import Signature
+from headcount.sites.running import evaluating
+from headcount.tasks.task import Batch, Quality, check_texts, fingerprint
+from headcount.tasks.translation.bleu import bleu, bleu_statistics
+from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
+
+IGNORED = -100  # label of padding
+
+
+class Translation:
+    """Source and target sentences with the tokenizer that reads both sides."""
+
+    name = "translation"
+
+    def __init__(
+        self,
+        *,
+        source: Sequence[str],
+        target: Sequence[str],
+        tokenizer: Any,
+        tokens: int = 4096,
+        max_length: int | None = None,
+        smoothing: float = 0.1,
+        beams: int = 1,
+        length_penalty: float = LENGTH_PENALTY,
+        lowercase: bool = False,
+        encoded: tuple[Ragged, Ragged] | None = None,
+    ) -> None:
+        """tokens: padded source tokens of a batch. max_length: cut sentences to so many tokens.
+        smoothing: of the labels, in `loss` only. beams, length_penalty, lowercase: how `quality` decodes and compares.
+        encoded: the ids of both sides, where they are at hand already.
+        """
+        if encoded is None:
+            encoded = _encoded(check_texts(source, "source"), check_texts(target, "target"), tokenizer, max_length)
+        if len(source) != len(target):
+            raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
+        self.source, self.target = source, target
+        self.source_ids, self.target_ids = encoded
+        self.tokenizer, self.smoothing = tokenizer, smoothing
+        self._tokens = tokens
+        self._decoding: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty}
+        self._lowercase = lowercase
+
+    def __len__(self) -> int:
+        return len(self.source_ids)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(row.tobytes() for ids in (self.source_ids, self.target_ids) for row in ids)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: tokens of each source and target sentence."""
+        return np.stack([self.source_ids.lengths, self.target_ids.lengths], axis=1)
+
+    def batches(self) -> Iterator[Batch]:
+        """Sentences of like length together, the longest first."""
+        return (self.batch(rows) for rows in by_length(self.source_ids.lengths, self._tokens))
+
+    def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
+        padding = self.tokenizer.pad_token_id
+        source_BT = torch.from_numpy(self.source_ids.padded(rows, padding))
+        labels_BT = torch.from_numpy(self.target_ids.padded(rows, IGNORED))
+        return {"input_ids": source_BT, "attention_mask": (source_BT != padding).long(), "labels": labels_BT}
+
+    def targets(self, rows: Sequence[int] | np.ndarray) -> int:
+        """Number of tokens that `loss_sum` sums over."""
+        return int(self.target_ids.lengths[rows].sum())
+
+    def nll(self, model: nn.Module, batch: Batch) -> Tensor:
+        logits_BTV, labels_BT = _predict(model, batch)
+        return _cross_entropy(logits_BTV, labels_BT).view_as(labels_BT).sum(-1)
+
+    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Smoothed loss summed over target tokens."""
+        logits_BTV, labels_BT = _predict(model, batch)
+        return _cross_entropy(logits_BTV, labels_BT, self.smoothing).sum()
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.loss_sum(model, batch) / (batch["labels"] != IGNORED).sum().clamp_min(1)
+
+    def held_out(self, model: nn.Module) -> dict[str, float]:
+        """Loss per target token without smoothing, and the share of tokens predicted right given those before."""
+        loss = right = tokens = 0.0
+        with evaluating(model):
+            for batch in self.batches():
+                logits_BTV, labels_BT = _predict(model, batch)
+                loss += float(_cross_entropy(logits_BTV, labels_BT).sum())
+                right += float((logits_BTV.argmax(-1) == labels_BT).sum())
+                tokens += float((labels_BT != IGNORED).sum())
+        return {"loss": loss / tokens, "token_accuracy": right / tokens}
+
+    def translations(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> list[str]:
+        """What the model writes for each source sentence."""
+        padding = self.tokenizer.pad_token_id
+        ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
+        return [str(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
+
+    def quality(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> Quality:
+        return self.judge(self.translations(model, progress=progress))
+
+    def judge(self, written: Sequence[str]) -> Quality:
+        """BLEU of translations against the targets."""
+        statistics_N10, said = bleu_statistics(written, list(self.target), lowercase=self._lowercase)
+        arguments = {"metric": f"BLEU|{said}", **self._decoding}
+        signature = Signature(data=self.fingerprint, arguments=arguments)
+        return Quality("BLEU", float(bleu(statistics_N10.sum(0))), statistics_N10, signature)
+
+
+def _encoded(source: list[str], target: list[str], tokenizer: Any, max_length: int | None) -> tuple[Ragged, Ragged]:
+    from datasets import Dataset
+
+    if len(source) != len(target):
+        raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
+    pairs = Dataset.from_dict({"source": source, "target": target})
+    return sides(encode(pairs, tokenizer, max_length=max_length))
+
+
+def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Logits [B, T, V] and labels [B, T] of every target token given those before it."""
+    config: Any = getattr(model, "module", model).config  # under several processes the model is wrapped
+    if not getattr(config, "is_encoder_decoder", False):
+        raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
+    device = next(model.parameters()).device
+    labels_BT = batch["labels"].to(device)
+    before_BT = labels_BT.roll(1, dims=1)
+    before_BT[:, 0] = config.decoder_start_token_id
+    logits_BTV: Tensor = model(
+        input_ids=batch["input_ids"].to(device),
+        attention_mask=batch["attention_mask"].to(device),
+        decoder_input_ids=before_BT.masked_fill(before_BT == IGNORED, config.pad_token_id),
+        use_cache=False,
+    ).logits
+    return logits_BTV, labels_BT
+
+
+def _cross_entropy(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float = 0.0) -> Tensor:
+    """[B * T]: 0 at padding."""
+    return nn.functional.cross_entropy(
+        logits_BTV.float().flatten(0, 1),
+        labels_BT.flatten(),
+        ignore_index=IGNORED,
+        reduction="none",
+        label_smoothing=smoothing,
+    )

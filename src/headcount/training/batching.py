@@ -1,0 +1,69 @@
+"""Batching: which examples each step of an epoch trains on. Pure functions of lengths and a seed.
+
+An epoch is a list of steps; a step is a list of chunks; a chunk is rows of like length, run through the model at once.
+What a step holds depends on the data, the sizes and the seed alone, never on the number of processes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headcount.errors import UsageError
+
+Step = list[np.ndarray]  # row numbers of each chunk
+_NOISE = 1.0  # tokens; neighbours in length change from epoch to epoch, for little padding
+
+
+def epoch_steps(lengths_N2: np.ndarray, *, batch: int, chunk: int, seed: int, epoch: int) -> list[Step]:
+    """All rows once, in steps of about `batch` source tokens, run in chunks of at most `chunk` padded source tokens."""
+    if not 1 <= chunk <= batch:
+        raise UsageError(f"A chunk is at least 1 token and at most a batch; got chunk {chunk}, batch {batch}.")
+    random = np.random.default_rng([seed, epoch])
+    chunks = _chunks(lengths_N2, chunk, random)
+    random.shuffle(chunks)
+    sizes = np.array([int(lengths_N2[rows, 0].sum()) for rows in chunks])
+    number_of_step = ((np.cumsum(sizes) - sizes / 2) / batch).astype(int)
+    steps: dict[int, Step] = {}
+    for number, rows in zip(number_of_step, chunks, strict=True):
+        steps.setdefault(int(number), []).append(rows)
+    return list(steps.values())
+
+
+def _chunks(lengths_N2: np.ndarray, tokens: int, random: np.random.Generator) -> Step:
+    """Rows of like lengths, together at most `tokens` padded tokens of the source and twice that of the target."""
+    noise_N = random.uniform(0, _NOISE, len(lengths_N2))
+    order = np.lexsort((lengths_N2[:, 1] + noise_N, lengths_N2[:, 0]))
+    sorted_lengths = lengths_N2[order].tolist()  # plain numbers: millions of rows take seconds
+    chunks, start, longest_source, longest_target = [], 0, 0, 0
+    for place, (source, target) in enumerate(sorted_lengths):
+        longest_source, longest_target = max(longest_source, source), max(longest_target, target)
+        rows = place - start + 1
+        if rows > 1 and (rows * longest_source > tokens or rows * longest_target > 2 * tokens):
+            chunks.append(order[start:place])
+            start, longest_source, longest_target = place, source, target
+    return [*chunks, order[start:]]
+
+
+def share(step: Step, rank: int, processes: int) -> Step:
+    """The chunks of one process: at least one each, all of them once over the processes."""
+    chunks = list(step)
+    while len(chunks) < processes:
+        largest = max(range(len(chunks)), key=lambda place: len(chunks[place]))
+        rows = chunks.pop(largest)
+        if len(rows) < 2:
+            raise UsageError(
+                f"A step of {sum(map(len, step))} sentences cannot be shared by {processes} processes: "
+                "use fewer processes or larger batches."
+            )
+        chunks += [rows[0::2], rows[1::2]]
+    return chunks[rank::processes]
+
+
+def padding_share(lengths_N2: np.ndarray, steps: list[Step]) -> float:
+    """Share of the tokens that the model runs through that are padding, both sides together."""
+    real = padded = 0
+    for step in steps:
+        for rows in step:
+            real += int(lengths_N2[rows].sum())
+            padded += len(rows) * int(lengths_N2[rows].max(0).sum())
+    return 1 - real / padded

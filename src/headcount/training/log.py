@@ -1,0 +1,36 @@
+"""The log of a training run: one JSON object per line, cut back to the state a run goes on from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from headcount import journal
+
+
+class Log:
+    """Lines about steps and epochs in `metrics.jsonl`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def rewind(self, step: int) -> None:
+        """Drop what was written after this step, and a line cut off in the middle."""
+        kept = [line for line in self.lines() if line["step"] <= step]
+        journal.write_text(self._file, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def add(self, **values: Any) -> None:
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+    def lines(self) -> list[dict[str, Any]]:
+        if not self._file.is_file():
+            return []
+        found = []
+        for line in self._file.read_text(encoding="utf-8").splitlines():
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:  # the run was killed while it wrote this line
+                break
+        return found

@@ -1,0 +1,183 @@
+"""The training loop: one process or many, interrupted or not, the same model.
+
+Random numbers of a step depend on the seed and the step alone, and the order of the data on the seed and the epoch:
+a run that goes on from its last state takes the steps an uninterrupted one would have taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
+from torch import Tensor, nn
+
+from headcount.tasks.task import Trainable
+from headcount.training.batching import Step, epoch_steps, share
+from headcount.training.log import Log
+from headcount.training.progress import Progress
+from headcount.training.recipe import Recipe
+from headcount.training.schedule import learning_rate
+from headcount.training.state import read_state, write_state
+
+STATE, LOG = "state.safetensors", "metrics.jsonl"
+LOG_EVERY = 20  # steps
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a watcher sees every few steps."""
+
+    step: int
+    of: int  # steps expected in all
+    epoch: int
+    loss: float
+    tokens_per_second: float  # source tokens, over all processes
+    rate: float
+
+
+@dataclass
+class Loop:
+    """A model learning a task. `run` takes it from where it stands to the end of the recipe."""
+
+    model: nn.Module
+    task: Trainable
+    recipe: Recipe
+    folder: Path
+    width: int  # of the model, for the learning rate
+    judge: Callable[[nn.Module], dict[str, float]]  # measured after each epoch, what the recipe watches among it
+    keep: Callable[[int], object]  # called with the number of each finished epoch, on the main process
+    accelerator: Accelerator
+    save_seconds: float = 60.0
+    watch: Callable[[Report], None] = lambda _: None
+
+    def run(self) -> Progress:
+        recipe, accelerator = self.recipe, self.accelerator
+        self.model.to(accelerator.device)
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        bare = torch.optim.Adam(trained, lr=0.0, betas=recipe.betas, eps=recipe.epsilon, fused=True)
+        progress = self._resume(bare)
+        wrapped, optimizer = accelerator.prepare(self.model, bare)
+        saved = time.monotonic()
+        while not progress.finished(recipe):
+            steps = self._steps(progress.epoch)
+            for losses in self._epoch(wrapped, optimizer, steps, progress):
+                self._report(progress, len(steps), losses)
+                if time.monotonic() - saved > self.save_seconds:
+                    self._save(bare, progress)
+                    saved = time.monotonic()
+                if recipe.steps is not None and progress.step >= recipe.steps:
+                    break
+            self._end_epoch(bare, progress)
+        return progress
+
+    def _steps(self, epoch: int) -> list[Step]:
+        recipe = self.recipe
+        return epoch_steps(self.task.lengths, batch=recipe.batch, chunk=recipe.chunk, seed=recipe.seed, epoch=epoch)
+
+    def _epoch(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, steps: list[Step], progress: Progress
+    ) -> Iterator[_Losses]:
+        """Take the rest of an epoch's steps, one at a time."""
+        model.train()
+        losses = _Losses()
+        for step in steps[progress.place :]:
+            started = time.monotonic()
+            loss = self._step(model, optimizer, step, progress.step + 1)
+            progress.step += 1
+            progress.place += 1
+            spent = time.monotonic() - started
+            progress.seconds += spent
+            losses.add(loss, sum(int(self.task.lengths[rows, 0].sum()) for rows in step), spent)
+            yield losses
+            model.train()
+
+    def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: Step, number: int) -> Tensor:
+        """One change of the weights; the loss per prediction of this process's share."""
+        accelerator, recipe = self.accelerator, self.recipe
+        rate = learning_rate(number, self.width, recipe)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        rank, processes = accelerator.process_index, accelerator.num_processes
+        torch.manual_seed(int(np.random.SeedSequence([recipe.seed, number, rank]).generate_state(1)[0]))
+        predictions = sum(self.task.targets(rows) for rows in step)  # of all processes
+        chunks = share(step, rank, processes)
+        total = torch.zeros((), device=accelerator.device)
+        for place, rows in enumerate(chunks):
+            last = place == len(chunks) - 1
+            with nullcontext() if last else accelerator.no_sync(model), accelerator.autocast():
+                loss = self.task.loss_sum(model, self.task.batch(rows)) / predictions
+                accelerator.backward(loss * processes)  # which are averaged
+            total += loss.detach()
+        if recipe.clip:
+            accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        return total
+
+    def _report(self, progress: Progress, steps_of_epoch: int, losses: _Losses) -> None:
+        if progress.step % LOG_EVERY:
+            return
+        recipe = self.recipe
+        loss = float(self.accelerator.reduce(losses.mean(), "sum"))
+        rate = learning_rate(progress.step, self.width, recipe)
+        if self.accelerator.is_main_process:
+            ends = [end for end in (recipe.steps, recipe.epochs and recipe.epochs * steps_of_epoch) if end]
+            report = Report(progress.step, min(ends, default=0), progress.epoch + 1, loss, losses.speed(), rate)
+            Log(self.folder / LOG).add(step=report.step, epoch=report.epoch, loss=loss, rate=rate)
+            self.watch(report)
+        losses.clear()
+
+    def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+        """Measure, keep the epoch's model, write the state: in this order, so that a kill repeats, never skips."""
+        progress.epoch, progress.place = progress.epoch + 1, 0
+        measured = self._measure()
+        progress.epochs.append({"epoch": progress.epoch, "step": progress.step, **measured})
+        if self.accelerator.is_main_process:
+            self.keep(progress.epoch)
+            Log(self.folder / LOG).add(**progress.epochs[-1], seconds=progress.seconds)
+        self._save(optimizer, progress)
+
+    def _measure(self) -> dict[str, float]:
+        """Measured on the main process, known to all."""
+        found = [self.judge(self.model) if self.accelerator.is_main_process else {}]
+        return dict(broadcast_object_list(found)[0])
+
+    def _save(self, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+        if self.accelerator.is_main_process:
+            write_state(self.folder / STATE, self.model, optimizer, progress)
+
+    def _resume(self, optimizer: torch.optim.Optimizer) -> Progress:
+        file = self.folder / STATE
+        progress = read_state(file, self.model, optimizer) if file.is_file() else Progress()
+        if self.accelerator.is_main_process:
+            Log(self.folder / LOG).rewind(progress.step)
+        return progress
+
+
+class _Losses:
+    """Loss and speed since the last report."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self._losses: list[Tensor] = []
+        self._tokens, self._seconds = 0, 0.0
+
+    def add(self, loss: Tensor, tokens: int, seconds: float) -> None:
+        self._losses.append(loss)
+        self._tokens += tokens
+        self._seconds += seconds
+
+    def mean(self) -> Tensor:
+        return torch.stack(self._losses).mean()
+
+    def speed(self) -> float:
+        return self._tokens / max(self._seconds, 1e-9)

@@ -1,0 +1,53 @@
+"""Presets: sizes of translation models with recipes that train them reliably."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headcount.errors import UnknownName
+from headcount.training.recipe import Recipe
+from headcount.training.transformer import Size
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A size of model, of vocabulary, and how to train it."""
+
+    size: Size
+    vocabulary: int  # pieces of each side
+    recipe: Recipe
+    use: str
+
+
+_TINY = Preset(
+    Size(encoder_layers=3, decoder_layers=2, heads=8, width=96, inner=192, dropout=0.0),
+    vocabulary=1000,
+    recipe=Recipe(batch=1000, chunk=1000, factor=1.0, warmup=300, steps=2400, cooldown=900, clip=1.0, average=2),
+    use="the embedded grammar, minutes on a laptop",
+)
+_SMALL = Preset(
+    Size(encoder_layers=3, decoder_layers=3, heads=8, width=128, inner=256, dropout=0.2),
+    vocabulary=3000,
+    recipe=Recipe(batch=1000, chunk=1000, factor=1.0, warmup=800, steps=12_000, cooldown=4000, clip=1.0, average=3),
+    use="tens of thousands of sentences, an hour on a laptop",
+)
+# Vaswani et al. 2017 and Voita et al. 2019, appendix B: 16k source tokens in a batch.
+_BASE = Preset(
+    Size(encoder_layers=6, decoder_layers=6, heads=8, width=512, inner=2048, dropout=0.1),
+    vocabulary=32_000,
+    recipe=Recipe(batch=16_000, chunk=4000, factor=1.0, warmup=4000, patience=10, average=5),
+    use="millions of sentences, one or more GPUs",
+)
+_BIG = Preset(
+    Size(encoder_layers=6, decoder_layers=6, heads=16, width=1024, inner=4096, dropout=0.3),
+    vocabulary=32_000,
+    recipe=Recipe(batch=32_000, chunk=4000, factor=1.0, warmup=8000, patience=10, average=5),
+    use="tens of millions of sentences, several GPUs",
+)
+PRESETS = {"tiny": _TINY, "small": _SMALL, "base": _BASE, "big": _BIG}
+
+
+def preset(name: str) -> Preset:
+    if name not in PRESETS:
+        raise UnknownName("preset", name, PRESETS)
+    return PRESETS[name]

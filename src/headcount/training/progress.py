@@ -1,0 +1,32 @@
+"""Progress: where a training run stands. Together with weights and optimizer it is all that is needed to go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headcount.training.recipe import Recipe
+
+
+@dataclass
+class Progress:
+    """Counts and results so far; plain numbers."""
+
+    step: int = 0  # finished, over all epochs
+    epoch: int = 0  # finished
+    place: int = 0  # steps finished of the epoch under way
+    seconds: float = 0.0  # spent training, over all interruptions
+    epochs: list[dict[str, Any]] = field(default_factory=list)  # what was measured after each epoch
+
+    def best(self, watch: str) -> int:
+        """Number of the best epoch so far, from 1; 0 before the first."""
+        sign = -1.0 if watch == "loss" else 1.0
+        values = [sign * epoch[watch] for epoch in self.epochs]
+        return 1 + max(range(len(values)), key=values.__getitem__) if values else 0
+
+    def finished(self, recipe: Recipe) -> bool:
+        if recipe.steps is not None and self.step >= recipe.steps:
+            return True
+        if recipe.epochs is not None and self.epoch >= recipe.epochs:
+            return True
+        return bool(recipe.patience) and self.epoch - self.best(recipe.watch) >= recipe.patience > 0

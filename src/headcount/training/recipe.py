@@ -1,0 +1,43 @@
+"""Recipe: everything that decides how a model is trained, and nothing else. Plain numbers, written beside the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headcount.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The same recipe, data and first weights give the same model, interrupted or not."""
+
+    batch: int = 16_000  # source tokens of a step, over all processes
+    chunk: int = 4_000  # padded source tokens run through the model at once
+    factor: float = 1.0  # of the learning rate
+    warmup: int = 4_000  # steps
+    cooldown: int = 0  # the last so many steps, over which the learning rate falls to zero; needs `steps`
+    steps: int | None = None  # stop after so many
+    epochs: int | None = None  # or after so many passes over the data
+    patience: int = 0  # stop after so many epochs without a better one; 0: never
+    watch: str = "loss"  # what makes an epoch better on the development data: loss or bleu
+    average: int = 5  # the last so many epochs are averaged, if that is better than the best one
+    smoothing: float = 0.1  # of the labels
+    clip: float = 0.0  # largest norm of the gradient; 0: any
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-9
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps is None and self.epochs is None and not self.patience:
+            raise UsageError("Training needs an end: give steps, epochs or patience.")
+        positive = {"batch": self.batch, "chunk": self.chunk, "warmup": self.warmup, "average": self.average}
+        positive |= {name: value for name in ("steps", "epochs") if (value := getattr(self, name)) is not None}
+        for name, value in positive.items():
+            if value < 1:
+                raise UsageError(f"{name} is at least 1; got {value}.")
+        if self.factor <= 0 or not 0 <= self.smoothing < 1:
+            raise UsageError(f"factor is above 0 and smoothing from 0 to below 1; got {self.factor}, {self.smoothing}.")
+        if self.cooldown < 0 or (self.cooldown and (self.steps is None or self.cooldown > self.steps)):
+            raise UsageError(f"cooldown is a part of steps; got cooldown {self.cooldown}, steps {self.steps}.")
+        if self.watch not in ("loss", "bleu"):
+            raise UsageError(f"watch is 'loss' or 'bleu'; got {self.watch!r}.")

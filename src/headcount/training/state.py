@@ -1,0 +1,59 @@
+"""State: a training run on disk, one file that is whole or absent. Safetensors only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from headcount import journal
+from headcount.errors import CheckpointError
+from headcount.training.progress import Progress
+
+
+def write_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    tensors = {f"model.{name}": value for name, value in _weights(model).items()}
+    for number, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    with journal.new_file(file) as fresh:
+        save_file(plain, fresh, metadata={"progress": json.dumps(asdict(progress))})
+
+
+def read_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    """Put weights and optimizer back where they were; where the run stood."""
+    try:
+        with safe_open(file, framework="pt") as stored:
+            progress = Progress(**json.loads(stored.metadata()["progress"]))
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    except Exception as error:
+        raise CheckpointError(f"{file} is not a training state ({error}). Remove it to start again.") from error
+    weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+    own = _weights(model)
+    if set(own) != set(weights) or any(own[name].shape != value.shape for name, value in weights.items()):
+        raise CheckpointError(f"{file} belongs to a model of another shape: give another folder, or the same settings.")
+    with torch.no_grad():
+        for name, value in weights.items():
+            own[name].copy_(value)
+    optimizer.load_state_dict(_optimizer_state(optimizer, tensors))
+    return progress
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and buffer once, tied ones under their first name."""
+    return dict([*model.named_parameters(), *model.named_buffers()])
+
+
+def _optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, number, name = key.split(".", 2)
+            state.setdefault(int(number), {})[name] = value
+    return {**optimizer.state_dict(), "state": state}

@@ -1,0 +1,89 @@
+"""A new translation model: the Transformer of Vaswani et al. 2017 as a plain Marian model, with its first weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import MarianConfig, MarianMTModel
+
+from headcount.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a translation model is."""
+
+    encoder_layers: int
+    decoder_layers: int
+    heads: int
+    width: int
+    inner: int  # width of the feed-forward layers
+    dropout: float
+    attention_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.encoder_layers, self.decoder_layers, self.heads, self.width, self.inner) < 1:
+            raise UsageError(f"Every size of a model is at least 1; got {self}.")
+        if self.width % (2 * self.heads):
+            raise UsageError(
+                f"The width of a model is a multiple of twice its heads; got width {self.width}, {self.heads} heads."
+            )
+        if not 0 <= self.dropout < 1:
+            raise UsageError(f"Dropout is a share from 0 to below 1; got {self.dropout}.")
+
+
+def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int = 512) -> MarianMTModel:
+    """Random weights for the vocabularies of a tokenizer made by `learn_vocabulary`."""
+    shared = not tokenizer.separate_vocabs
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
+    config = MarianConfig(
+        vocab_size=len(tokenizer.encoder),
+        decoder_vocab_size=len(tokenizer.encoder if shared else tokenizer.target_encoder),
+        share_encoder_decoder_embeddings=shared,
+        tie_word_embeddings=True,  # the decoder's input and output
+        d_model=size.width,
+        encoder_layers=size.encoder_layers,
+        decoder_layers=size.decoder_layers,
+        encoder_attention_heads=size.heads,
+        decoder_attention_heads=size.heads,
+        encoder_ffn_dim=size.inner,
+        decoder_ffn_dim=size.inner,
+        dropout=size.dropout,
+        attention_dropout=size.attention_dropout,
+        activation_dropout=0.0,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=longest,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        forced_eos_token_id=None,
+        **ids,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = MarianMTModel(config)
+        _initialise(model, size.width)
+    return model
+
+
+def _initialise(model: MarianMTModel, width: int) -> None:
+    """Glorot for matrices; embeddings that, once scaled, are as loud as the sinusoids of their positions.
+
+    Marian's own 0.02 drowns the words in their positions: small models then never leave the plateau. Queries, keys and
+    values count as one matrix, and each residual branch starts as small as its stack is deep: layers normalised after
+    the sum then learn from the first epoch on (docs/decisions/009).
+    """
+    for stack, branches in ((model.model.encoder, 2), (model.model.decoder, 3)):
+        depth = branches * len(stack.layers)
+        for name, module in stack.layers.named_modules():
+            if isinstance(module, nn.Linear):
+                ends_branch = name.endswith(("out_proj", "fc2"))
+                gain = depth**-0.5 if ends_branch else 2**-0.5 if "attn" in name else 1.0
+                nn.init.xavier_uniform_(module.weight, gain=gain)
+                nn.init.zeros_(module.bias)
+    for embedding in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
+        nn.init.normal_(embedding.weight, std=width**-0.5)
+        with torch.no_grad():
+            embedding.weight[embedding.padding_idx].zero_()

@@ -1,0 +1,179 @@
+"""Translation: losses against loops over single sentences, BLEU against sacrebleu, decoding against plain generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+
+import headcount as hc
+import laboratory
+from headcount.errors import UsageError
+from headcount.tasks.translation.bleu import bleu, bleu_statistics
+from headcount.tasks.translation.decoding import by_length, decode
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return laboratory.vocabulary(tmp_path_factory.mktemp("vocabulary") / "v")
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer: Any) -> Any:
+    return laboratory.model(tokenizer)
+
+
+@pytest.fixture(scope="module")
+def texts() -> tuple[list[str], list[str]]:
+    dev = laboratory.parallel()["dev"]
+    return list(dev["source"]), list(dev["target"])
+
+
+def make(tokenizer: Any, texts: tuple[list[str], list[str]], **options: Any) -> Any:
+    return hc.task("translation", source=texts[0], target=texts[1], tokenizer=tokenizer, **options)
+
+
+@pytest.mark.parametrize("tokens", [1, 60, 4096])
+def test_nll_is_a_loop_over_sentences(tokenizer: Any, model: Any, texts: Any, tokens: int) -> None:
+    task = make(tokenizer, texts, tokens=tokens)
+    with torch.no_grad():
+        found = torch.cat([task.nll(model, batch) for batch in task.batches()])
+    expected = []
+    for source, target in zip(*texts, strict=True):
+        ids = tokenizer(text_target=target)["input_ids"]
+        batch = tokenizer([source], return_tensors="pt")
+        before = torch.tensor([[model.config.decoder_start_token_id, *ids[:-1]]])
+        with torch.no_grad():
+            scores = model(**batch, decoder_input_ids=before).logits[0].log_softmax(-1)
+        expected.append(-sum(float(scores[place, token]) for place, token in enumerate(ids)))
+    torch.testing.assert_close(found.sort().values, torch.tensor(expected).sort().values, rtol=0, atol=1e-3)
+
+
+def test_loss_is_smoothed_and_nll_is_not(tokenizer: Any, model: Any, texts: Any) -> None:
+    plain, smooth = make(tokenizer, texts, smoothing=0.0), make(tokenizer, texts, smoothing=0.1)
+    batch = next(plain.batches())
+    tokens = int((batch["labels"] != -100).sum())
+    with torch.no_grad():
+        torch.testing.assert_close(plain.loss(model, batch), plain.nll(model, batch).sum() / tokens)
+        logits = model(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            decoder_input_ids=model.prepare_decoder_input_ids_from_labels(batch["labels"]),
+        ).logits
+        logs = logits.log_softmax(-1)
+        real = batch["labels"] != -100
+        of_target = logs.gather(-1, batch["labels"].clamp_min(0)[..., None])[..., 0]
+        expected = -(0.9 * of_target + 0.1 * logs.mean(-1))[real].mean()
+        torch.testing.assert_close(smooth.loss(model, batch), expected)
+        torch.testing.assert_close(smooth.nll(model, batch), plain.nll(model, batch))
+    assert smooth.targets(np.arange(len(smooth))) == sum(
+        len(tokenizer(text_target=text)["input_ids"]) for text in texts[1]
+    )
+
+
+def test_batches_cover_every_sentence_once(tokenizer: Any, texts: Any) -> None:
+    task = make(tokenizer, texts, tokens=60)
+    sizes = [batch["input_ids"].shape for batch in task.batches()]
+    assert sum(rows for rows, _ in sizes) == len(texts[0])
+    assert all(rows * length <= 60 or rows == 1 for rows, length in sizes)
+    lengths = [length for _, length in sizes]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_bleu_is_sacrebleus(texts: Any) -> None:
+    draw = np.random.default_rng(0)
+    _, references = texts
+    for spoilt in (0.0, 0.2, 0.6, 0.95):
+        written = [
+            " ".join(word if draw.random() > spoilt else "x" for word in text.split()) or "x" for text in references
+        ]
+        statistics, signature = bleu_statistics(written, references)
+        expected = sacrebleu.corpus_bleu(written, [references])
+        assert float(bleu(statistics.sum(0))) == pytest.approx(expected.score, abs=1e-9)
+        assert "tok:13a" in signature
+        assert "eff:no" in signature
+
+
+def test_bleu_of_many_sums_at_once(texts: Any) -> None:
+    statistics, _ = bleu_statistics([text[:-3] for text in texts[1]], texts[1])
+    halves = np.stack([statistics[:20].sum(0), statistics[20:].sum(0)])
+    assert bleu(halves).tolist() == [float(bleu(half)) for half in halves]
+    assert float(bleu(np.zeros(10))) == 0.0
+
+
+def test_case_counts_unless_said_otherwise(tokenizer: Any, texts: Any) -> None:
+    task, blind = make(tokenizer, texts), make(tokenizer, texts, lowercase=True)
+    shouted = [text.upper() for text in texts[1]]
+    assert blind.judge(shouted).value == pytest.approx(100.0)
+    assert task.judge(shouted).value < 50
+    assert "case:lc" in str(blind.judge(shouted).signature)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_decoding_is_that_of_generate(tokenizer: Any, model: Any, texts: Any, beams: int) -> None:
+    """Sorting by length and batching change nothing but the time."""
+    task = make(tokenizer, texts, beams=beams, tokens=50 * beams)
+    expected = []
+    for source in texts[0]:
+        batch = tokenizer([source], return_tensors="pt")
+        most = 2 * batch["input_ids"].shape[1] + 10
+        extra = {"length_penalty": 0.6} if beams > 1 else {}
+        written = model.generate(
+            **batch, num_beams=beams, do_sample=False, max_length=None, max_new_tokens=most, **extra
+        )
+        expected.append(tokenizer.batch_decode(written, skip_special_tokens=True)[0])
+    found = task.translations(model)
+    # a random model writes on to the longest length of its batch: compare up to each sentence's own
+    assert [a[: len(b)] for a, b in zip(found, expected, strict=True)] == expected
+
+
+def test_quality_keeps_the_order_of_the_sentences(tokenizer: Any, model: Any, texts: Any) -> None:
+    task = make(tokenizer, texts, tokens=40)
+    quality = task.quality(model)
+    one_by_one = bleu_statistics(task.translations(model), texts[1])[0]
+    np.testing.assert_array_equal(quality.statistics, one_by_one)
+    assert quality.name == "BLEU"
+
+
+def test_held_out_measures(tokenizer: Any, model: Any, texts: Any) -> None:
+    task = make(tokenizer, texts)
+    with torch.no_grad():
+        total = sum(float(task.nll(model, batch).sum()) for batch in task.batches())
+    tokens = task.targets(np.arange(len(task)))
+    assert task.held_out(model)["loss"] == pytest.approx(total / tokens, rel=1e-5)
+    assert 0 <= task.held_out(model)["token_accuracy"] <= 1
+
+
+def test_by_length_is_a_partition() -> None:
+    lengths = np.array([3, 9, 1, 4, 4, 7])
+    found = list(by_length(lengths, 8))
+    assert sorted(np.concatenate(found).tolist()) == list(range(6))
+    assert all(len(rows) * lengths[rows].max() <= 8 or len(rows) == 1 for rows in found)
+
+
+def test_scores_take_translations(tokenizer: Any, model: Any, texts: Any) -> None:
+    scores = hc.score("gradient", model, make(tokenizer, texts))
+    assert {head.kind for head in scores} == {"encoder", "decoder", "cross"}
+
+
+def test_wrong_input(tokenizer: Any, model: Any, texts: Any, bert: Any) -> None:
+    with pytest.raises(UsageError, match="40 source and 39 target"):
+        make(tokenizer, (texts[0], texts[1][:-1]))
+    with pytest.raises(UsageError, match="empty"):
+        make(tokenizer, ([], []))
+    with pytest.raises(UsageError, match="encoder-decoder"):
+        make(tokenizer, texts).held_out(bert)
+    with pytest.raises(UsageError, match="at least 1"):
+        decode(model, make(tokenizer, texts).source_ids, padding=2, beams=0)
+
+
+def test_hub_marian_tokenizers_work(tmp_path: Path) -> None:
+    """One vocabulary for both sides, as the Marian models of the hub have it."""
+    tokenizer = laboratory.vocabulary(tmp_path / "v", shared=True)
+    dev = laboratory.parallel()["dev"]
+    task = make(tokenizer, (list(dev["source"]), list(dev["target"])))
+    assert task.held_out(laboratory.model(tokenizer))["loss"] > 0

@@ -1,0 +1,277 @@
+"""Training: the same model whether interrupted or not, by one process or two; averages; first weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+
+import headcount as hc
+import laboratory
+from headcount.errors import CheckpointError, UsageError
+from headcount.record import Record
+from headcount.studies.translation import Settings, Watch, train_translation
+from headcount.training.average import average
+from headcount.training.log import Log
+from headcount.training.progress import Progress
+from headcount.training.transformer import Size
+
+
+def train(out: Path, settings: Settings = laboratory.SETTINGS, **options: Any) -> Record:
+    return train_translation(laboratory.parallel(), out, settings, accelerator=Accelerator(cpu=True), **options)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("uninterrupted") / "model"
+    train(out)
+    return out
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same(one: Path, other: Path) -> bool:
+    left, right = weights(one), weights(other)
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_a_run_leaves_a_plain_model(finished: Path) -> None:
+    model = hc.load(finished)
+    assert len(hc.locate(model).heads) == 3 * 2 * 4
+    record = Record.load(finished / "record.json")
+    assert [epoch["epoch"] for epoch in record.parts["epochs"]] == [1, 2]
+    assert record.parts["chosen"] in record.parts["candidates"]
+    assert {folder.name for folder in (finished / "epochs").iterdir()} == {"001", "002"}
+    hc.load(finished / "epochs" / "001")
+    lines = [json.loads(line) for line in (finished / "training" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines if "token_accuracy" in line] == [1, 2]
+    assert not list(finished.rglob("*.bin")), "no pickles"
+    assert not list(finished.rglob("*.pkl"))
+
+
+def test_it_learns(finished: Path) -> None:
+    losses = [epoch["loss"] for epoch in Record.load(finished / "record.json").parts["epochs"]]
+    assert losses[1] < losses[0] < 5.7  # ln 300: guessing
+
+
+def test_the_same_run_gives_the_same_weights(finished: Path, tmp_path: Path) -> None:
+    train(tmp_path / "again")
+    assert same(finished, tmp_path / "again")
+
+
+def test_another_seed_gives_other_weights(finished: Path, tmp_path: Path) -> None:
+    recipe = replace(laboratory.RECIPE, seed=4, epochs=1)
+    train(tmp_path / "other", replace(laboratory.SETTINGS, recipe=recipe))
+    assert not same(finished, tmp_path / "other")
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_interruptions_change_nothing(
+    finished: Path, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped three times at random steps, states saved at random steps: the same weights and the same log."""
+    from headcount.training import loop
+
+    draw = random.Random(seed)
+    monkeypatch.setattr(loop, "LOG_EVERY", 1)
+    stops = sorted(draw.sample(range(2, 24), 3))
+
+    def stop(report: Any) -> None:
+        if stops and report.step >= stops[0]:
+            stops.pop(0)
+            raise Interrupted
+
+    out = tmp_path / "model"
+    for _ in range(3):
+        with pytest.raises(Interrupted):
+            train(out, watch=Watch(step=stop), save_seconds=draw.choice([0.0, 0.05, 100.0]))
+        assert not (out / "config.json").exists(), "no checkpoint before the end"
+    train(out, watch=Watch(step=stop))
+    assert same(finished, out)
+    steps = [line["step"] for line in Log(out / "training" / "metrics.jsonl").lines() if "rate" in line]
+    assert steps == list(range(1, steps[-1] + 1))
+
+
+_SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import torch
+torch.set_num_threads(1)
+import laboratory
+from headcount.studies.translation import train_translation
+train_translation(laboratory.parallel(), Path({out!r}), laboratory.SETTINGS, save_seconds=0.0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_kill_at_random_moments_changes_nothing(tmp_path: Path) -> None:
+    tests = str(Path(laboratory.__file__).parent)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        code = _SCRIPT.format(tests=tests, out=str(out))
+        return subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
+
+    assert start(tmp_path / "whole").wait() == 0
+    draw, out = random.Random(time.time_ns()), tmp_path / "killed"
+    state = out / "training" / "state.safetensors"
+    for _ in range(3):
+        process, before = start(out), state.stat().st_mtime_ns if state.exists() else 0
+        while process.poll() is None and (not state.exists() or state.stat().st_mtime_ns == before):
+            time.sleep(0.01)  # until it has come further than before
+        time.sleep(draw.uniform(0, 0.3))
+        process.kill()
+        process.wait()
+    assert start(out).wait() == 0
+    assert same(tmp_path / "whole", out)
+
+
+def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
+    """The same global batch, dropout off: the same losses and nearly the same weights."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for split, pairs in laboratory.parallel().splits.items():
+        (data / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
+        (data / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
+    size = "--encoder-layers 1 --decoder-layers 1 --heads 2 --width 16 --inner 32 --dropout 0 --vocabulary 200"
+    recipe = "--batch 300 --chunk 100 --steps 40 --cooldown 0 --warmup 20 --clip 1 --seed 1"
+    asked = ["train", "--data", str(data), "--languages", "en,xx", "--preset", "tiny", *f"{size} {recipe}".split()]
+    launch = (
+        "accelerate.commands.launch --cpu --num_machines 1 --mixed_precision no --dynamo_backend no --num_processes"
+    )
+    losses = {}
+    for processes in ("1", "2"):
+        out = tmp_path / processes
+        command = [
+            sys.executable,
+            "-m",
+            *launch.split(),
+            processes,
+            "-m",
+            "headcount.cli.main",
+            *asked,
+            "--out",
+            str(out),
+        ]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        losses[processes] = [line["loss"] for line in Log(out / "training" / "metrics.jsonl").lines() if "rate" in line]
+        assert hc.load(out)
+    assert len(losses["1"]) == 2
+    assert losses["1"] == pytest.approx(losses["2"], rel=1e-4)
+    one, two = weights(tmp_path / "1"), weights(tmp_path / "2")
+    for name in one:
+        torch.testing.assert_close(one[name], two[name], rtol=0, atol=2e-3)
+
+
+def test_other_settings_are_refused(finished: Path) -> None:
+    with pytest.raises(UsageError, match="vocabulary: 300 there, 400 now"):
+        train(finished, replace(laboratory.SETTINGS, vocabulary=400))
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="something else"):
+        train(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_damaged_state_is_said_to_be(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    with pytest.raises(Interrupted):
+        train(out, watch=Watch(step=_stop), save_seconds=0.0)
+    (out / "training" / "state.safetensors").write_bytes(b"half")
+    with pytest.raises(CheckpointError, match="not a training state"):
+        train(out)
+
+
+def _stop(report: Any) -> None:
+    raise Interrupted
+
+
+def test_patience_and_ends() -> None:
+    recipe = replace(laboratory.RECIPE, epochs=None, patience=2)
+    epochs = [{"loss": loss} for loss in (3.0, 2.0, 2.5)]
+    assert not Progress(epoch=3, epochs=epochs).finished(recipe)
+    assert Progress(epoch=4, epochs=[*epochs, {"loss": 2.1}]).finished(recipe)
+    assert Progress(epoch=4, epochs=[*epochs, {"loss": 2.1}]).best("loss") == 2
+    assert Progress(step=7).finished(replace(laboratory.RECIPE, steps=7))
+
+
+def test_average_is_the_mean(finished: Path) -> None:
+    folders = [finished / "epochs" / name for name in ("001", "002")]
+    found = average(folders).state_dict()
+    one, two = (hc.load(folder).state_dict() for folder in folders)
+    for name, value in found.items():
+        torch.testing.assert_close(value, (one[name] + two[name]) / 2, rtol=0, atol=1e-7)
+    assert torch.equal(
+        average(folders[:1]).state_dict()["model.encoder.embed_tokens.weight"], one["model.encoder.embed_tokens.weight"]
+    )
+
+
+def test_averages_of_different_models_are_refused(finished: Path, tmp_path: Path) -> None:
+    other = laboratory.model(laboratory.vocabulary(tmp_path / "v"), width=16)
+    hc.save(other, tmp_path / "other")
+    with pytest.raises(UsageError, match="not of the same shape"):
+        average([finished, tmp_path / "other"])
+    with pytest.raises(UsageError, match="no checkpoints"):
+        average([])
+
+
+def test_first_weights(tmp_path: Path) -> None:
+    """Words as loud as positions, padding silent, branches small: and not one weight left at Marian's own."""
+    model = laboratory.model(laboratory.vocabulary(tmp_path / "v"))
+    embedding = model.model.encoder.embed_tokens
+    assert float(embedding.weight[3:].detach().std()) * model.config.d_model**0.5 == pytest.approx(1.0, abs=0.05)
+    assert not embedding.weight[embedding.padding_idx].any()
+    assert model.lm_head.weight is model.model.decoder.embed_tokens.weight
+    layer = model.model.encoder.layers[0]
+    glorot = (6 / (32 + 32)) ** 0.5
+    assert float(layer.self_attn.q_proj.weight.abs().max()) == pytest.approx(glorot * 2**-0.5, rel=0.05)
+    assert float(layer.self_attn.out_proj.weight.abs().max()) == pytest.approx(glorot * 4**-0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("wrong", [{"heads": 3}, {"width": 0}, {"dropout": 1.0}])
+def test_sizes_that_cannot_be(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        Size(**{"encoder_layers": 1, "decoder_layers": 1, "heads": 4, "width": 32, "inner": 8, "dropout": 0.0, **wrong})
+
+
+def test_log_forgets_what_came_after(tmp_path: Path) -> None:
+    log = Log(tmp_path / "metrics.jsonl")
+    for step in (1, 2, 3):
+        log.add(step=step)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "lo')
+    assert [line["step"] for line in log.lines()] == [1, 2, 3]
+    log.rewind(2)
+    assert [line["step"] for line in log.lines()] == [1, 2]
+
+
+def test_a_state_of_another_shape(finished: Path, tmp_path: Path) -> None:
+    from headcount.training.state import read_state
+
+    save_file({"model.x": torch.zeros(1)}, tmp_path / "s", metadata={"progress": "{}"})
+    model = hc.load(finished)
+    with pytest.raises(CheckpointError, match="another shape"):
+        read_state(tmp_path / "s", model, torch.optim.Adam(model.parameters()))
