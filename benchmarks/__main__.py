@@ -17,7 +17,7 @@ from benchmarks.row import Row
 from headcount import journal
 from headcount.record import installed_versions
 
-_NOT_BENCHMARKS = {"__main__", "models", "row"}
+_NOT_BENCHMARKS = {"__main__", "laboratory", "models", "row"}
 
 
 def names() -> list[str]:

@@ -62,52 +62,6 @@ length = click.option(
     type=click.IntRange(1),
     help="Tokens of the example for FLOPs and cache.",
 )
-DATA = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, a .tsv or .jsonl file, or hf:NAME[:CONFIG]."
-
-
-def parallel(function: Command) -> Command:
-    """Where parallel text comes from, given to the command as `text`."""
-
-    @wraps(function)
-    def command(data: str, languages: str | None, columns: str | None, longest: int, **rest: Any) -> Any:
-        return function(text=ParallelText(data, _pair(languages), _pair(columns), longest), **rest)
-
-    for decorate in (
-        click.option(
-            "--longest",
-            default=250,
-            show_default=True,
-            type=click.IntRange(1),
-            help="Words of a sentence; longer ones are left out.",
-        ),
-        click.option("--columns", help="Columns of a table with source and target: SOURCE,TARGET."),
-        click.option("--languages", help="Endings of the files in a folder: SOURCE,TARGET, such as en,de."),
-        click.option("--data", required=True, help=DATA),
-    ):
-        command = decorate(command)
-    return command
-
-
-@dataclass(frozen=True)
-class ParallelText:
-    """Where parallel text comes from."""
-
-    data: str
-    languages: tuple[str, ...] | None
-    columns: tuple[str, ...] | None
-    longest: int
-
-    def read(self) -> Any:
-        from headcount.corpora.parallel import read_parallel
-
-        quiet()
-        return read_parallel(self.data, languages=self.languages, columns=self.columns, longest=self.longest)
-
-
-def _pair(text: str | None) -> tuple[str, ...] | None:
-    return tuple(part.strip() for part in text.split(",")) if text else None
-
-
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 

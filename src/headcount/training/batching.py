@@ -32,7 +32,9 @@ def epoch_steps(lengths_N2: np.ndarray, *, batch: int, chunk: int, seed: int, ep
 def _chunks(lengths_N2: np.ndarray, tokens: int, random: np.random.Generator) -> Step:
     """Rows of like lengths, together at most `tokens` padded tokens of the source and twice that of the target."""
     noise_N = random.uniform(0, _NOISE, len(lengths_N2))
-    order = np.lexsort((lengths_N2[:, 1] + noise_N, lengths_N2[:, 0]))
+    source_N, target_N = lengths_N2[:, 0], lengths_N2[:, 1] + noise_N
+    # By source length, and within each by target length, up and down in turn: neighbours are alike on both sides.
+    order = np.lexsort((np.where(source_N % 2, -target_N, target_N), source_N))
     sorted_lengths = lengths_N2[order].tolist()  # plain numbers: millions of rows take seconds
     chunks, start, longest_source, longest_target = [], 0, 0, 0
     for place, (source, target) in enumerate(sorted_lengths):

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from headcount.cli import options
+from headcount.cli import data, options
 
 
 @click.command("evaluate")
 @options.loading
-@options.parallel
+@data.parallel
 @click.option("--split", default="test", show_default=True, help="Part of the data to translate.")
 @click.option("--beams", default=4, show_default=True, type=click.IntRange(1), help="1 is greedy.")
 @click.option("--length-penalty", default=0.6, show_default=True, type=float)
@@ -27,7 +27,7 @@ from headcount.cli import options
 def COMMAND(  # noqa: N802
     model: str,
     how: options.Loading,
-    text: options.ParallelText,
+    text: data.ParallelText,
     split: str,
     out: Path | None,
     as_json: bool,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headcount.cli import options
+from headcount.cli import data, options
 
 _PRESETS = ("tiny", "small", "base", "big")  # as in training/preset.py, listed here without importing torch
 _SIZE = ("encoder_layers", "decoder_layers", "heads", "width", "inner", "dropout")
@@ -22,7 +22,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 
 
 @click.command("train")
-@options.parallel
+@data.parallel
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the model; one begun before goes on.")
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
 @click.option("--encoder-layers", type=_COUNT)
@@ -56,7 +56,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 )
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
 def COMMAND(  # noqa: N802
-    text: options.ParallelText, out: Path, preset: str, save_seconds: float, tensorboard: bool, **given: Any
+    text: data.ParallelText, out: Path, preset: str, save_seconds: float, tensorboard: bool, **given: Any
 ) -> None:
     """Train a translation model: vocabulary, Transformer, checkpoints of every epoch, and the best of them.
 
@@ -68,15 +68,15 @@ def COMMAND(  # noqa: N802
 
     settings = _settings(text, preset, given)
     with show.working("Reading the data"):
-        data = text.read()
+        pairs = text.read()
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
         watch = Watch(step=shown.step, said=shown.say)
-        record = train_translation(data, out, settings, watch=watch, save_seconds=save_seconds)
+        record = train_translation(pairs, out, settings, watch=watch, save_seconds=save_seconds)
     if record.parts:
         _show(record, text, out)
 
 
-def _settings(text: options.ParallelText, preset: str, given: dict[str, Any]) -> Any:
+def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> Any:
     from headcount.studies.translation import Settings
     from headcount.training.preset import PRESETS
 
@@ -97,7 +97,7 @@ def _settings(text: options.ParallelText, preset: str, given: dict[str, Any]) ->
     )
 
 
-def _show(record: Any, text: options.ParallelText, out: Path) -> None:
+def _show(record: Any, text: data.ParallelText, out: Path) -> None:
     from headcount.cli import show
 
     console, parts = show.console(), record.parts
@@ -106,6 +106,4 @@ def _show(record: Any, text: options.ParallelText, out: Path) -> None:
     for split, reasons in parts["skipped"].items():
         for reason, count in reasons.items():
             console.print(f"{split}: {count} pairs left out ({reason})", style="yellow")
-    languages = f" --languages {','.join(text.languages)}" if text.languages else ""
-    command = f"headcount evaluate {shlex.quote(str(out))} --data {shlex.quote(text.data)}{languages}"
-    show.line(console, f"Next: {command}", dim=True)
+    show.line(console, f"Next: headcount evaluate {shlex.quote(str(out))} {text.as_options()}", dim=True)

@@ -1,0 +1,164 @@
+"""Options that say which data a command runs on, and how they are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headcount.cli import options
+from headcount.registry import Registry
+
+Command = Callable[..., Any]
+# The same folder as in tasks/task.py, listed here without importing torch for --help.
+TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK", besides=("task",))
+_PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Where parallel text comes from."""
+
+    data: str
+    languages: tuple[str, ...] | None
+    columns: tuple[str, ...] | None
+    longest: int
+
+    def read(self) -> Any:
+        from headcount.corpora.parallel import read_parallel
+
+        options.quiet()
+        return read_parallel(self.data, languages=self.languages, columns=self.columns, longest=self.longest)
+
+    def as_options(self) -> str:
+        """The same again on a command line."""
+        said = [f"--data {self.data}"]
+        said += [f"--languages {','.join(self.languages)}"] if self.languages else []
+        said += [f"--columns {','.join(self.columns)}"] if self.columns else []
+        return " ".join(said)
+
+
+_PARALLEL_OPTIONS = (
+    click.option(
+        "--longest",
+        default=250,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Words of a sentence (translation); longer ones are left out.",
+    ),
+    click.option("--columns", help="Columns of a table with source and target: SOURCE,TARGET (translation)."),
+    click.option("--languages", help="Endings of the files in a folder: SOURCE,TARGET, such as en,de (translation)."),
+)
+
+
+def parallel(function: Command) -> Command:
+    """Where parallel text comes from, given to the command as `text`."""
+
+    @wraps(function)
+    def command(data: str, languages: str | None, columns: str | None, longest: int, **rest: Any) -> Any:
+        return function(text=ParallelText(data, _pair(languages), _pair(columns), longest), **rest)
+
+    for decorate in (*_PARALLEL_OPTIONS, click.option("--data", required=True, help=f"{_PARALLEL}.")):
+        command = decorate(command)
+    return command
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """Which task a model does on which data."""
+
+    task: str
+    text: ParallelText
+    split: str
+    limit: int | None
+    batch_size: int
+    max_length: int
+    fields: dict[str, str | None]  # columns of labelled text
+    quality: dict[str, Any]  # how translations are made and compared
+
+    def build(self, model: str, how: options.Loading) -> Any:
+        """The task, with the tokenizer of a model."""
+        from headcount.corpora.labelled import read_labelled
+        from headcount.corpora.plain import read_plain
+        from headcount.tasks.task import task
+
+        tokenizer = how.tokenizer(model)
+        if self.task == "translation":
+            pairs = self.text.read()[self.split]
+            rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
+            texts = {"source": list(rows["source"]), "target": list(rows["target"])}
+            return task("translation", **texts, tokenizer=tokenizer, max_length=self.max_length, **self.quality)
+        common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
+        place = Path(self.text.data)
+        if self.task == "language-modelling":
+            return task(self.task, texts=read_plain(place, limit=self.limit), **common)
+        found = read_labelled(place, **self.fields, limit=self.limit)
+        return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
+
+
+def tasked(split: str) -> Callable[[Command], Command]:
+    """The task and its data, given to the command as `work`; split: which part of parallel text by default."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(
+            task: str,
+            data: str,
+            languages: str | None,
+            columns: str | None,
+            longest: int,
+            split: str,
+            limit: int | None,
+            batch_size: int,
+            max_length: int,
+            text: str | None,
+            label: str | None,
+            pair: str | None,
+            beams: int,
+            lowercase: bool,
+            **rest: Any,
+        ) -> Any:
+            parallel_text = ParallelText(data, _pair(languages), _pair(columns), longest)
+            fields = {"text": text, "label": label, "pair": pair}
+            quality = {"beams": beams, "lowercase": lowercase}
+            work = TaskText(task, parallel_text, split, limit, batch_size, max_length, fields, quality)
+            return function(work=work, **rest)
+
+        for option in (
+            click.option("--lowercase", is_flag=True, help="Compare without regard to case (translation)."),
+            click.option(
+                "--beams", default=1, show_default=True, type=click.IntRange(1), help="1 is greedy (translation)."
+            ),
+            click.option("--pair", help="Column with the second text (classification)."),
+            click.option("--label", help="Column with the label (classification)."),
+            click.option("--text", help="Column with the text (classification)."),
+            click.option(
+                "--max-length",
+                default=256,
+                show_default=True,
+                type=click.IntRange(2),
+                help="Cut texts to so many tokens.",
+            ),
+            click.option("--batch-size", default=16, show_default=True, type=click.IntRange(1)),
+            click.option("--limit", type=click.IntRange(1), help="Use so many texts at most."),
+            click.option("--split", default=split, show_default=True, help="Part of the data (translation)."),
+            *_PARALLEL_OPTIONS,
+            click.option(
+                "--data",
+                required=True,
+                help=f"Labelled text: .tsv or .jsonl; plain text: lines; parallel text: {_PARALLEL}.",
+            ),
+            click.option("--task", required=True, type=click.Choice(TASKS.names()), help="What the model does."),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _pair(text: str | None) -> tuple[str, ...] | None:
+    return tuple(part.strip() for part in text.split(",")) if text else None

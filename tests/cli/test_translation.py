@@ -1,0 +1,118 @@
+"""Train, evaluate, translate, score: a translation model from the command line, with wrong input too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import headcount as hc
+import laboratory
+from headcount.cli.main import main
+
+SMALL = (
+    "--preset tiny --width 32 --inner 32 --heads 4 --vocabulary 200 --steps 30 --cooldown 10 --warmup 10 --batch 300"
+)
+
+
+def run(*arguments: str, input: str | None = None) -> Result:  # noqa: A002
+    return CliRunner().invoke(main, list(arguments), input=input)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    for split, pairs in laboratory.parallel().splits.items():
+        (folder / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
+        (folder / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "model"
+    done = run("train", "--data", str(data), "--languages", "en,xx", *SMALL.split(), "--dev-bleu", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "bleu" in done.output
+    assert f"Next: headcount evaluate {out} --data {data} --languages en,xx" in done.output
+    return out
+
+
+def test_training_writes_a_model_and_a_record(trained: Path) -> None:
+    assert hc.load(trained, task="translation")
+    record = hc.Record.load(trained / "record.json")
+    assert record.signature.arguments["recipe"]["steps"] == 30
+    assert record.parts["pairs"] == {"train": 300, "dev": 40, "test": 40}
+
+
+def test_training_again_is_done_at_once(trained: Path, data: Path) -> None:
+    before = (trained / "model.safetensors").read_bytes()
+    done = run(
+        "train", "--data", str(data), "--languages", "en,xx", *SMALL.split(), "--dev-bleu", "--out", str(trained)
+    )
+    assert done.exit_code == 0
+    assert (trained / "model.safetensors").read_bytes() == before
+
+
+def test_evaluate_keeps_every_sentence(trained: Path, data: Path, tmp_path: Path) -> None:
+    done = run("evaluate", str(trained), "--data", str(data), "--languages", "en,xx", "--out", str(tmp_path / "e"))
+    assert done.exit_code == 0, done.output
+    for word in ("BLEU", "chrF", "loss", "token accuracy", "tok:13a", "Next: echo"):
+        assert word in done.output
+    record = hc.Record.load(tmp_path / "e" / "record.json")
+    assert len(record.parts["sentences"]["statistics"]) == 40
+    assert record.signature.arguments["beams"] == 4
+    assert len((tmp_path / "e" / "translations.txt").read_text().splitlines()) == 40
+    as_json = run(
+        "evaluate", str(trained), "--data", str(data), "--languages", "en,xx", "--limit", "3", "--beams", "1", "--json"
+    )
+    assert len(json.loads(as_json.stdout)["parts"]["translations"]) == 3
+
+
+def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> None:
+    sentences = list(laboratory.parallel()["test"]["source"])[:3]
+    text = f"{sentences[0]}\n\n{sentences[1]}\n{sentences[2]}"
+    done = run("translate", str(trained), "--beams", "2", input=text)
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 0, done.output
+    assert len(lines) == 4
+    assert lines[1] == ""
+    (tmp_path / "in.txt").write_text(text + "\n")
+    assert run("translate", str(trained), str(tmp_path / "in.txt"), "--beams", "2").stdout == done.stdout
+    assert run("translate", str(trained), input="").stdout == ""
+
+
+def test_score_on_parallel_text(trained: Path, data: Path) -> None:
+    done = run("score", str(trained), "--task", "translation", "--data", str(data), "--languages", "en,xx")
+    assert done.exit_code == 0, done.output
+    assert "encoder.2" in done.output
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (["--languages", "en,fr"], 1, "has no counterpart"),
+        (["--data", "/no/such/folder"], 1, "There is no /no/such/folder"),
+        (["--data", "grammar:german"], 2, "Unknown language of the grammar 'german'"),
+        (["--heads", "5"], 2, "multiple of twice its heads"),
+        (["--preset", "huge"], 2, "tiny"),
+        (["--cooldown", "500"], 2, "cooldown is a part of steps"),
+        (["--dropout", "1.5"], 2, "1.5"),
+        (["--vocabulary", "20"], 1, "different characters"),
+    ],
+)
+def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], status: int, message: str) -> None:
+    out = tmp_path / "out"
+    given = ["--data", str(data), "--languages", "en,xx", *SMALL.split(), "--out", str(out), *change]
+    done = run("train", *given)
+    assert done.exit_code == status, done.output
+    assert message in done.output
+    assert not (out / "config.json").exists()
+
+
+def test_unknown_split(trained: Path, data: Path) -> None:
+    done = run("evaluate", str(trained), "--data", str(data), "--languages", "en,xx", "--split", "tests")
+    assert done.exit_code == 2
+    assert "Did you mean 'test'" in done.output
