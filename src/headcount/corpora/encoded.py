@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,22 +13,27 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
-def encode(pairs: Dataset, tokenizer: Any, *, max_length: int | None = None, file: Path | None = None) -> Dataset:
+def encode(
+    pairs: Dataset, tokenizer: Any, *, max_length: int | None = None, drop: bool = False, file: Path | None = None
+) -> Dataset:
     """The columns `source` and `target` as ids, `source_ids` and `target_ids`.
 
+    max_length: sentences of more tokens are cut; or, with drop, left out, and the rows are fewer than the pairs.
     file: where to keep them, read again if it is there already; without it they stay in memory.
     """
     from datasets import Dataset, Features, List, Value
 
     if file is not None and file.is_file():
         return Dataset.from_file(str(file))
-    cut = {"truncation": True, "max_length": max_length} if max_length else {}
+    cut = {"truncation": True, "max_length": max_length} if max_length and not drop else {}
 
     def ids(batch: Mapping[str, list[str]]) -> dict[str, Any]:
-        return {
-            "source_ids": tokenizer(batch["source"], **cut)["input_ids"],
-            "target_ids": tokenizer(text_target=batch["target"], **cut)["input_ids"],
-        }
+        source = tokenizer(batch["source"], **cut)["input_ids"]
+        target = tokenizer(text_target=batch["target"], **cut)["input_ids"]
+        fits = [
+            not (drop and max_length) or max(map(len, pair)) <= max_length for pair in zip(source, target, strict=True)
+        ]
+        return {"source_ids": list(compress(source, fits)), "target_ids": list(compress(target, fits))}
 
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

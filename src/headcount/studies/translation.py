@@ -23,7 +23,7 @@ from headcount.checkpoints.save import save
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.parallel import Parallel
 from headcount.corpora.vocabulary import learn_vocabulary
-from headcount.errors import CorpusError, UsageError
+from headcount.errors import CorpusError, HeadcountError, UsageError
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.translation import Translation
@@ -49,7 +49,7 @@ class Settings:
     vocabulary: int
     shared: bool = False
     lowercase: bool = False
-    max_length: int = 128  # tokens; longer sentences are left out of training
+    max_length: int = 256  # tokens; longer sentences are left out of training, and cut elsewhere
     dev_bleu: bool = False  # decode the development data after every epoch
     precision: str = "no"  # mixed precision, as Accelerate names it
 
@@ -76,7 +76,11 @@ def train_translation(
     work = out / "training"
     if accelerator.is_main_process:
         _claim(out, settings)
-        _prepare(data, work, settings, watch)
+        try:
+            _prepare(data, work, settings, watch)
+        except HeadcountError:  # nothing was begun: other settings may be tried on this folder
+            shutil.rmtree(work)
+            raise
     accelerator.wait_for_everyone()
     tokenizer = load_tokenizer(str(work / "vocabulary"))
     train = _task(data, "train", work, tokenizer, settings)
@@ -96,7 +100,8 @@ def train_translation(
     progress = loop.run()
     record = Record("train translation", Signature(arguments=asdict(settings)))
     if accelerator.is_main_process:
-        record = _finish(out, data, dev, tokenizer, settings, progress)
+        dropped = len(data["train"]) - len(train)
+        record = _finish(out, data, dev, tokenizer, settings, progress, dropped)
     accelerator.wait_for_everyone()
     return record
 
@@ -142,7 +147,13 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
     tokenizer = load_tokenizer(str(work / "vocabulary"))
     for split in ("train", "dev"):
         watch.said(f"encoding {split}")
-        encode(data[split], tokenizer, file=work / f"{split}.arrow")
+        if not len(_ids(data, split, work, tokenizer, settings)):
+            raise CorpusError(f"No pair of {split} has at most {settings.max_length} tokens on both sides.")
+
+
+def _ids(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Settings) -> Dataset:
+    file = work / f"{split}.arrow"
+    return encode(data[split], tokenizer, max_length=settings.max_length, drop=split == "train", file=file)
 
 
 def _texts(pairs: Dataset, column: str) -> Any:
@@ -150,14 +161,13 @@ def _texts(pairs: Dataset, column: str) -> Any:
 
 
 def _task(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Settings) -> Translation:
-    pairs = data[split]
+    texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # of the first only ids are needed
     return Translation(
-        source=pairs["source"],
-        target=pairs["target"],
+        **texts,
         tokenizer=tokenizer,
         smoothing=settings.recipe.smoothing,
         lowercase=settings.lowercase,
-        encoded=sides(encode(pairs, tokenizer, file=work / f"{split}.arrow")),
+        encoded=sides(_ids(data, split, work, tokenizer, settings)),
     )
 
 
@@ -169,7 +179,7 @@ def _judge(model: nn.Module, dev: Translation, settings: Settings) -> dict[str, 
 
 
 def _finish(
-    out: Path, data: Parallel, dev: Translation, tokenizer: Any, settings: Settings, progress: Progress
+    out: Path, data: Parallel, dev: Translation, tokenizer: Any, settings: Settings, progress: Progress, dropped: int
 ) -> Record:
     """Choose between the best epoch and the average of the last ones on the development data, and save."""
     recipe = settings.recipe
@@ -184,6 +194,9 @@ def _finish(
     chosen = min(measured, key=lambda name: sign * measured[name][recipe.watch])
     model = models[chosen]
     signature = Signature(settings.data, weight_hash(model), dev.fingerprint, recipe.seed, _plain(settings))
+    skipped = {split: dict(reasons) for split, reasons in data.skipped.items()}
+    if dropped:
+        skipped.setdefault("train", {})["too many tokens"] = dropped
     parts = {
         "chosen": chosen,
         "candidates": measured,
@@ -192,7 +205,7 @@ def _finish(
         "seconds": progress.seconds,
         "languages": list(data.languages),
         "pairs": {split: len(pairs) for split, pairs in data.splits.items()},
-        "skipped": {split: dict(reasons) for split, reasons in data.skipped.items()},
+        "skipped": skipped,
     }
     record = Record("train translation", signature, parts)
     with journal.new_folder(out / "training" / "final") as fresh:

@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 
 import headcount as hc
 import laboratory
-from headcount.errors import CheckpointError, UsageError
+from headcount.checkpoints.companions import load_tokenizer
+from headcount.errors import CheckpointError, CorpusError, UsageError
 from headcount.record import Record
 from headcount.studies.translation import Settings, Watch, train_translation
 from headcount.training.average import average
@@ -187,6 +188,28 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
 def test_other_settings_are_refused(finished: Path) -> None:
     with pytest.raises(UsageError, match="vocabulary: 300 there, 400 now"):
         train(finished, replace(laboratory.SETTINGS, vocabulary=400))
+
+
+def test_sentences_of_too_many_tokens_are_left_out_and_counted(tmp_path: Path) -> None:
+    recipe = replace(laboratory.RECIPE, epochs=1, average=1)
+    record = train(tmp_path / "model", replace(laboratory.SETTINGS, recipe=recipe, max_length=20))
+    left_out = record.parts["skipped"]["train"]["too many tokens"]
+    tokenizer = load_tokenizer(str(tmp_path / "model"))
+    pairs = laboratory.parallel()["train"]
+    source, target = (
+        tokenizer(list(pairs["source"]))["input_ids"],
+        tokenizer(text_target=list(pairs["target"]))["input_ids"],
+    )
+    assert left_out == sum(max(len(a), len(b)) > 20 for a, b in zip(source, target, strict=True)) > 0
+
+
+def test_settings_that_fail_may_be_changed(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    with pytest.raises(CorpusError, match="different characters"):
+        train(out, replace(laboratory.SETTINGS, vocabulary=10))
+    with pytest.raises(CorpusError, match="at most 2 tokens"):
+        train(out, replace(laboratory.SETTINGS, max_length=2))
+    train(out, replace(laboratory.SETTINGS, recipe=replace(laboratory.RECIPE, epochs=1)))
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
