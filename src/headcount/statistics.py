@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -26,3 +27,115 @@ def median_interval(values: ArrayLike, *, confidence: float = 0.95, resamples: i
     tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(medians, [tail, 100 - tail])
     return Interval(float(np.median(sample)), float(low), float(high))
+
+
+class Comparison(NamedTuple):
+    """A paired difference of two measurements on the same examples."""
+
+    difference: float  # second minus first
+    low: float  # 95% interval
+    high: float
+    p: float  # two-sided
+
+
+def resamples_for(tests: int, alpha: float = 0.01) -> int:
+    """Bootstrap resamples with which Holm's correction of so many tests is able to reject: max(1000, 10 m / alpha)."""
+    return max(1000, int(np.ceil(10 * tests / alpha)))
+
+
+def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0, chunk: int = 1000) -> Iterator[np.ndarray]:
+    """[chunk, ...]: sums of statistics [N, ...] over resampled examples, a matrix product for each chunk of resamples.
+
+    The same seed draws the same examples, so that measurements of the same examples stay paired.
+    """
+    table = np.asarray(statistics, dtype=np.float64)
+    flat = table.reshape(len(table), -1)
+    random, chance = np.random.default_rng(seed), np.full(len(table), 1 / len(table))
+    for start in range(0, resamples, chunk):
+        counts = random.multinomial(len(table), chance, size=min(chunk, resamples - start))
+        yield (counts @ flat).reshape(len(counts), *table.shape[1:])
+
+
+def paired_bootstrap(
+    first: ArrayLike, others: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int, seed: int = 0
+) -> list[Comparison]:
+    """Each of `others` [V, N, C] against `first` [N, C]: two-sided centred p = (1 + #{|d* - d| >= |d|}) / (B + 1)."""
+    base, table = np.asarray(first, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    together = np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1)  # [N, 1 + V, C]
+    observed = of_sums(together.sum(0))
+    difference_V = observed[1:] - observed[0]
+    drawn_BV = np.concatenate(
+        [
+            (scores := of_sums(sums))[:, 1:] - scores[:, :1]
+            for sums in bootstrap_sums(together, resamples=resamples, seed=seed)
+        ]
+    )
+    as_far_V = (np.abs(drawn_BV - difference_V) >= np.abs(difference_V) - 1e-12).sum(0)
+    low_V, high_V = np.percentile(drawn_BV, [2.5, 97.5], axis=0)
+    p_V = (1 + as_far_V) / (len(drawn_BV) + 1)
+    return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
+
+
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
+    """Exact two-sided p that two classifiers, right or wrong on the same examples, are right equally often."""
+    from scipy.stats import binomtest
+
+    one, other = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
+    only_one, only_other = int((one & ~other).sum()), int((~one & other).sum())
+    if only_one + only_other == 0:
+        return 1.0
+    return float(binomtest(only_one, only_one + only_other, 0.5).pvalue)
+
+
+def randomisation(
+    first: ArrayLike, second: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, rounds: int, seed: int = 0
+) -> float:
+    """Two-sided p that two measurements [N, C] of the same examples are exchangeable: swap each example or not."""
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    total, change = one.sum(0), other - one
+    observed = abs(float(of_sums(other.sum(0)) - of_sums(total)))
+    random, as_far = np.random.default_rng(seed), 0
+    for start in range(0, rounds, 1000):
+        swap = random.integers(0, 2, (min(1000, rounds - start), len(one)))
+        moved = swap @ change
+        found = of_sums(total + moved) - of_sums(other.sum(0) - moved)
+        as_far += int((np.abs(found) >= observed - 1e-12).sum())
+    return (1 + as_far) / (rounds + 1)
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Holm's correction: p-values that may be compared with alpha whatever the number of tests."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * np.arange(len(p), 0, -1)
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return corrected
+
+
+class Correlation(NamedTuple):
+    """A correlation with its 95% interval and two-sided p."""
+
+    r: float
+    low: float
+    high: float
+    p: float
+
+
+def pearson(first: ArrayLike, second: ArrayLike) -> Correlation:
+    """Linear correlation, interval by Fisher's transformation; NaN where one side is constant."""
+    from scipy.stats import pearsonr
+
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if len(one) < 4 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
+    found = pearsonr(one, other)
+    interval = found.confidence_interval(0.95)
+    return Correlation(float(found.statistic), float(interval.low), float(interval.high), float(found.pvalue))
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> Correlation:
+    """Correlation of ranks, interval by Fisher's transformation of them."""
+    from scipy.stats import rankdata
+
+    return pearson(rankdata(first), rankdata(second))

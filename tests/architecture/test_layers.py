@@ -22,7 +22,7 @@ LAYERS = (
     ("probes", "tasks"),
     ("corpora", "sites"),
     ("hooks", "record", "timing"),
-    ("statistics", "journal"),
+    ("statistics", "metrics", "journal"),
     ("heads", "registry"),
     ("errors",),
 )

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.record import Signature
-from headcount.sites.running import evaluating
-from headcount.tasks.task import Batch, Quality, check_texts, chunks, fingerprint
+from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
+
+METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
 
 class Classification:
-    """Labelled texts; quality is accuracy, one 0 or 1 per example."""
+    """Labelled texts; quality is accuracy, F1 or Matthews correlation."""
 
     name = "classification"
 
@@ -29,8 +31,12 @@ class Classification:
         pairs: Sequence[str] | None = None,
         batch_size: int = 32,
         max_length: int | None = None,
+        metric: str = "accuracy",
     ) -> None:
-        """pairs: second texts, as in natural language inference. labels: class numbers from 0."""
+        """pairs: second texts, as in natural language inference. labels: class numbers from 0.
+        metric: accuracy, f1 (of class 1, or the mean over more than two classes) or matthews.
+        """
+        self.metric = chosen_metric(metric, METRICS, self.name)
         self._texts = check_texts(texts)
         self._pairs = check_texts(pairs, "pairs") if pairs is not None else None
         self._labels = [int(label) for label in labels]
@@ -61,12 +67,16 @@ class Classification:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.nll(model, batch).mean()
 
+    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        """[B, 2]: right or not, and 1; or, where more than that matters, [B, classes * classes] of `confusion`."""
+        logits_BC = self._logits(model, batch)
+        answer_B, label_B = logits_BC.argmax(-1).cpu().numpy(), batch["labels"].numpy()
+        if self.metric is not ACCURACY:
+            return confusion(answer_B, label_B, logits_BC.shape[-1])
+        return np.stack([answer_B == label_B, np.ones_like(label_B)], axis=1).astype(np.int64)
+
     def quality(self, model: nn.Module) -> Quality:
-        with evaluating(model):
-            found = [(self._logits(model, batch).argmax(-1).cpu(), batch["labels"]) for batch in self.batches()]
-        right_N = torch.cat([answer_B == label_B for answer_B, label_B in found]).numpy().astype(np.int64)
-        signature = Signature(data=self.fingerprint, arguments={"metric": "accuracy"})
-        return Quality("accuracy", float(right_N.mean()), right_N, signature)
+        return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:
         device = next(model.parameters()).device

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.metrics import LOSS, PERPLEXITY
 from headcount.record import Signature
-from headcount.sites.running import evaluating
-from headcount.tasks.task import Batch, Quality, check_texts, chunks, fingerprint
+from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
+
+METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
 
 class LanguageModelling:
@@ -21,8 +23,16 @@ class LanguageModelling:
     name = "language-modelling"
 
     def __init__(
-        self, *, texts: Sequence[str], tokenizer: Any, batch_size: int = 16, max_length: int | None = None
+        self,
+        *,
+        texts: Sequence[str],
+        tokenizer: Any,
+        batch_size: int = 16,
+        max_length: int | None = None,
+        metric: str = "perplexity",
     ) -> None:
+        """metric: perplexity or loss, both per token."""
+        self.metric = chosen_metric(metric, METRICS, self.name)
         self._texts = check_texts(texts)
         self._tokenizer = tokenizer
         self._chunks = list(chunks(len(self._texts), batch_size))
@@ -43,18 +53,15 @@ class LanguageModelling:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.nll(model, batch).sum() / _predicted(batch).sum().clamp_min(1)
 
+    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        """[B, 2]: negative log-likelihood and predicted tokens of each text."""
+        return np.stack([self.nll(model, batch).double().cpu().numpy(), _predicted(batch).sum(-1).numpy()], axis=1)
+
     def quality(self, model: nn.Module) -> Quality:
-        with evaluating(model):
-            rows = [
-                torch.stack([self.nll(model, batch).double().cpu(), _predicted(batch).sum(-1).double()], dim=-1)
-                for batch in self.batches()
-            ]
-        statistics_N2 = torch.cat(rows).numpy()  # log-likelihood, tokens
-        total, tokens = statistics_N2.sum(0)
-        if not tokens:
+        found = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
+        if not found.statistics[:, 1].any():
             raise UsageError("No text has two tokens: there is nothing to predict.")
-        signature = Signature(data=self.fingerprint, arguments={"metric": "perplexity"})
-        return Quality("perplexity", float(np.exp(total / tokens)), statistics_N2, signature)
+        return found
 
     def _token_nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, T-1]: of each token given those before it; 0 at padding."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError
+from headcount.errors import UnknownName, UsageError
+from headcount.metrics import LOSS, Metric
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
@@ -25,8 +26,13 @@ class Quality:
 
     name: str
     value: float
-    statistics: np.ndarray  # [examples, ...]; paired tests compare these
-    signature: Signature = field(default_factory=Signature)
+    statistics: np.ndarray  # [examples, columns]; paired tests compare these
+    signature: Signature
+    metric: Metric  # makes the value of the statistics, also of resampled ones
+
+    @classmethod
+    def of(cls, metric: Metric, statistics: np.ndarray, signature: Signature | None = None) -> Quality:
+        return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
 
 class Task(Protocol):
@@ -50,6 +56,17 @@ class Task(Protocol):
 
     def quality(self, model: nn.Module) -> Quality:
         """How good the model is on all of the data, dropout off."""
+
+
+class Measured(Task, Protocol):
+    """A task whose quality is measured batch by batch, in one run of the model each: what fast ablation asks for."""
+
+    @property
+    def metric(self) -> Metric:
+        """What the columns of `measure` are summed up to."""
+
+    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        """[B, columns]: what each example of a batch contributes."""
 
 
 class Trainable(Task, Protocol):
@@ -99,10 +116,29 @@ class Given:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.nll(model, batch).mean()
 
+    metric: ClassVar[Metric] = LOSS
+
+    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        nll_B = self.nll(model, batch).double().cpu().numpy()
+        return np.stack([nll_B, np.ones_like(nll_B)], axis=1)
+
     def quality(self, model: nn.Module) -> Quality:
-        with evaluating(model):
-            nll_N = torch.cat([self.nll(model, batch).double().cpu() for batch in self.batches()]).numpy()
-        return Quality("nll", float(nll_N.mean()), nll_N)
+        return measured(self, model, Signature(arguments={"metric": self.metric.name}))
+
+
+def measured(task: Measured, model: nn.Module, signature: Signature) -> Quality:
+    """The quality of a model on all batches of a task."""
+    with evaluating(model):
+        rows = [task.measure(model, batch) for batch in task.batches()]
+    if not rows:
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    return Quality.of(task.metric, np.concatenate(rows), signature)
+
+
+def chosen_metric(name: str, known: Mapping[str, Metric], task: str) -> Metric:
+    if name not in known:
+        raise UnknownName(f"metric of {task}", name, known)
+    return known[name]
 
 
 tasks: Registry[Callable[..., Task]] = Registry("task", "headcount.tasks", "TASK", besides=("task",))

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
+from headcount.metrics import Metric
+
 _ORDER = 4
 COLUMNS = ("hypothesis length", "reference length", *(f"{what} {n}" for what in ("matches", "n-grams") for n in "1234"))
 
@@ -38,3 +40,6 @@ def bleu(sums: np.ndarray) -> np.ndarray:
         penalty = np.where(length < reference, np.exp(1 - reference / length), 1.0)
         score = 100 * penalty * np.exp(logs.mean(-1))
     return np.where((length > 0) & (matches.sum(-1) > 0), score, 0.0)
+
+
+METRIC = Metric("BLEU", bleu)

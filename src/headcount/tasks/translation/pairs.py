@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,13 +14,15 @@ from torch import Tensor, nn
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.ragged import Ragged
 from headcount.errors import UsageError
+from headcount.metrics import LOSS, PERPLEXITY
 from headcount.record import Signature
 from headcount.sites.running import evaluating
-from headcount.tasks.task import Batch, Quality, check_texts, fingerprint
-from headcount.tasks.translation.bleu import bleu, bleu_statistics
+from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
+from headcount.tasks.translation.bleu import METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
 
 IGNORED = -100  # label of padding
+METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
 
 
 class Translation:
@@ -39,12 +42,15 @@ class Translation:
         beams: int = 1,
         length_penalty: float = LENGTH_PENALTY,
         lowercase: bool = False,
+        metric: str = "bleu",
         encoded: tuple[Ragged, Ragged] | None = None,
     ) -> None:
         """tokens: padded source tokens of a batch. max_length: cut sentences to so many tokens.
         smoothing: of the labels, in `loss` only. beams, length_penalty, lowercase: how `quality` decodes and compares.
+        metric: bleu; or loss or perplexity, per target token given those before it, which need no decoding.
         encoded: the ids of both sides, where they are at hand already.
         """
+        self.metric = chosen_metric(metric, METRICS, self.name)
         if encoded is None:
             encoded = _encoded(check_texts(source, "source"), check_texts(target, "target"), tokenizer, max_length)
         if len(source) != len(target):
@@ -111,15 +117,26 @@ class Translation:
         ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
         return [str(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
+    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        """[B, 2]: negative log-likelihood and tokens of each target; for metrics that need no decoding."""
+        tokens_B = (batch["labels"] != IGNORED).sum(-1).numpy()
+        return np.stack([self.nll(model, batch).double().cpu().numpy(), tokens_B], axis=1)
+
     def quality(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> Quality:
-        return self.judge(self.translations(model, progress=progress))
+        if self.metric is METRICS["bleu"]:
+            return self.judge(self.translations(model, progress=progress))
+        found = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
+        order = np.concatenate(list(by_length(self.source_ids.lengths, self._tokens)))
+        statistics = np.empty_like(found.statistics)
+        statistics[order] = found.statistics  # in the order of the sentences
+        return replace(found, statistics=statistics)
 
     def judge(self, written: Sequence[str]) -> Quality:
         """BLEU of translations against the targets."""
         statistics_N10, said = bleu_statistics(written, list(self.target), lowercase=self._lowercase)
         arguments = {"metric": f"BLEU|{said}", **self._decoding}
         signature = Signature(data=self.fingerprint, arguments=arguments)
-        return Quality("BLEU", float(bleu(statistics_N10.sum(0))), statistics_N10, signature)
+        return Quality.of(METRICS["bleu"], statistics_N10, signature)
 
 
 def _encoded(source: list[str], target: list[str], tokenizer: Any, max_length: int | None) -> tuple[Ragged, Ragged]:

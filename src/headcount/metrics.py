@@ -1,0 +1,73 @@
+"""Metrics: one number from what the examples contribute. Pure functions of numpy arrays.
+
+Every metric is a function of sums over examples, so any resampling of examples is a matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How sums of per-example statistics become a number."""
+
+    name: str
+    of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
+    higher_is_better: bool = True
+
+    def of(self, statistics: np.ndarray) -> float:
+        """The metric of all examples: statistics [examples, columns]."""
+        return float(self.of_sums(statistics.sum(0, dtype=np.float64)))
+
+    def gain(self, difference: float) -> float:
+        """A difference of the metric, positive where it is an improvement."""
+        return difference if self.higher_is_better else -difference
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    """First column over second."""
+    return sums[..., 0] / np.maximum(sums[..., 1], 1e-300)
+
+
+ACCURACY = Metric("accuracy", _ratio)  # columns: right, 1
+LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
+PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False)  # the same columns
+
+
+def confusion(answers: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+    """[N, classes * classes]: one 1 per example, at label * classes + answer."""
+    found = np.zeros((len(labels), classes * classes), dtype=np.int64)
+    found[np.arange(len(labels)), labels * classes + answers] = 1
+    return found
+
+
+def _square(sums: np.ndarray) -> np.ndarray:
+    classes = round(sums.shape[-1] ** 0.5)
+    return sums.reshape(*sums.shape[:-1], classes, classes)  # [..., label, answer]
+
+
+def _f1(sums: np.ndarray) -> np.ndarray:
+    """Of class 1 where there are two classes, else the mean over classes; 0 where a class never occurs."""
+    table = _square(sums)
+    right = np.diagonal(table, axis1=-2, axis2=-1)
+    total = table.sum(-1) + table.sum(-2)
+    each = 2 * right / np.maximum(total, 1e-300)
+    return each[..., 1] if table.shape[-1] == 2 else each.mean(-1)
+
+
+def _matthews(sums: np.ndarray) -> np.ndarray:
+    """Correlation of answers and labels (Gorodkin 2004 for many classes); 0 where one of them is constant."""
+    table = _square(np.asarray(sums, dtype=np.float64))
+    labels, answers, count = table.sum(-1), table.sum(-2), table.sum((-1, -2))
+    right = np.trace(table, axis1=-2, axis2=-1)
+    covariance = right * count - (labels * answers).sum(-1)
+    spread = (count**2 - (answers**2).sum(-1)) * (count**2 - (labels**2).sum(-1))
+    return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
+
+
+F1 = Metric("F1", _f1)
+MATTHEWS = Metric("Matthews", _matthews)

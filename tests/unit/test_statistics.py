@@ -1,0 +1,123 @@
+"""Statistics and metrics against definitions, scipy and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusion
+from headcount.statistics import (
+    bootstrap_sums,
+    holm,
+    mcnemar,
+    paired_bootstrap,
+    pearson,
+    randomisation,
+    resamples_for,
+    spearman,
+)
+
+DRAW = np.random.default_rng(0)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]).tolist() == [1.0, 1.0]
+    assert holm([]).tolist() == []
+
+
+def test_mcnemar_is_the_sign_test_of_disagreements() -> None:
+    one, other = np.array([1, 1, 1, 1, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 0, 1, 0, 1, 1, 1])
+    assert mcnemar(one, other) == pytest.approx(stats.binomtest(4, 5).pvalue)
+    assert mcnemar(one, one) == 1.0
+
+
+def test_bootstrap_sums_are_sums_of_drawn_rows() -> None:
+    table = DRAW.normal(size=(30, 2))
+    sums = np.concatenate(list(bootstrap_sums(table, resamples=2500, seed=1)))
+    assert sums.shape == (2500, 2)
+    np.testing.assert_allclose(sums.mean(0), table.sum(0), atol=4 * table.std(0).max() * np.sqrt(30 / 2500))
+    again = np.concatenate(list(bootstrap_sums(table, resamples=2500, seed=1)))
+    np.testing.assert_array_equal(sums, again)
+
+
+def test_paired_bootstrap_is_the_slow_one() -> None:
+    """p and interval against a loop over the same resamples."""
+    base = np.stack([DRAW.integers(0, 2, 60), np.ones(60)], axis=1)
+    other = base.copy()
+    other[:9, 0] = 1 - other[:9, 0]
+    (found,) = paired_bootstrap(base, other[None], ACCURACY.of_sums, resamples=800, seed=3)
+    random, drawn = np.random.default_rng(3), []
+    for counts in random.multinomial(60, np.full(60, 1 / 60), size=800):
+        drawn.append(ACCURACY.of_sums(counts @ other) - ACCURACY.of_sums(counts @ base))
+    observed = other[:, 0].mean() - base[:, 0].mean()
+    assert found.difference == pytest.approx(observed)
+    as_far = sum(abs(value - observed) >= abs(observed) - 1e-12 for value in drawn)
+    assert found.p == pytest.approx((1 + as_far) / 801)
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])))
+
+
+def test_nothing_changed_is_never_significant() -> None:
+    base = np.stack([DRAW.integers(0, 2, 50), np.ones(50)], axis=1)
+    (found,) = paired_bootstrap(base, base[None], ACCURACY.of_sums, resamples=500)
+    assert found == (0.0, 0.0, 0.0, 1.0)
+    assert randomisation(base, base, ACCURACY.of_sums, rounds=500) == 1.0
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomisation"])
+def test_error_rate_is_what_it_says(test: str) -> None:
+    """Two measurements of the same quality differ significantly at .05 in about 5% of experiments."""
+    random, wrong, experiments = np.random.default_rng(5), 0, 300
+    for number in range(experiments):
+        one, other = (np.stack([random.normal(2, 1, 80), np.ones(80)], axis=1) for _ in range(2))
+        if test == "bootstrap":
+            p = paired_bootstrap(one, other[None], LOSS.of_sums, resamples=400, seed=number)[0].p
+        else:
+            p = randomisation(one, other, LOSS.of_sums, rounds=400, seed=number)
+        wrong += p < 0.05
+    assert stats.binomtest(wrong, experiments, 0.05).pvalue > 0.001
+
+
+def test_a_real_difference_is_found_with_enough_resamples_for_the_correction() -> None:
+    one = np.stack([DRAW.normal(2, 0.1, 200), np.ones(200)], axis=1)
+    worse = one + np.array([0.1, 0])
+    resamples = resamples_for(96, 0.01)
+    assert resamples == 96_000
+    p = paired_bootstrap(one, worse[None], LOSS.of_sums, resamples=resamples)[0].p
+    assert p * 96 < 0.01
+
+
+def test_correlations() -> None:
+    one = DRAW.normal(size=40)
+    other = one + DRAW.normal(size=40)
+    assert pearson(one, other).r == pytest.approx(stats.pearsonr(one, other).statistic)
+    assert spearman(one, other).r == pytest.approx(stats.spearmanr(one, other).statistic)
+    assert pearson(one, other).low < pearson(one, other).r < pearson(one, other).high
+    assert np.isnan(pearson(one, np.ones(40)).r)
+
+
+def test_metrics_by_definition() -> None:
+    answers, labels = DRAW.integers(0, 2, 50), DRAW.integers(0, 2, 50)
+    table = confusion(answers, labels, 2)
+    hit = ((answers == 1) & (labels == 1)).sum()
+    assert F1.of(table) == pytest.approx(2 * hit / ((answers == 1).sum() + (labels == 1).sum()))
+    assert MATTHEWS.of(table) == pytest.approx(np.corrcoef(answers, labels)[0, 1])
+    assert MATTHEWS.of(confusion(np.zeros(5, int), np.arange(5) % 2, 2)) == 0.0
+    losses = np.array([[4.0, 2], [2.0, 1]])
+    assert LOSS.of(losses) == 2.0
+    assert PERPLEXITY.of(losses) == pytest.approx(np.exp(2.0))
+    assert LOSS.gain(-1.0) == 1.0
+
+
+def test_matthews_of_three_classes_is_gorodkins() -> None:
+    answers, labels = DRAW.integers(0, 3, 80), DRAW.integers(0, 3, 80)
+    one, other = np.eye(3)[answers], np.eye(3)[labels]
+
+    def covariance(a: np.ndarray, b: np.ndarray) -> float:
+        return float(((a - a.mean(0)) * (b - b.mean(0))).sum())
+
+    expected = covariance(one, other) / np.sqrt(covariance(one, one) * covariance(other, other))
+    assert MATTHEWS.of(confusion(answers, labels, 3)) == pytest.approx(expected)
+    means = [2 * one[:, c] @ other[:, c] / (one[:, c].sum() + other[:, c].sum()) for c in range(3)]
+    assert F1.of(confusion(answers, labels, 3)) == pytest.approx(np.mean(means))
