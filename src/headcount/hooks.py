@@ -45,6 +45,10 @@ class Hooks:
         """
         self._keep(module.register_forward_pre_hook(_on_input(function)))
 
+    def see_call(self, module: nn.Module, function: Callable[[], None]) -> None:
+        """Tell `function` that the module is about to run."""
+        self._keep(module.register_forward_pre_hook(lambda *_: function()))
+
     def set_argument(self, module: nn.Module, name: str, value: Any) -> None:
         """Have the module called with this argument, however its caller passes arguments."""
         signature = inspect.signature(module.forward)
@@ -65,6 +69,19 @@ class Hooks:
             return function(output)
 
         self._keep(module.register_forward_hook(hook))
+
+    def replace(self, module: nn.Module, function: Callable[..., Any]) -> None:
+        """Have `function` run instead of the module's own code; hooks on the module stay in force."""
+        before = module.__dict__.get("forward")
+        module.__dict__["forward"] = function
+
+        def restore() -> None:
+            if before is None:
+                module.__dict__.pop("forward", None)
+            else:
+                module.__dict__["forward"] = before
+
+        self._handles.callback(restore)
 
     def _keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
         self._handles.callback(handle.remove)

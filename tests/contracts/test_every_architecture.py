@@ -14,6 +14,7 @@ import headcount as hc
 import zoo
 from behaviour import generates, hooks, identical, layer, observe, outputs, text, uneven, weights
 from headcount.errors import VerificationError
+from headcount.probes.replay import remembered, replayed
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch
 from headcount.sites.locate import families
@@ -249,3 +250,24 @@ def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> 
     ).backward()
     trained = [name for name, p in twin.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0]
     assert any(site.path in name for site in hc.locate(twin) for name in trained if site.num_heads)
+
+
+def test_replay_computes_what_a_full_run_computes(architecture: str, backend: str) -> None:
+    """For one head of every site: what lies below its layer is not computed again, and the outputs are the same."""
+    model = model_of(architecture, backend)
+    before, forwards = hooks(model), [module.__dict__.get("forward") for module in model.modules()]
+    batch = example_batch(model)
+    rows = next(len(value) for value in batch.values())
+    with remembered(model, rows) as memory:
+        outputs(model, batch)
+    for site in hc.locate(model):
+        mask = hc.locate(model).mask(off=site.head_names()[0])
+        with hc.masked(model, mask):
+            expected = outputs(model, batch)
+            with replayed(model, memory, site):
+                found = outputs(model, batch)
+        scale = max(float(value.abs().max()) for value in expected.values())
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6 * max(scale, 1.0))
+    assert hooks(model) == before
+    assert [module.__dict__.get("forward") for module in model.modules()] == forwards

@@ -22,7 +22,7 @@ class Ragged:
         self.lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(starts) for _, starts in self._parts)])
 
     @classmethod
-    def of(cls, rows: Iterable[Sequence[int]]) -> Ragged:
+    def of(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
         kept = [np.asarray(row, dtype=np.int32) for row in rows]
         starts = np.cumsum([0, *(len(row) for row in kept)])
         return cls([(np.concatenate([np.zeros(0, np.int32), *kept]), starts)])

@@ -52,7 +52,7 @@ def masked(
         for site in sites:
             gate = values[site.key]
             if site.num_heads and gate is not None:
-                hooks.change_input(site.entry, _multiply(site, gate, means.get(site.key), repeat))
+                hooks.change_input(site.entry, multiply(site, gate, means.get(site.key), repeat))
         yield
 
 
@@ -142,8 +142,8 @@ def _check_means(sites: Sites, means: Means) -> None:
             )
 
 
-def _multiply(
-    site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None, repeat: int
+def multiply(
+    site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None = None, repeat: int = 1
 ) -> Callable[[Tensor], Tensor]:
     """context [.., H*D] -> the same with each head scaled, moved towards its mean where one is given."""
 

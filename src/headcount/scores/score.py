@@ -24,11 +24,16 @@ class Scores(HeadGrid):
         signature: Signature,
         low: HeadGrid | None = None,
         high: HeadGrid | None = None,
+        p: HeadGrid | None = None,
+        corrected: HeadGrid | None = None,
     ) -> None:
+        """p, corrected: that a head does not matter, raw and after Holm's correction for all heads."""
         super().__init__(values, "float64")
         self.signature = signature
         self.low = low
         self.high = high
+        self.p = p
+        self.corrected = corrected
 
 
 def scores(
@@ -59,9 +64,9 @@ def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
     return norms
 
 
-members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores", "SCORE", besides=("score",))
+members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores", "SCORE", besides=("score", "variants"))
 
 
 def score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:
-    """Score every head of a model by a method: "gradient", "fisher", "magnitude", "random"; options by keyword."""
+    """Score every head of a model by a method, "gradient" or "ablation" for example; options by keyword."""
     return members[name](model, task, **options)

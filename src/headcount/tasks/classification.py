@@ -21,6 +21,7 @@ class Classification:
     """Labelled texts; quality is accuracy, F1 or Matthews correlation."""
 
     name = "classification"
+    in_one_run = True
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ class LanguageModelling:
     """Plain texts; quality is perplexity, from each text's log-likelihood and number of predicted tokens."""
 
     name = "language-modelling"
+    in_one_run = True
 
     def __init__(
         self,

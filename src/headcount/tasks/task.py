@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -65,8 +66,43 @@ class Measured(Task, Protocol):
     def metric(self) -> Metric:
         """What the columns of `measure` are summed up to."""
 
+    @property
+    def in_one_run(self) -> bool:
+        """Whether the metric is measured by one run over each batch; not so where the model is to write."""
+
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, columns]: what each example of a batch contributes."""
+
+
+class Drafting(Task, Protocol):
+    """A task whose quality is of what a model writes: it can be asked to go on from what another model wrote."""
+
+    @property
+    def metric(self) -> Metric: ...
+
+    def rows(self) -> Iterator[np.ndarray]:
+        """Numbers of the examples in each batch."""
+
+    def written(self, model: nn.Module) -> list[list[int]]:
+        """The ids that the model writes for each example."""
+
+    def rewritten(
+        self,
+        model: nn.Module,
+        rows: np.ndarray,
+        drafts: Sequence[Sequence[int]],
+        *,
+        first: AbstractContextManager[Any] | None = None,
+        only: Callable[[Tensor], None] = lambda _: None,
+    ) -> list[list[int]]:
+        """The same for some examples, from drafts; `first` stands around the run on all of them, `only` is told which
+        rows the next run is on."""
+
+    def drafts(self, model: nn.Module) -> bool:
+        """Whether quality is of what the model writes, and drafts may be used."""
+
+    def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
+        """[rows, columns]: what these outputs contribute to the metric."""
 
 
 class Trainable(Task, Protocol):
@@ -117,6 +153,7 @@ class Given:
         return self.nll(model, batch).mean()
 
     metric: ClassVar[Metric] = LOSS
+    in_one_run: ClassVar[bool] = True
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         nll_B = self.nll(model, batch).double().cpu().numpy()

@@ -57,16 +57,21 @@ def decode(
     return found
 
 
+def most_new_tokens(model: Any, source_tokens: int) -> int:
+    """How long a translation may become; a model that never ends must be stopped."""
+    most = getattr(model.config, "max_position_embeddings", None) or 512
+    return int(min(most - 1, 2 * source_tokens + 10))
+
+
 def _generate(model: Any, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float) -> list[list[int]]:
     input_BT = torch.from_numpy(ids_BT).to(model.device)
     beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
-    most = getattr(model.config, "max_position_embeddings", None) or 512
     output_BT = model.generate(
         input_ids=input_BT,
         attention_mask=(input_BT != padding).long(),
         do_sample=False,
         max_length=None,
-        max_new_tokens=min(most - 1, 2 * input_BT.shape[1] + 10),
+        max_new_tokens=most_new_tokens(model, input_BT.shape[1]),
         **beam,
     )
     return output_BT.tolist()

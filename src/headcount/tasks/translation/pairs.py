@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
 from headcount.tasks.translation.bleu import METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
+from headcount.tasks.translation.drafts import can_draft, redecode
 
 IGNORED = -100  # label of padding
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
@@ -76,7 +78,7 @@ class Translation:
 
     def batches(self) -> Iterator[Batch]:
         """Sentences of like length together, the longest first."""
-        return (self.batch(rows) for rows in by_length(self.source_ids.lengths, self._tokens))
+        return (self.batch(rows) for rows in self.rows())
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         padding = self.tokenizer.pad_token_id
@@ -111,6 +113,45 @@ class Translation:
                 tokens += float((labels_BT != IGNORED).sum())
         return {"loss": loss / tokens, "token_accuracy": right / tokens}
 
+    def rows(self) -> Iterator[np.ndarray]:
+        return by_length(self.source_ids.lengths, self._tokens)
+
+    @property
+    def in_one_run(self) -> bool:
+        return self.metric is not METRICS["bleu"]
+
+    def drafts(self, model: nn.Module) -> bool:
+        return not self.in_one_run and self._decoding["beams"] == 1 and can_draft(model)
+
+    def written(self, model: nn.Module, rows: np.ndarray | None = None) -> list[list[int]]:
+        source = self.source_ids if rows is None else Ragged.of([self.source_ids[row] for row in rows])
+        padding, end = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
+        ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
+        return [_between(row[1:], end) for row in ids]
+
+    def rewritten(
+        self,
+        model: nn.Module,
+        rows: np.ndarray,
+        drafts: Sequence[Sequence[int]],
+        *,
+        first: AbstractContextManager[Any] | None = None,
+        only: Callable[[Tensor], None] = lambda _: None,
+    ) -> list[list[int]]:
+        padding = self.tokenizer.pad_token_id
+        return redecode(
+            model,
+            torch.from_numpy(self.source_ids.padded(rows, padding)),
+            [list(draft) for draft in drafts],
+            padding=padding,
+            first=first,
+            only=only,
+        )
+
+    def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
+        texts = self.tokenizer.batch_decode([list(ids) for ids in written], skip_special_tokens=True)
+        return bleu_statistics(texts, [self.target[row] for row in rows], lowercase=self._lowercase)[0]
+
     def translations(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> list[str]:
         """What the model writes for each source sentence."""
         padding = self.tokenizer.pad_token_id
@@ -123,10 +164,10 @@ class Translation:
         return np.stack([self.nll(model, batch).double().cpu().numpy(), tokens_B], axis=1)
 
     def quality(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> Quality:
-        if self.metric is METRICS["bleu"]:
+        if not self.in_one_run:
             return self.judge(self.translations(model, progress=progress))
         found = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
-        order = np.concatenate(list(by_length(self.source_ids.lengths, self._tokens)))
+        order = np.concatenate(list(self.rows()))
         statistics = np.empty_like(found.statistics)
         statistics[order] = found.statistics  # in the order of the sentences
         return replace(found, statistics=statistics)
@@ -146,6 +187,11 @@ def _encoded(source: list[str], target: list[str], tokenizer: Any, max_length: i
         raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
     pairs = Dataset.from_dict({"source": source, "target": target})
     return sides(encode(pairs, tokenizer, max_length=max_length))
+
+
+def _between(ids: list[int], end: int) -> list[int]:
+    """What was written, with its end but without the padding after it."""
+    return ids[: ids.index(end) + 1] if end in ids else ids
 
 
 def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,160 @@
+"""Replay: run a model again without computing again what a change at one site cannot reach.
+
+During one run every layer's output is remembered. In a later run on the same batch, layers that had finished before the
+site's layer began return what they returned then, and the site's attention starts at its heads' outputs. Nothing is
+assumed of the architecture: what ran before what is seen, and a shortcut is taken only where it gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.hooks import Hooks
+from headcount.sites.locate import locate
+from headcount.sites.site import Site
+
+Key = tuple[str, int]
+
+
+@dataclass
+class Memory:
+    """What one run of a model left behind, for a batch of `rows`."""
+
+    rows: int
+    began: dict[str, int] = field(default_factory=dict)  # layer -> when, counted in events
+    ended: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)  # of layers and attention modules, by path
+    contexts: dict[Key, Tensor] = field(default_factory=dict)  # what the output projections took
+    starts: dict[Key, str] = field(default_factory=dict)  # sites whose attention can start at their heads' outputs
+    events: int = 0
+
+    def below(self, layer: str) -> list[str]:
+        """Layers that had ended when this one began: nothing in it reaches them."""
+        return [other for other, end in self.ended.items() if end < self.began[layer] and self.calls[other] == 1]
+
+
+def layer_of(site: Site) -> str:
+    """Path of the layer a site is in: up to the first number."""
+    found = re.match(r"(?:.*?\.)?\d+(?=\.|$)", site.path)
+    return found[0] if found else ""
+
+
+@contextmanager
+def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
+    """Run the model once, on `rows` examples, inside this block."""
+    memory, sites = Memory(rows), [site for site in locate(model) if site.num_heads]
+    with Hooks() as hooks:
+        for layer in dict.fromkeys(layer_of(site) for site in sites):
+            if layer:
+                hooks.see_call(model.get_submodule(layer), _begin(memory, layer))
+                hooks.change_output(model.get_submodule(layer), _end(memory, layer))
+        for site in sites:
+            hooks.see_input(site.entry, _context(memory, site.key))
+            hooks.change_output(site.module, _output(memory, f"attention {site.name}"))
+        yield memory
+    for site in sites:
+        if site.key in memory.contexts:
+            memory.starts[site.key] = _start(memory, site)
+
+
+@contextmanager
+def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> Iterator[None]:
+    """Runs inside this block, on the same batch repeated `times` times, compute only what the site's heads reach."""
+    layer = layer_of(site)
+    with Hooks() as hooks:
+        if layer and memory.calls.get(layer) == 1:
+            for other in memory.below(layer):
+                hooks.replace(
+                    model.get_submodule(other), _returning(_repeat(memory.outputs[other], memory.rows, times))
+                )
+            shortcut = _shortcut(memory, site, times)
+            if shortcut is not None:
+                hooks.replace(site.module, shortcut)
+        yield
+
+
+def _start(memory: Memory, site: Site) -> str:
+    """Whether the attention module returns its heads' outputs ("before"), or their projection ("after")."""
+    output, context = memory.outputs[f"attention {site.name}"], memory.contexts[site.key]
+    first = output[0] if isinstance(output, tuple | list) else output
+    if not isinstance(first, Tensor):
+        return ""
+    if first.shape == context.shape and torch.equal(first, context):
+        return "before"
+    with torch.no_grad():
+        projected = site.output(context) if site.entry is site.output else None
+    same = projected is not None and projected.shape == first.shape and torch.equal(projected, first)
+    return "after" if same else ""
+
+
+def _shortcut(memory: Memory, site: Site, times: int) -> Callable[..., Any] | None:
+    """What stands for the site's attention, from its heads' outputs on; None where that is not the same."""
+    start = memory.starts.get(site.key)
+    if not start:
+        return None
+    output, context = memory.outputs[f"attention {site.name}"], memory.contexts[site.key]
+    if start == "before":
+        return _returning(_repeat(output, memory.rows, times))
+    many = _repeat(context, memory.rows, times)
+    rest = _repeat(output[1:], memory.rows, times) if isinstance(output, tuple | list) else None
+
+    def attention(*_: Any, **__: Any) -> Any:
+        found = site.output(many)  # with its hooks: a mask acts here
+        return found if rest is None else type(output)((found, *rest))
+
+    return attention
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
+
+
+def _repeat(value: Any, rows: int, times: int) -> Any:
+    """Every tensor with a row per example, repeated as a whole: rows of the first copy, of the second, ..."""
+    if times == 1:
+        return value
+    if isinstance(value, Tensor):
+        return value.repeat(times, *(1,) * (value.dim() - 1)) if value.dim() and value.shape[0] == rows else value
+    if isinstance(value, tuple | list):
+        return type(value)(_repeat(item, rows, times) for item in value)
+    return value
+
+
+def _begin(memory: Memory, layer: str) -> Callable[[], None]:
+    def function() -> None:
+        memory.events += 1
+        memory.began.setdefault(layer, memory.events)
+        memory.calls[layer] = memory.calls.get(layer, 0) + 1
+
+    return function
+
+
+def _end(memory: Memory, layer: str) -> Callable[[Any], None]:
+    def function(output: Any) -> None:
+        memory.events += 1
+        memory.ended[layer] = memory.events
+        memory.outputs[layer] = output
+
+    return function
+
+
+def _output(memory: Memory, name: str) -> Callable[[Any], None]:
+    def function(output: Any) -> None:
+        memory.outputs[name] = output
+
+    return function
+
+
+def _context(memory: Memory, key: Key) -> Callable[[Tensor], None]:
+    def function(context: Tensor) -> None:
+        memory.contexts[key] = context
+
+    return function

@@ -1,0 +1,211 @@
+"""Ablation: fast equals the obvious loop, planted heads are found, statistics are those of the definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import laboratory
+import zoo
+from behaviour import hooks
+from headcount.errors import UsageError
+from headcount.scores.ablation import effects
+from headcount.scores.variants import Variant, all_but_one, measure, one_out
+from headcount.statistics import holm
+from headcount.tasks.translation.decoding import decode
+from headcount.training.loop import Loop
+from tokens import sentences, word_tokenizer
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """A translation model that learned a little: it ends its sentences and is often unsure."""
+    from dataclasses import replace
+
+    from accelerate import Accelerator
+
+    folder = tmp_path_factory.mktemp("translator")
+    tokenizer = laboratory.vocabulary(folder / "v")
+    model = laboratory.model(tokenizer)
+    pairs = laboratory.parallel()["train"]
+    task = hc.task("translation", source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer)
+    recipe = replace(laboratory.RECIPE, epochs=None, steps=250, batch=300, chunk=300, factor=2.0, warmup=50)
+    Loop(
+        model, task, recipe, folder, 32, judge=lambda _: {"loss": 0.0}, keep=lambda _: None,
+        accelerator=Accelerator(cpu=True),
+    ).run()  # fmt: skip
+    return model.eval(), tokenizer
+
+
+def translation(translator: tuple[Any, Any], **options: Any) -> Any:
+    dev = laboratory.parallel()["dev"]
+    return hc.task(
+        "translation", source=list(dev["source"]), target=list(dev["target"]), tokenizer=translator[1], **options
+    )
+
+
+def classification(**options: Any) -> Any:
+    return hc.task(
+        "classification", texts=sentences(21), labels=[i % 2 for i in range(21)], tokenizer=word_tokenizer(), **options
+    )
+
+
+def language(**options: Any) -> Any:
+    return hc.task("language-modelling", texts=sentences(13), tokenizer=word_tokenizer(), **options)
+
+
+def both(model: nn.Module, task: Any, variants: list[Variant]) -> tuple[Any, Any]:
+    return measure(model, task, variants), measure(model, task, variants, fast=False)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 50])
+@pytest.mark.parametrize("architecture", ["bert", "distilbert"])
+def test_fast_equals_naive_on_classifiers(architecture: str, batch_size: int) -> None:
+    model = zoo.build(architecture)
+    task = classification(batch_size=batch_size, metric="accuracy")
+    fast, naive = both(model, task, one_out(model))
+    np.testing.assert_array_equal(fast.variants, naive.variants)
+    np.testing.assert_array_equal(fast.base, naive.base)
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "llama", "opt", "gpt_neox"])
+def test_fast_equals_naive_on_language_models(architecture: str) -> None:
+    model = zoo.build(architecture)
+    fast, naive = both(model, language(batch_size=4), one_out(model))
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
+    assert not np.allclose(fast.variants[0], fast.base, rtol=1e-9)
+
+
+def test_fast_equals_naive_on_translation_loss(translator: Any) -> None:
+    task = translation(translator, metric="loss", tokens=150)
+    fast, naive = both(translator[0], task, [*one_out(translator[0]), *all_but_one(translator[0])])
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
+
+
+@pytest.mark.parametrize("tokens", [250, 4096])
+def test_fast_writes_what_generate_writes(translator: Any, tokens: int) -> None:
+    """Token for token, for every head alone and for every head off."""
+    model, _ = translator
+    task = translation(translator, tokens=tokens)
+    fast, naive = both(model, task, [*one_out(model)[::2], *all_but_one(model)[::4]])
+    np.testing.assert_array_equal(fast.variants, naive.variants)
+    np.testing.assert_array_equal(fast.base, naive.base)
+    assert (fast.variants != fast.base).any(), "the heads change what is written"
+
+
+def test_drafts_become_the_greedy_output(translator: Any) -> None:
+    """Also from drafts that are nonsense, and for outputs that never end."""
+    model, tokenizer = translator
+    task = translation(translator)
+    rows = np.arange(len(task))
+    expected = task.written(model)
+    assert task.rewritten(model, rows, [[5, 6, 7]] * len(rows)) == _in_one_batch(task, model)
+    assert task.rewritten(model, rows, expected) == _in_one_batch(task, model)
+    endless = laboratory.model(tokenizer)
+    with torch.no_grad():
+        endless.final_logits_bias[0, tokenizer.eos_token_id] = -1e9
+    found = task.rewritten(endless, rows, expected)
+    assert found == _in_one_batch(task, endless)
+    assert len({len(ids) for ids in found}) == 1
+
+
+def _in_one_batch(task: Any, model: Any) -> list[list[int]]:
+    padding, end = task.tokenizer.pad_token_id, task.tokenizer.eos_token_id
+    ids = decode(model, task.source_ids, padding=padding, tokens=10**6)
+    return [row[1 : row.index(end) + 1] if end in row else row[1:] for row in ids]
+
+
+def test_nothing_is_left_behind(bert: nn.Module) -> None:
+    before, forwards = hooks(bert), [module.__dict__.get("forward") for module in bert.modules()]
+    measure(bert, classification(), one_out(bert))
+    task = hc.task.of([{"input_ids": torch.ones(2, 3, dtype=torch.long)}], nll=_fails)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        measure(bert, task, one_out(bert))
+    assert hooks(bert) == before
+    assert [module.__dict__.get("forward") for module in bert.modules()] == forwards
+
+
+def _fails(model: nn.Module, batch: Any) -> torch.Tensor:
+    model(**batch)
+    raise RuntimeError("on purpose")
+
+
+def test_batches_of_ones_own(bert: nn.Module) -> None:
+    ids = torch.randint(3, 90, (6, 5), generator=torch.Generator().manual_seed(0))
+    batches = [
+        {"input_ids": ids[:4], "labels": torch.zeros(4).long()},
+        {"input_ids": ids[4:], "labels": torch.ones(2).long()},
+    ]
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(batch["input_ids"]).logits, batch["labels"], reduction="none")
+
+    fast, naive = both(bert, hc.task.of(batches, nll=nll), one_out(bert))
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
+
+
+def test_a_dead_head_loses_nothing_and_a_crucial_one_is_found(bert: nn.Module) -> None:
+    sites = hc.locate(bert)
+    with torch.no_grad():
+        dead = sites["encoder.0"]
+        dead.output.weight[:, : dead.head_dim] = 0
+        crucial = sites["encoder.1"]
+        crucial.output.weight[:, -crucial.head_dim :] *= 40
+    ids = torch.randint(3, 90, (30, 6), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        labels = bert(ids).logits.argmax(-1)  # what the whole model says is right
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        return nn.functional.cross_entropy(10 * model(batch["input_ids"]).logits, batch["labels"], reduction="none")
+
+    scores = hc.score("ablation", bert, hc.task.of([{"input_ids": ids, "labels": labels}], nll=nll))
+    assert scores["encoder.0.0"] == 0.0
+    assert scores.p is not None
+    assert scores.p["encoder.0.0"] == 1.0
+    assert str(max(scores.heads, key=lambda head: abs(scores[head]))) == f"encoder.1.{crucial.num_heads - 1}"
+
+
+def test_scores_are_losses_of_the_metric(translator: Any) -> None:
+    """Higher = keep, for metrics that rise and for metrics that fall; intervals the right way round."""
+    model, _ = translator
+    bleu, loss = (hc.score("ablation", model, translation(translator, metric=name)) for name in ("bleu", "loss"))
+    for scores in (bleu, loss):
+        assert scores.low is not None
+        assert scores.high is not None
+        assert all(
+            scores.low[head] <= scores[head] + 1e-9 and scores[head] <= scores.high[head] + 1e-9 for head in scores
+        )
+    head = next(iter(loss))
+    with hc.masked(model, hc.locate(model).mask(off=head)):
+        worse = translation(translator, metric="loss").quality(model).value
+    assert loss[head] == pytest.approx(worse - translation(translator, metric="loss").quality(model).value, abs=1e-6)
+
+
+def test_effects_are_corrected_for_the_number_of_heads(translator: Any) -> None:
+    model, _ = translator
+    task = translation(translator, metric="loss")
+    found = effects(task.metric, measure(model, task, one_out(model)))
+    assert [effect.corrected for effect in found] == pytest.approx(holm([effect.p for effect in found]).tolist())
+
+
+def test_all_but_one_covers_every_head(bert: nn.Module) -> None:
+    sites = hc.locate(bert)
+    variants = all_but_one(bert)
+    assert len(variants) == len(sites.heads)
+    assert all(len(variant.off) == sites[variant.site].num_heads - 1 for variant in variants)
+
+
+def test_wrong_input(bert: nn.Module) -> None:
+    with pytest.raises(UsageError, match="needs a task"):
+        hc.score("ablation", bert)
+    with pytest.raises(UsageError, match="no variants"):
+        measure(bert, classification(), [])
+    with pytest.raises(UsageError, match="no batches"):
+        measure(bert, hc.task.of([], nll=_fails), one_out(bert))
+    with pytest.raises(hc.HeadcountError, match="metric of classification"):
+        classification(metric="bleu")
