@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,10 @@ class TaskText:
     fields: dict[str, str | None]  # columns of labelled text
     quality: dict[str, Any]  # how translations are made and compared
 
+    def elsewhere(self, data: str | None, split: str | None) -> TaskText:
+        """The same task on other data."""
+        return replace(self, text=replace(self.text, data=data or self.text.data), split=split or self.split)
+
     def build(self, model: str, how: options.Loading) -> Any:
         """The task, with the tokenizer of a model."""
         from headcount.corpora.labelled import read_labelled
@@ -93,6 +97,7 @@ class TaskText:
             texts = {"source": list(rows["source"]), "target": list(rows["target"])}
             return task("translation", **texts, tokenizer=tokenizer, max_length=self.max_length, **self.quality)
         common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
+        common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
         place = Path(self.text.data)
         if self.task == "language-modelling":
             return task(self.task, texts=read_plain(place, limit=self.limit), **common)

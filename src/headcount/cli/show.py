@@ -177,6 +177,44 @@ def head_table(values: Mapping[str, float], *, scale: float = 1) -> Table:
     return table
 
 
+def effect_table(effects: Mapping[str, Mapping[str, float]], alpha: float) -> Table:
+    """One row per site, one column per head: the change without it, a star where it is significant."""
+    sites: dict[str, dict[int, Text]] = {}
+    for name, effect in effects.items():
+        site, _, number_of_head = name.rpartition(".")
+        star = effect["corrected"] < alpha
+        cell = Text(f"{effect['difference']:+.2f}{'*' if star else ' '}", style="bold red" if star else "")
+        sites.setdefault(site, {})[int(number_of_head)] = cell
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("site", no_wrap=True)
+    columns = 1 + max(index for heads in sites.values() for index in heads)
+    for index in range(columns):
+        table.add_column(f"{index} ", justify="right", no_wrap=True)
+    for site, heads in sites.items():
+        row = [heads.get(index, Text("")) for index in range(columns)]
+        table.add_row(Text(site, style=colour(site.rpartition(".")[0])), *row)
+    return table
+
+
+def alone_table(parts: Mapping[str, Any]) -> Table:
+    """The best head of each site alone: chosen on the same data, and on other data where there is any."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    columns = {
+        "all_but_one": "same data",
+        "all_but_one_chosen_elsewhere": "chosen on the first, measured on the second",
+    }
+    for column in ("site", "head", *(said for name, said in columns.items() if name in parts)):
+        table.add_column(column, justify="left" if column == "site" else "right")
+    for site, effect in parts["all_but_one"].items():
+        cells = [
+            f"{parts[name][site]['difference']:+.2f}{'*' if parts[name][site]['corrected'] < parts['alpha'] else ' '}"
+            for name in columns
+            if name in parts
+        ]
+        table.add_row(Text(site, style=colour(site.rpartition(".")[0])), effect["head"].rpartition(".")[2], *cells)
+    return table
+
+
 def _emphasis(share: float) -> str:
     return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
 

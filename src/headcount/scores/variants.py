@@ -28,6 +28,8 @@ from headcount.tasks.task import Batch, Task
 
 Progress = Callable[[int, int], None]
 _TOKENS = 4096  # of a batch of variants: more at once is no faster on a CPU
+_ROWS = 256  # outputs of different variants that are settled together
+_RUNS = 2  # improvements of a draft before the rest is written step by step
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _batches(model: nn.Module, task: Any, variants: Sequence[Variant], fast: boo
                     found[place] = task.measure(model, batch)
         else:
             for site, places in _groups(model, variants, _tokens(batch)):
-                gate = _Gate(site, [variants[place] for place in places], rows)
+                gate = _gate(site, [variants[place] for place in places], rows)
                 with _changed(model, memory, site, gate, len(places)):
                     statistics = task.measure(model, _repeated(batch, len(places)))
                 found[places] = statistics.reshape(len(places), rows, -1)
@@ -134,13 +136,8 @@ def _written(model: nn.Module, task: Any, variants: Sequence[Variant], fast: boo
         base = task.statistics(rows, own)
         found = np.empty((len(variants), *base.shape))
         if fast:
-            tokens = len(rows) * int(task.lengths[rows].max())
-            memory = _memory_of(model, task, rows, own)
-            for site, places in _groups(model, variants, tokens):
-                gate = _Gate(site, [variants[place] for place in places], len(rows))
-                written = _rewritten(model, task, rows, own, memory, site, gate, len(places))
-                for place, outputs in zip(places, written, strict=True):
-                    found[place] = _statistics(task, rows, own, base, outputs)
+            for place, outputs in enumerate(_rewritten(model, task, rows, own, variants)):
+                found[place] = _statistics(task, rows, own, base, outputs)
         else:
             for place, variant in enumerate(variants):
                 with masked(model, locate(model).mask(off=variant.off)):
@@ -148,36 +145,57 @@ def _written(model: nn.Module, task: Any, variants: Sequence[Variant], fast: boo
         yield base, found
 
 
-def _memory_of(model: nn.Module, task: Any, rows: np.ndarray, own: list[list[int]]) -> Memory:
-    """What a run over the unmasked model's own outputs leaves behind."""
-    kept: list[Memory] = []
-
-    @contextmanager
-    def first() -> Iterator[None]:
-        with remembered(model, len(rows)) as memory:
-            kept.append(memory)
-            yield
-
-    task.rewritten(model, rows, own, first=first())
-    return kept[0]
-
-
 def _rewritten(
+    model: nn.Module, task: Any, rows: np.ndarray, own: list[list[int]], variants: Sequence[Variant]
+) -> list[list[list[int]]]:
+    """What each variant writes for some examples, from what the unmasked model wrote.
+
+    The first check of the drafts runs site by site, above what a site cannot reach. What it does not settle is gathered
+    over all variants and goes on together, every row under its own variant's mask.
+    """
+    outputs: list[list[list[int]]] = [[[] for _ in rows] for _ in variants]
+    open_rows: list[tuple[int, int, list[int]]] = []  # variant, place in rows, next draft
+    with remembered(model, len(rows)) as memory:
+        task.drafted(model, rows, own).improve(model)
+    for site, places in _groups(model, variants, len(rows) * int(task.lengths[rows].max())):
+        some = task.drafted(model, np.tile(rows, len(places)), own * len(places))
+        gate = _gate(site, [variants[place] for place in places], len(rows))
+        with _changed(model, memory, site, gate, len(places)):
+            some.improve(model)
+        for number, ids in enumerate(some.found):
+            outputs[places[number // len(rows)]][number % len(rows)] = ids
+        for number, draft in zip(some.pending_P.tolist(), some.draft_PL.tolist(), strict=True):
+            open_rows.append((places[number // len(rows)], number % len(rows), draft))
+    for start in range(0, len(open_rows), _ROWS):
+        group = open_rows[start : start + _ROWS]
+        settled = _settle(model, task, rows[[place for _, place, _ in group]], group, variants)
+        for (variant, place, _), ids in zip(group, settled, strict=True):
+            outputs[variant][place] = ids
+    return outputs
+
+
+def _settle(
     model: nn.Module,
     task: Any,
     rows: np.ndarray,
-    own: list[list[int]],
-    memory: Memory,
-    site: Site,
-    gate: _Gate,
-    times: int,
-) -> list[list[list[int]]]:
-    """What each of several variants writes."""
-    with Hooks() as hooks:
-        hooks.change_input(site.entry, multiply(site, gate))
-        first = replayed(model, memory, site, times)
-        written = task.rewritten(model, np.tile(rows, times), own * times, first=first, only=gate.only)
-    return [written[start : start + len(rows)] for start in range(0, len(written), len(rows))]
+    group: list[tuple[int, int, list[int]]],
+    variants: Sequence[Variant],
+) -> list[list[int]]:
+    """The outputs for rows that each have a variant of their own."""
+    heads = locate(model).heads
+    number = {head: place for place, head in enumerate(heads)}
+    mask_BH = torch.ones(len(group), len(heads))
+    for place, (variant, _, _) in enumerate(group):
+        mask_BH[place, [number[head] for head in variants[variant].off]] = 0
+    drafts = task.drafted(model, rows, [draft for _, _, draft in group])
+    for _ in range(_RUNS):
+        if len(drafts.pending_P):
+            with masked(model, mask_BH[drafts.pending_P]):
+                drafts.improve(model)
+    if len(drafts.pending_P):
+        with masked(model, mask_BH[drafts.pending_P]):
+            drafts.finish(model)
+    return list(drafts.found)
 
 
 def _statistics(
@@ -191,27 +209,18 @@ def _statistics(
     return found
 
 
-class _Gate:
-    """Values [rows, H] of a site's heads, for the rows of a batch that a run is on: variant after variant."""
-
-    def __init__(self, site: Site, variants: Sequence[Variant], rows: int) -> None:
-        heads = site.head_names()
-        values_VH = [[float(head not in variant.off) for head in heads] for variant in variants]
-        self._all = torch.tensor(values_VH).repeat_interleave(rows, dim=0)
-        self._now = self._all
-
-    def only(self, rows: Tensor) -> None:
-        self._now = self._all[rows]
-
-    def __call__(self) -> Tensor:
-        return self._now
+def _gate(site: Site, variants: Sequence[Variant], rows: int) -> Tensor:
+    """[V * B, H]: values of a site's heads, variant after variant."""
+    heads = site.head_names()
+    values_VH = [[float(head not in variant.off) for head in heads] for variant in variants]
+    return torch.tensor(values_VH).repeat_interleave(rows, dim=0)
 
 
 @contextmanager
-def _changed(model: nn.Module, memory: Memory, site: Site, gate: Callable[[], Tensor], times: int) -> Iterator[None]:
-    """The site's heads scaled by `gate`, on a batch repeated for several variants; nothing below is run again."""
+def _changed(model: nn.Module, memory: Memory, site: Site, gate: Tensor, times: int) -> Iterator[None]:
+    """The site's heads scaled by `gate` [rows, H], on a batch repeated for several variants; no run of what is below."""
     with Hooks() as hooks, replayed(model, memory, site, times):
-        hooks.change_input(site.entry, multiply(site, gate))
+        hooks.change_input(site.entry, multiply(site, lambda: gate))
         yield
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -86,17 +85,8 @@ class Drafting(Task, Protocol):
     def written(self, model: nn.Module) -> list[list[int]]:
         """The ids that the model writes for each example."""
 
-    def rewritten(
-        self,
-        model: nn.Module,
-        rows: np.ndarray,
-        drafts: Sequence[Sequence[int]],
-        *,
-        first: AbstractContextManager[Any] | None = None,
-        only: Callable[[Tensor], None] = lambda _: None,
-    ) -> list[list[int]]:
-        """The same for some examples, from drafts; `first` stands around the run on all of them, `only` is told which
-        rows the next run is on."""
+    def drafted(self, model: nn.Module, rows: np.ndarray, drafts: Sequence[Sequence[int]]) -> Any:
+        """Drafts of these examples, to be improved until they are what the model writes."""
 
     def drafts(self, model: nn.Module) -> bool:
         """Whether quality is of what the model writes, and drafts may be used."""

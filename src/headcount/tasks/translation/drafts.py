@@ -2,13 +2,13 @@
 
 Given a whole draft, one run predicts every next token at once. Up to the first token that differs the prediction is
 what step-by-step decoding would have written; it becomes the next draft, until nothing differs any more. A fixed point
-is the greedy output, token for token, and a good draft needs few runs.
+is the greedy output, token for token, and a good draft needs few runs; what does not settle is written step by step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,65 +34,85 @@ def can_draft(model: Any) -> bool:
     )
 
 
-def redecode(
-    model: Any,
-    source_BT: Tensor,
-    drafts: list[list[int]],
-    *,
-    padding: int,
-    first: AbstractContextManager[Any] | None = None,
-    only: Callable[[Tensor], None] = lambda _: None,
-) -> list[list[int]]:
-    """The model's greedy outputs for the rows of a batch, each with its end, by improving drafts.
+@dataclass
+class Drafts:
+    """Drafts for the rows of a batch, and what is known of the model's own outputs."""
 
-    first: a block around the first run, which is on the whole batch. only: told which rows the next run is on.
-    """
-    rows, end = len(drafts), _ends(model)
-    limit = most_new_tokens(model, source_BT.shape[1])
-    real_BT = (source_BT != padding).long()
-    length = min(limit, max(map(len, drafts)) + _ROOM)
-    draft_PL = _padded(drafts, length, padding)
-    pending_P, hidden = torch.arange(rows), None
-    found: list[list[int]] = [[] for _ in range(rows)]
-    while len(pending_P):
-        with (first or nullcontext()) if hidden is None else nullcontext():
-            written_PL, hidden = _run(model, source_BT[pending_P], real_BT[pending_P], draft_PL, hidden)
-        stop_P = _first(torch.isin(written_PL, end))
-        same_P = _first(written_PL != draft_PL)
+    source_BT: Tensor
+    padding: int
+    limit: int  # tokens of an output
+    draft_PL: Tensor  # of the rows that are pending
+    pending_P: Tensor
+    found: list[list[int]]  # outputs, each with its end; empty while pending
+    hidden_PTD: Tensor | None = None  # what the encoder gave
+
+    @classmethod
+    def of(cls, model: Any, source_BT: Tensor, drafts: Sequence[Sequence[int]], padding: int) -> Drafts:
+        limit = most_new_tokens(model, source_BT.shape[1])
+        length = min(limit, max(map(len, drafts)) + _ROOM)
+        rows = torch.arange(len(drafts))
+        return cls(source_BT, padding, limit, _padded(drafts, length, padding), rows, [[] for _ in drafts])
+
+    def improve(self, model: Any) -> None:
+        """One run over the pending rows: drafts that are the model's own output are done, the others get better."""
+        written_PL = self._run(model)
+        length = written_PL.shape[1]
+        stop_P = _first(torch.isin(written_PL, _ends(model)))
+        same_P = _first(written_PL != self.draft_PL)
         done_P = same_P > stop_P
         for place in done_P.nonzero()[:, 0].tolist():
-            found[int(pending_P[place])] = written_PL[place, : int(stop_P[place]) + 1].tolist()
-        at_end_P = ~done_P & (same_P == length) & (stop_P == length)  # right so far, and no room for more
-        if bool(at_end_P.any()) and length >= limit:
-            for place in at_end_P.nonzero()[:, 0].tolist():
-                found[int(pending_P[place])] = _cut_off(model, written_PL[place].tolist())
-            done_P |= at_end_P
+            self.found[int(self.pending_P[place])] = written_PL[place, : int(stop_P[place]) + 1].tolist()
+        full_P = ~done_P & (same_P == length) & (stop_P == length)  # right so far, and no room for more
+        if length >= self.limit:
+            for place in full_P.nonzero()[:, 0].tolist():
+                self.found[int(self.pending_P[place])] = _cut_off(model, written_PL[place].tolist())
+            done_P |= full_P
         left_P = ~done_P
-        if bool(at_end_P[left_P].any()):
-            length = min(limit, length + 2 * _ROOM)
-        pending_P, hidden = pending_P[left_P], hidden[left_P]
-        draft_PL = torch.nn.functional.pad(written_PL[left_P], (0, length - written_PL.shape[1]), value=padding)
-        only(pending_P)
-    return found
+        room = min(self.limit, length + 2 * _ROOM) - length if bool(full_P[left_P].any()) else 0
+        self.draft_PL = torch.nn.functional.pad(written_PL[left_P], (0, room), value=self.padding)
+        self.pending_P = self.pending_P[left_P]
+        assert self.hidden_PTD is not None
+        self.hidden_PTD = self.hidden_PTD[left_P.to(self.hidden_PTD.device)]
 
+    def finish(self, model: Any) -> None:
+        """Write what is still pending step by step."""
+        if not len(self.pending_P):
+            return
+        source_PT = self.source_BT[self.pending_P].to(model.device)
+        written_PL = model.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=self.hidden_PTD),
+            attention_mask=(source_PT != self.padding).long(),
+            do_sample=False,
+            num_beams=1,
+            max_length=None,
+            max_new_tokens=self.limit,
+        )
+        stop_P = _first(torch.isin(written_PL[:, 1:].cpu(), _ends(model)))
+        for row, ids, stop in zip(self.pending_P.tolist(), written_PL[:, 1:].tolist(), stop_P.tolist(), strict=True):
+            self.found[row] = ids[: stop + 1]
+        self.pending_P = self.pending_P[:0]
 
-def _run(
-    model: Any, source_PT: Tensor, real_PT: Tensor, draft_PL: Tensor, hidden: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """The prediction of every token of the drafts, and what the encoder gave."""
-    start = torch.full((len(draft_PL), 1), model.config.decoder_start_token_id)
-    before_PL = torch.cat([start, draft_PL[:, :-1]], dim=1).to(model.device)
-    source: dict[str, Any] = (
-        {"input_ids": source_PT.to(model.device)}
-        if hidden is None
-        else {"encoder_outputs": BaseModelOutput(last_hidden_state=hidden)}
-    )
-    output = model(**source, attention_mask=real_PT.to(model.device), decoder_input_ids=before_PL, use_cache=False)
-    logits_PLV = output.logits
-    forbidden = _forbidden(model)
-    if forbidden:
-        logits_PLV[..., forbidden] = -torch.inf
-    return logits_PLV.argmax(-1).cpu(), output.encoder_last_hidden_state
+    def _run(self, model: Any) -> Tensor:
+        """[P, L]: the prediction of every token of the drafts."""
+        source_PT = self.source_BT[self.pending_P].to(model.device)
+        start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
+        source: dict[str, Any] = (
+            {"input_ids": source_PT}
+            if self.hidden_PTD is None
+            else {"encoder_outputs": BaseModelOutput(last_hidden_state=self.hidden_PTD)}
+        )
+        output = model(
+            **source,
+            attention_mask=(source_PT != self.padding).long(),
+            decoder_input_ids=torch.cat([start_P1, self.draft_PL[:, :-1]], dim=1).to(model.device),
+            use_cache=False,
+        )
+        self.hidden_PTD, logits_PLV = output.encoder_last_hidden_state, output.logits
+        forbidden = _forbidden(model)
+        if forbidden:
+            logits_PLV[..., forbidden] = -torch.inf
+        predicted_PL: Tensor = logits_PLV.argmax(-1).cpu()
+        return predicted_PL
 
 
 def _cut_off(model: Any, ids: list[int]) -> list[int]:
@@ -117,8 +137,8 @@ def _forbidden(model: Any) -> list[int]:
     return [*(word[0] for word in settings.bad_words_ids or ()), *(settings.suppress_tokens or ())]
 
 
-def _padded(rows: list[list[int]], length: int, padding: int) -> Tensor:
+def _padded(rows: Sequence[Sequence[int]], length: int, padding: int) -> Tensor:
     filled = torch.full((len(rows), length), padding)
     for place, row in enumerate(rows):
-        filled[place, : min(len(row), length)] = torch.tensor(row[:length], dtype=torch.long)
+        filled[place, : min(len(row), length)] = torch.tensor(list(row[:length]), dtype=torch.long)
     return filled

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +20,7 @@ from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
 from headcount.tasks.translation.bleu import METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
-from headcount.tasks.translation.drafts import can_draft, redecode
+from headcount.tasks.translation.drafts import Drafts, can_draft
 
 IGNORED = -100  # label of padding
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
@@ -129,24 +128,9 @@ class Translation:
         ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
         return [_between(row[1:], end) for row in ids]
 
-    def rewritten(
-        self,
-        model: nn.Module,
-        rows: np.ndarray,
-        drafts: Sequence[Sequence[int]],
-        *,
-        first: AbstractContextManager[Any] | None = None,
-        only: Callable[[Tensor], None] = lambda _: None,
-    ) -> list[list[int]]:
+    def drafted(self, model: nn.Module, rows: np.ndarray, drafts: Sequence[Sequence[int]]) -> Drafts:
         padding = self.tokenizer.pad_token_id
-        return redecode(
-            model,
-            torch.from_numpy(self.source_ids.padded(rows, padding)),
-            [list(draft) for draft in drafts],
-            padding=padding,
-            first=first,
-            only=only,
-        )
+        return Drafts.of(model, torch.from_numpy(self.source_ids.padded(rows, padding)), drafts, padding)
 
     def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
         texts = self.tokenizer.batch_decode([list(ids) for ids in written], skip_special_tokens=True)

@@ -1,0 +1,79 @@
+"""headcount ablate: what is lost without each head, with statistics."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headcount.cli import data, options
+
+
+@click.command("ablate")
+@options.loading
+@data.tasked(split="test")
+@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
+@click.option("--other", help="A second data set: which heads matter there, and do they agree?")
+@click.option("--other-split", help="Part of the second data set (translation); the same part if not given.")
+@click.option("--alone/--no-alone", default=True, show_default=True, help="Also leave each head alone in its layer.")
+@click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True))
+@click.option("--out", type=options.FOLDER, help="Folder to write record.json to.")
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    how: options.Loading,
+    work: data.TaskText,
+    metric: str | None,
+    other: str | None,
+    other_split: str | None,
+    out: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Switch off every head of MODEL alone and measure what is lost; then leave every head alone in its layer."""
+    from headcount.cli import show
+    from headcount.studies.ablation import ablate
+
+    with show.working(f"Loading {model}"):
+        work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
+        task = work.build(model, how)
+        second = work.elsewhere(other, other_split).build(model, how) if other or other_split else None
+        live = how.load(model, task=work.task)
+    with show.Bars() as bars:
+        record = ablate(live, task, name=model, other=second, progress=bars.show, **settings)
+    if out:
+        record.save(out / "record.json")
+    if as_json:
+        click.echo(record.to_json())
+    else:
+        _show(model, record, out)
+
+
+def _show(name: str, record: Any, out: Path | None) -> None:
+    from headcount.cli import show
+
+    console, parts = show.console(), record.parts
+    metric, summary = parts["metric"], parts["summary"]
+    show.title(console, name, f"{metric} {parts['value']:.2f} with all {summary['heads']} heads")
+    console.print(f"Change of {metric} without each head (* p < {parts['alpha']} after Holm's correction):\n")
+    console.print(show.effect_table(parts["one_out"], parts["alpha"]))
+    said = f"{summary['significant_corrected']} of {summary['heads']} heads matter significantly"
+    console.print(f"\n{said} after correction ({summary['significant']} before).")
+    if "all_but_one" in parts:
+        console.print(f"\nBest head alone in its layer, and the change of {metric}:\n")
+        console.print(show.alone_table(parts))
+    if "other" in parts:
+        found = parts["other"]["pearson"]
+        if found["r"] is None:
+            console.print("\nThe two data sets cannot be compared: nothing changes on one of them.")
+        else:
+            interval = f"95% {found['low']:.2f} to {found['high']:.2f}"
+            console.print(f"\nChanges on the two data sets correlate: Pearson r = {found['r']:.2f} ({interval})")
+    show.line(console, f"\n{record.signature}", dim=True)
+    if out:
+        show.line(console, f"Every number: {out / 'record.json'}", dim=True)
+    least = sorted(parts["one_out"], key=lambda head: abs(parts["one_out"][head]["difference"]))[:3]
+    show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(least)} --out DIR", dim=True)
