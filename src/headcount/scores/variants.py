@@ -218,7 +218,7 @@ def _gate(site: Site, variants: Sequence[Variant], rows: int) -> Tensor:
 
 @contextmanager
 def _changed(model: nn.Module, memory: Memory, site: Site, gate: Tensor, times: int) -> Iterator[None]:
-    """The site's heads scaled by `gate` [rows, H], on a batch repeated for several variants; no run of what is below."""
+    """The site's heads scaled by `gate` [rows, H], on a batch repeated for several variants; nothing below runs."""
     with Hooks() as hooks, replayed(model, memory, site, times):
         hooks.change_input(site.entry, multiply(site, lambda: gate))
         yield
