@@ -7,6 +7,7 @@ import pkgutil
 from pathlib import Path
 
 import click
+import datasets
 import torch
 import transformers
 from rich.console import Console
@@ -30,6 +31,7 @@ def names() -> list[str]:
 def main(only: tuple[str, ...], out: Path) -> None:
     """Measure ratios, side by side in one run. Let nothing else run meanwhile."""
     transformers.logging.set_verbosity_error()
+    datasets.disable_progress_bars()
     console, found = Console(highlight=False), []
     for name in only or names():
         console.print(f"[dim]{name} ...[/]")

@@ -60,7 +60,10 @@ def _plain(model: Any, data: Any, beams: int) -> list[list[int]]:
 
 def _same(model: Any, data: Any, beams: int, tokens: int) -> float:
     ids = decode(model, data.source_ids, padding=data.tokenizer.pad_token_id, beams=beams, tokens=tokens * beams)
-    ours, theirs = (
-        data.tokenizer.batch_decode(found, skip_special_tokens=True) for found in (ids, _plain(model, data, beams))
-    )
+    # What never ends is cut: at 100 tokens by the plain loop, at a length of its own by headcount.
+    plain = [
+        row[: len(own)] if len(row) > len(own) else row
+        for row, own in zip(_plain(model, data, beams), ids, strict=True)
+    ]
+    ours, theirs = (data.tokenizer.batch_decode(found, skip_special_tokens=True) for found in (ids, plain))
     return sum(one == other for one, other in zip(ours, theirs, strict=True)) / SENTENCES

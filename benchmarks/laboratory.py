@@ -27,9 +27,9 @@ def tokenizer() -> Any:
     return learn_vocabulary(train["source"], train["target"], folder, size=TINY.vocabulary)
 
 
-def task(split: str, rows: int) -> Translation:
+def task(split: str, rows: int, **options: Any) -> Translation:
     pairs = read_parallel("grammar")[split].select(range(rows))
-    return Translation(source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer())
+    return Translation(source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer(), **options)
 
 
 def new_model() -> Any:

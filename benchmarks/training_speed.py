@@ -9,7 +9,7 @@ from typing import Any
 
 import transformers
 from datasets import Dataset
-from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
+from transformers import DataCollatorForSeq2Seq, PrinterCallback, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 from benchmarks import laboratory
 from benchmarks.row import Row
@@ -26,10 +26,19 @@ def rows() -> Iterator[Row]:
     recipe = replace(laboratory.TINY.recipe, batch=TOKENS, chunk=TOKENS, steps=None, cooldown=0, epochs=1)
     steps = epoch_steps(data.lengths, batch=TOKENS, chunk=TOKENS, seed=0, epoch=0)
     mean_rows = round(EXAMPLES / len(steps))
+    examples = Dataset.from_dict(
+        {
+            "input_ids": [row.tolist() for row in data.source_ids],
+            "attention_mask": [[1] * len(row) for row in data.source_ids],
+            "labels": [row.tolist() for row in data.target_ids],
+        }
+    )
     work = {
         "headcount": lambda: laboratory.train(model, data, recipe),
-        "Seq2SeqTrainer, grouped by length": lambda: _trainer(model, data, mean_rows, "group_by_length"),
-        "Seq2SeqTrainer, as it comes": lambda: _trainer(model, data, mean_rows, "random"),
+        "Seq2SeqTrainer, grouped by length": lambda: _trainer(
+            model, examples, data.tokenizer, mean_rows, "group_by_length"
+        ),
+        "Seq2SeqTrainer, as it comes": lambda: _trainer(model, examples, data.tokenizer, mean_rows, "random"),
     }
     times = interleave(work, repeats=7, warmup=1)
     seconds = {name: times.median(name) for name in times.seconds}
@@ -45,14 +54,7 @@ def rows() -> Iterator[Row]:
     yield Row("padding share of batches, whole corpus", Interval(share, share, share), {}, at_most=0.05)
 
 
-def _trainer(model: Any, data: Any, mean_rows: int, sampling: str) -> None:
-    examples = Dataset.from_dict(
-        {
-            "input_ids": [row.tolist() for row in data.source_ids],
-            "attention_mask": [[1] * len(row) for row in data.source_ids],
-            "labels": [row.tolist() for row in data.target_ids],
-        }
-    )
+def _trainer(model: Any, examples: Dataset, tokenizer: Any, mean_rows: int, sampling: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         arguments = Seq2SeqTrainingArguments(
             output_dir=folder,
@@ -68,5 +70,7 @@ def _trainer(model: Any, data: Any, mean_rows: int, sampling: str) -> None:
             report_to=[],
             disable_tqdm=True,
         )
-        collate = DataCollatorForSeq2Seq(data.tokenizer, model=model)
-        Seq2SeqTrainer(model, arguments, train_dataset=examples, data_collator=collate).train()
+        collate = DataCollatorForSeq2Seq(tokenizer, model=model)
+        trainer = Seq2SeqTrainer(model, arguments, train_dataset=examples, data_collator=collate)
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()

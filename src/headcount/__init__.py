@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError as HeadcountError
     from headcount.heads import Head as Head
     from headcount.heads import HeadGrid as HeadGrid
+    from headcount.methods.method import Pruned as Pruned
+    from headcount.methods.method import prune as prune
     from headcount.probes.head_mask import head_mask as head_mask
     from headcount.probes.masks import masked as masked
     from headcount.probes.means import mean_outputs as mean_outputs
@@ -48,6 +50,7 @@ _HOMES = {
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
+    "Pruned": "methods.method",
     "Quality": "tasks.task",
     "Record": "record",
     "Scores": "scores.score",
@@ -59,6 +62,7 @@ _HOMES = {
     "locate": "sites.locate",
     "masked": "probes.masks",
     "mean_outputs": "probes.means",
+    "prune": "methods.method",
     "remove": "surgery.remove",
     "save": "checkpoints.save",
     "score": "scores.score",

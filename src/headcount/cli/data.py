@@ -105,8 +105,11 @@ class TaskText:
         return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
 
 
-def tasked(split: str) -> Callable[[Command], Command]:
-    """The task and its data, given to the command as `work`; split: which part of parallel text by default."""
+def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]:
+    """The task and its data, given to the command as `work`; split: which part of parallel text by default.
+
+    required: whether the command needs a task; otherwise `work` is None without one.
+    """
 
     def decorate(function: Command) -> Command:
         @wraps(function)
@@ -131,7 +134,7 @@ def tasked(split: str) -> Callable[[Command], Command]:
             fields = {"text": text, "label": label, "pair": pair}
             quality = {"beams": beams, "lowercase": lowercase}
             work = TaskText(task, parallel_text, split, limit, batch_size, max_length, fields, quality)
-            return function(work=work, **rest)
+            return function(work=work if task and data else None, **rest)
 
         for option in (
             click.option("--lowercase", is_flag=True, help="Compare without regard to case (translation)."),
@@ -154,10 +157,10 @@ def tasked(split: str) -> Callable[[Command], Command]:
             *_PARALLEL_OPTIONS,
             click.option(
                 "--data",
-                required=True,
+                required=required,
                 help=f"Labelled text: .tsv or .jsonl; plain text: lines; parallel text: {_PARALLEL}.",
             ),
-            click.option("--task", required=True, type=click.Choice(TASKS.names()), help="What the model does."),
+            click.option("--task", required=required, type=click.Choice(TASKS.names()), help="What the model does."),
         ):
             command = option(command)
         return command

@@ -215,6 +215,19 @@ def alone_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
+def curve_table(parts: Mapping[str, Any]) -> Table:
+    """Quality after each step of pruning."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    kinds = list(parts["curve"][0]["kept"])
+    for column in ("removed", parts["metric"], "95% interval", *(f"{kind} left" for kind in kinds)):
+        table.add_column(column, justify="right", no_wrap=True)
+    for point in parts["curve"]:
+        removed = f"{point['removed']} ({100 * point['share']:.0f}%)"
+        interval = f"{point['low']:.2f} - {point['high']:.2f}"
+        table.add_row(removed, f"{point['value']:.2f}", interval, *(str(point["kept"][kind]) for kind in kinds))
+    return table
+
+
 def _emphasis(share: float) -> str:
     return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
 

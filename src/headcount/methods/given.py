@@ -46,13 +46,27 @@ def prune_given(
         "verified": verify,
         "cost": {"before": asdict(before), "after": asdict(cost(small, length=length))},
     }
-    stock = stock_form(small) is not None
-    parts["loaded_by"] = "stock" if stock else "standalone" if standalone else "headcount"
     record = Record("prune", signature, parts)
+    save_pruned(small, folder, record, source=source, revision=revision, standalone=standalone, overwrite=overwrite)
+    return record
+
+
+def save_pruned(
+    small: Any,
+    folder: Path,
+    record: Record,
+    *,
+    source: str,
+    revision: str | None = None,
+    standalone: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Save a pruned model with its record and the tokenizer files of the model it was made from."""
+    stock = stock_form(small) is not None
+    record.parts["loaded_by"] = "stock" if stock else "standalone" if standalone else "headcount"
 
     def beside(fresh: Path) -> None:
         copy_companions(source, fresh, revision=revision)
         record.save(fresh / "record.json")
 
     save(small, folder, standalone=standalone, overwrite=overwrite, beside=beside)
-    return record

@@ -34,7 +34,7 @@ def evaluate(
     rows = pairs.select(range(min(limit or len(pairs), len(pairs))))
     task = Translation(source=list(rows["source"]), target=list(rows["target"]), tokenizer=tokenizer, **decoding)
     written = task.translations(model, progress=progress)
-    quality, chrf = task.judge(written), CHRF()
+    quality, chrf = task.judge(written), CHRF(lowercase=bool(decoding.get("lowercase")))
     held_out = task.held_out(model)
     parts = {
         "quality": {

@@ -51,7 +51,8 @@ def decode(
         for rows in by_length(source.lengths, max(1, tokens // beams)):
             written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
             for row, ids in zip(rows, written, strict=True):
-                found[row] = ids
+                # Cut at its own longest length, not at its batch's: what is written does not depend on the neighbours.
+                found[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
             done += len(rows)
             progress(done, len(source))
     return found

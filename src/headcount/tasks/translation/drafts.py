@@ -61,11 +61,11 @@ class Drafts:
         same_P = _first(written_PL != self.draft_PL)
         done_P = same_P > stop_P
         for place in done_P.nonzero()[:, 0].tolist():
-            self.found[int(self.pending_P[place])] = written_PL[place, : int(stop_P[place]) + 1].tolist()
+            self._settle(model, place, written_PL[place, : int(stop_P[place]) + 1].tolist())
         full_P = ~done_P & (same_P == length) & (stop_P == length)  # right so far, and no room for more
         if length >= self.limit:
             for place in full_P.nonzero()[:, 0].tolist():
-                self.found[int(self.pending_P[place])] = _cut_off(model, written_PL[place].tolist())
+                self._settle(model, place, _cut_off(model, written_PL[place].tolist()))
             done_P |= full_P
         left_P = ~done_P
         room = min(self.limit, length + 2 * _ROOM) - length if bool(full_P[left_P].any()) else 0
@@ -88,9 +88,15 @@ class Drafts:
             max_new_tokens=self.limit,
         )
         stop_P = _first(torch.isin(written_PL[:, 1:].cpu(), _ends(model)))
-        for row, ids, stop in zip(self.pending_P.tolist(), written_PL[:, 1:].tolist(), stop_P.tolist(), strict=True):
-            self.found[row] = ids[: stop + 1]
+        for place, (ids, stop) in enumerate(zip(written_PL[:, 1:].tolist(), stop_P.tolist(), strict=True)):
+            self._settle(model, place, ids[: stop + 1])
         self.pending_P = self.pending_P[:0]
+
+    def _settle(self, model: Any, place: int, ids: list[int]) -> None:
+        """A pending row's output, cut at its own longest length."""
+        row = int(self.pending_P[place])
+        tokens = int((self.source_BT[row] != self.padding).sum())
+        self.found[row] = ids[: most_new_tokens(model, tokens)]
 
     def _run(self, model: Any) -> Tensor:
         """[P, L]: the prediction of every token of the drafts."""

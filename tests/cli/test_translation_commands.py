@@ -90,6 +90,65 @@ def test_score_on_parallel_text(trained: Path, data: Path) -> None:
     assert "encoder.2" in done.output
 
 
+def test_ablate_shows_every_head_and_two_data_sets(trained: Path, data: Path, tmp_path: Path) -> None:
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "10"]
+    done = run("ablate", str(trained), *given, "--other-split", "dev", "--metric", "loss", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    for word in (
+        "Change of loss without each head",
+        "cross.1",
+        "after correction",
+        "Best head alone",
+        "Next: headcount prune",
+    ):
+        assert word in done.output
+    record = hc.Record.load(tmp_path / "record.json")
+    assert len(record.parts["one_out"]) == 28
+    assert set(record.parts["one_out"]["encoder.0.0"]) == {"value", "difference", "low", "high", "p", "corrected"}
+    assert -1 <= record.parts["other"]["pearson"]["r"] <= 1
+    assert set(record.parts["all_but_one_chosen_elsewhere"]) == set(record.parts["all_but_one"])
+
+
+def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path: Path) -> None:
+    out, given = (
+        tmp_path / "small",
+        ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "20"],
+    )
+    done = run(
+        "prune", str(trained), "--method", "rank", "--keep", "50%", *given, "--metric", "loss", "--out", str(out)
+    )
+    assert done.exit_code == 0, done.output
+    assert "14 of 28 heads removed, verified" in done.output
+    assert "14 (50%)" in done.output
+    assert len(hc.locate(hc.load(out)).heads) == 14
+    record = hc.Record.load(out / "record.json")
+    assert [point["removed"] for point in record.parts["curve"]] == [0, 3, 6, 8, 11, 14]
+    assert record.signature.model == str(trained)
+    assert run("translate", str(out), input="The dog sees.\n").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--keep", "101%"], "between 0 and 1"),
+        (["--keep", "many"], "expected a number or a percentage"),
+        (["--keep", "500"], "only 28"),
+        (["--keep", "5", "--step", "0%"], "above 0"),
+        (["--keep", "5", "--kinds", "vision"], "no vision heads"),
+        (["--keep", "5", "--metric", "accuracy"], "metric of translation"),
+        ([], "needs --keep"),
+    ],
+)
+def test_prune_by_rank_with_wrong_input(
+    trained: Path, data: Path, tmp_path: Path, change: list[str], message: str
+) -> None:
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "5"]
+    done = run("prune", str(trained), "--method", "rank", *given, "--out", str(tmp_path / "o"), *change)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert not (tmp_path / "o").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [

@@ -1,0 +1,45 @@
+"""A method is a whole way of pruning: from a model and a task to a smaller model. `hc.prune(name, model, task)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from headcount.heads import HeadGrid
+from headcount.record import Record
+from headcount.registry import Registry
+from headcount.selection.budget import Budget
+from headcount.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What a method gives: the smaller model, which heads it has, and how it came about."""
+
+    model: nn.Module
+    mask: HeadGrid
+    record: Record
+
+
+methods: Registry[Callable[..., Pruned]] = Registry(
+    "method", "headcount.methods", "METHOD", besides=("method", "given")
+)
+
+
+def prune(
+    name: str,
+    model: nn.Module,
+    task: Task,
+    *,
+    budget: Budget,
+    kinds: Sequence[str] | None = None,
+    **options: Any,
+) -> Pruned:
+    """Prune a model by a method, "rank" for example; the original stays as it is.
+
+    budget: how many heads of these kinds may stay; heads of other kinds all stay.
+    """
+    return methods[name](model, task, budget=budget, kinds=kinds, **options)

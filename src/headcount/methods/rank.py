@@ -1,0 +1,160 @@
+"""rank: heads go in the order of their scores, a few at a time (Michel et al. 2019, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.methods.method import Pruned
+from headcount.probes.masks import masked
+from headcount.record import Record, Signature
+from headcount.scores.score import score
+from headcount.selection.budget import Budget
+from headcount.selection.select import Rule, select
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.statistics import metric_interval
+from headcount.surgery.cost import cost
+from headcount.surgery.remove import remove
+from headcount.tasks.task import Quality, Task
+
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+
+@dataclass(frozen=True)
+class Order:
+    """How heads are ranked, and whether again after each step."""
+
+    score: str = "gradient"
+    recompute: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def scores(self, model: nn.Module, task: Task) -> HeadGrid:
+        return score(self.score, model, task, **dict(self.options))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A point of the curve: how many heads are gone, and how good the model is without them."""
+
+    removed: int
+    mask: HeadGrid
+    quality: Quality
+
+    def to_json(self, kinds: Sequence[str]) -> dict[str, Any]:
+        interval = metric_interval(self.quality.statistics, self.quality.metric.of_sums)
+        kept = self.mask.kept
+        return {
+            "removed": self.removed,
+            "share": self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
+            **dict(zip(("value", "low", "high"), interval, strict=True)),
+            "kept": {
+                kind: sum(head.kind == kind for head in kept) for kind in dict.fromkeys(h.kind for h in self.mask)
+            },
+            "heads": [str(head) for head in kept],
+        }
+
+
+def curve(
+    model: nn.Module,
+    task: Task,
+    order: Order,
+    counts: Sequence[int],
+    *,
+    measure_on: Task | None = None,
+    kinds: Sequence[str] | None = None,
+    rule: Rule = "top",
+    at_least: int = 0,
+    progress: Progress = lambda *_: None,
+) -> Iterator[Step]:
+    """The model with ever more heads masked, `counts` of them, worst first.
+
+    measure_on: the data the quality is measured on; scores are taken on `task`.
+    """
+    heads = locate(model).heads
+    counted = [head for head in heads if kinds is None or head.kind in kinds]
+    mask = locate(model).mask()
+    scores = order.scores(model, task)
+    for number, count in enumerate(counts, start=1):
+        if order.recompute and count and number > 1:
+            with masked(model, mask):
+                scores = order.scores(model, task)
+        ranked = _behind(scores, mask)
+        mask = select(ranked, Budget(heads=len(counted) - count), kinds=kinds, rule=rule, at_least=at_least)
+        with masked(model, mask):
+            quality = (measure_on or task).quality(model)
+        progress(f"pruning by {order.score}", number, len(counts))
+        yield Step(count, mask, quality)
+
+
+def _behind(scores: HeadGrid, mask: HeadGrid) -> HeadGrid:
+    """Heads that are gone rank below all others."""
+    lowest = float(np.min(scores.numbers())) - 1.0
+    return HeadGrid([(head, float(scores[head]) if mask[head] else lowest) for head in scores.heads])
+
+
+def counts_to(total: int, gone: int, step: float) -> list[int]:
+    """Numbers of heads gone after each step of a share of `total`: 0, ..., up to `gone` exactly."""
+    if not 0 < step <= 1:
+        raise UsageError(f"A step is a share of the heads above 0 and at most 1 (0.1 is 10%); got {step}.")
+    marks = {min(gone, round(number * step * total)) for number in range(int(1 / step) + 2)}
+    return sorted({0, *marks, gone})
+
+
+def prune_by_rank(
+    model: nn.Module,
+    task: Task,
+    *,
+    budget: Budget,
+    kinds: Sequence[str] | None = None,
+    order: str = "gradient",
+    recompute: bool = False,
+    step: float = 0.1,
+    rule: Rule = "top",
+    at_least: int = 0,
+    measure_on: Task | None = None,
+    verify: bool = True,
+    inplace: bool = False,
+    length: int = 128,
+    progress: Progress = lambda *_: None,
+    **options: Any,
+) -> Pruned:
+    """Mask heads step by step, worst first, measure after each step, and remove them.
+
+    order: a score. recompute: score again after each step, on what is left. step: share of the heads at a time.
+    rule, at_least: as in `select`. options: of the score.
+    """
+    known = locate(model).kinds
+    unknown = [kind for kind in kinds or () if kind not in known]
+    if unknown:
+        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(known)}.")
+    counted: list[Head] = [head for head in locate(model).heads if kinds is None or head.kind in kinds]
+    gone = len(counted) - budget.of(len(counted))
+    ranked = Order(order, recompute, tuple(options.items()))
+    # Only the last step must spread evenly over layers: those on the way may not be able to.
+    numbers = [0, gone] if rule == "uniform" else counts_to(len(counted), gone, step)
+    limits = {"kinds": kinds, "rule": rule, "at_least": at_least}
+    steps = list(curve(model, task, ranked, numbers, measure_on=measure_on, progress=progress, **limits))  # type: ignore[arg-type]
+    mask = steps[-1].mask
+    before, weights = cost(model, length=length), weight_hash(model)
+    small = remove(model, mask, verify=verify, inplace=inplace)
+    parts = {
+        "method": "rank",
+        "metric": steps[0].quality.metric.name,
+        "curve": [point.to_json(kinds or known) for point in steps],
+        "removed": [str(head) for head in mask.heads if not mask[head]],
+        "heads": len(mask),
+        "verified": verify,
+        "cost": {"before": asdict(before), "after": asdict(cost(small, length=length))},
+    }
+    arguments = {"order": order, "recompute": recompute, "step": step, **limits, **options}
+    return Pruned(small, mask, Record("prune", Signature("", weights, task.fingerprint, arguments=arguments), parts))
+
+
+METHOD = prune_by_rank

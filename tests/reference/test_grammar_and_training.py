@@ -1,0 +1,80 @@
+"""The embedded corpus and the preset `tiny`, trained to the end: minutes, so run by `make test-slow`.
+
+What these assert is written down with figures in docs/results/translation.md.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import headcount as hc
+from headcount.checkpoints.companions import load_tokenizer
+from headcount.corpora.parallel import read_parallel
+from headcount.studies.translation import Settings, train_translation
+from headcount.tasks.translation import Translation
+from headcount.training.batching import epoch_steps
+from headcount.training.preset import PRESETS
+
+pytestmark = pytest.mark.slow
+TINY = PRESETS["tiny"]
+
+
+def trained(out: Path, seed: int = 0) -> None:
+    recipe = replace(TINY.recipe, seed=seed)
+    train_translation(read_parallel("grammar"), out, Settings("grammar", TINY.size, recipe, TINY.vocabulary))
+
+
+def task(split: str, tokenizer: Any, limit: int = 10**9) -> Translation:
+    pairs = read_parallel("grammar")[split]
+    rows = pairs.select(range(min(limit, len(pairs))))
+    return Translation(source=list(rows["source"]), target=list(rows["target"]), tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_tiny_learns_the_grammar(tmp_path: Path, seed: int) -> None:
+    trained(tmp_path / "model", seed)
+    tokenizer = load_tokenizer(str(tmp_path / "model"))
+    assert task("test", tokenizer).quality(hc.load(tmp_path / "model")).value >= 85
+
+
+def test_the_trade_off_has_a_knee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Heads off, 400 steps of tuning, decoder frozen: none left, 5 BLEU are lost; one left, 1; a third left, not 1."""
+    trained(tmp_path / "model")
+    tokenizer, model = load_tokenizer(str(tmp_path / "model")), hc.load(tmp_path / "model")
+    train, test = task("train", tokenizer), task("test", tokenizer)
+    whole = test.quality(model).value
+    scores = hc.score("gradient", model, task("dev", tokenizer, 300), normalize=False)
+    order = sorted((head for head in scores.heads if head.kind == "encoder"), key=lambda head: -scores[head])
+    lost = {}
+    for kept in (len(order) // 3, 1, 0):
+        mask = hc.locate(model).mask(off=order[kept:])
+        lost[kept] = whole - _after_tuning(copy.deepcopy(model), mask, train, test)
+    with capsys.disabled():
+        print(f"\nBLEU lost with so many of {len(order)} encoder heads left, of {whole:.2f}: {lost}")  # noqa: T201
+    assert lost[0] >= 5
+    assert lost[1] >= 1
+    assert lost[len(order) // 3] < 1
+
+
+def _after_tuning(model: Any, mask: hc.HeadGrid, train: Translation, test: Translation, steps: int = 400) -> float:
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith("model.encoder"))
+    trained_ones = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(trained_ones, lr=1e-3, betas=(0.9, 0.98))
+    with hc.masked(model, mask):
+        model.train()
+        for number, step in enumerate(epoch_steps(train.lengths, batch=1000, chunk=1000, seed=1, epoch=0)[:steps]):
+            for group in optimizer.param_groups:
+                group["lr"] = 1e-3 * min(1.0, (number + 1) / 50) * (1 - number / steps)
+            for rows in step:
+                (train.loss_sum(model, train.batch(rows)) / train.targets(rows) / len(step)).backward()
+            torch.nn.utils.clip_grad_norm_(trained_ones, 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        return test.quality(model.eval()).value

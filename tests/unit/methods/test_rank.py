@@ -1,0 +1,118 @@
+"""Pruning by rank: the order is the score's, every step is measured, the result is what the mask says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from behaviour import hooks
+from headcount.errors import UnknownName, UsageError
+from headcount.methods.rank import Order, counts_to, curve
+from tokens import sentences, word_tokenizer
+
+
+@pytest.fixture
+def task() -> Any:
+    return hc.task("classification", texts=sentences(24), labels=[i % 2 for i in range(24)], tokenizer=word_tokenizer())
+
+
+def test_heads_go_in_the_order_of_their_scores(bert: nn.Module, task: Any) -> None:
+    scores = hc.score("gradient", bert, task)
+    worst = sorted(scores.heads, key=lambda head: scores[head])
+    for step in curve(bert, task, Order("gradient"), [0, 3, 7]):
+        assert {head for head in step.mask.heads if not step.mask[head]} == set(worst[: step.removed])
+        with hc.masked(bert, step.mask):
+            assert step.quality.value == task.quality(bert).value
+
+
+def test_scores_are_taken_again_on_what_is_left(bert: nn.Module, task: Any) -> None:
+    first, second = list(curve(bert, task, Order("gradient", recompute=True), [2, 5]))
+    with hc.masked(bert, first.mask):
+        scores = hc.score("gradient", bert, task)
+    left = sorted(first.mask.kept, key=lambda head: scores[head])
+    gone = {head for head in second.mask.heads if not second.mask[head]}
+    assert gone == {head for head in first.mask.heads if not first.mask[head]} | set(left[:3])
+
+
+def test_the_result_is_the_masked_model(task: Any) -> None:
+    model = zoo.build("bert")
+    total = len(hc.locate(model).heads)
+    result = hc.prune("rank", model, task, budget=hc.Budget(share=0.5))
+    assert len(hc.locate(result.model).heads) == len(result.mask.kept) == total // 2
+    assert len(hc.locate(model).heads) == total, "the original stays"
+    assert hooks(model) == 0
+    batch = next(task.batches())
+    inputs = {name: value for name, value in batch.items() if name != "labels"}
+    with hc.masked(model, result.mask), torch.no_grad():
+        expected = model(**inputs).logits
+    with torch.no_grad():
+        torch.testing.assert_close(result.model(**inputs).logits, expected, rtol=0, atol=1e-5)
+    points = result.record.parts["curve"]
+    assert points[0]["removed"] == 0
+    assert points[-1]["removed"] == total // 2
+    assert all(point["low"] <= point["value"] <= point["high"] for point in points)
+
+
+@pytest.mark.parametrize("order", ["gradient", "ablation", "magnitude", "random"])
+def test_every_score_is_an_order(bert: nn.Module, task: Any, order: str) -> None:
+    result = hc.prune("rank", bert, task, budget=hc.Budget(heads=4), order=order, step=0.5)
+    assert len(result.mask.kept) == 4
+
+
+def test_by_kind(marian: nn.Module) -> None:
+    ids = torch.randint(3, 90, (4, 5), generator=torch.Generator().manual_seed(0))
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        logits = model(input_ids=batch["ids"], decoder_input_ids=batch["ids"]).logits
+        return nn.functional.cross_entropy(logits.transpose(1, 2), batch["ids"], reduction="none").sum(-1)
+
+    task = hc.task.of([{"ids": ids}], nll=nll)
+    result = hc.prune("rank", marian, task, budget=hc.Budget(heads=2), kinds=("cross",))
+    kept = result.record.parts["curve"][-1]["kept"]
+    assert kept["cross"] == 2
+    assert kept["encoder"] == kept["decoder"] == 12
+
+
+def test_uniform_keeps_as_many_in_every_layer(bert: nn.Module, task: Any) -> None:
+    layers = len(hc.locate(bert))
+    result = hc.prune("rank", bert, task, budget=hc.Budget(heads=2 * layers), rule="uniform")
+    assert [site.num_heads for site in hc.locate(result.model)] == [2] * layers
+
+
+def test_a_planted_dead_head_goes_first(bert: nn.Module, task: Any) -> None:
+    site = hc.locate(bert)["encoder.1"]
+    with torch.no_grad():
+        site.output.weight[:, site.head_dim : 2 * site.head_dim] = 0
+    (step,) = curve(bert, task, Order("gradient"), [1])
+    assert [str(head) for head in step.mask.heads if not step.mask[head]] == ["encoder.1.1"]
+
+
+def test_steps_reach_the_budget_exactly() -> None:
+    assert counts_to(20, 10, 0.1) == [0, 2, 4, 6, 8, 10]
+    assert counts_to(20, 9, 0.25) == [0, 5, 9]
+    assert counts_to(12, 12, 1.0) == [0, 12]
+    assert counts_to(12, 0, 0.1) == [0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"kinds": ("cross",)}, UsageError, "no cross heads"),
+        ({"step": 0.0}, UsageError, "above 0"),
+        ({"order": "gradiant"}, UnknownName, "Did you mean 'gradient'"),
+        ({"rule": "uniform", "budget": hc.Budget(heads=5)}, UsageError, "evenly"),
+        ({"budget": hc.Budget(heads=500)}, UsageError, "only"),
+    ],
+)
+def test_wrong_input(bert: nn.Module, task: Any, change: dict[str, Any], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        hc.prune("rank", bert, task, **{"budget": hc.Budget(heads=4), **change})
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        hc.Budget(share=1.01)
+    assert np.all([len(module._forward_pre_hooks) == 0 for module in bert.modules()])
