@@ -18,7 +18,7 @@ from benchmarks import laboratory
 from benchmarks.gradient_score import nll
 from benchmarks.models import bert_base, tokens
 from benchmarks.row import Row
-from headcount.scores.variants import Measured, measure, one_out
+from headcount.scores.variants import Outcome, measure, one_out
 from headcount.timing import interleave
 from headcount.training.transformer import new_translation_model
 
@@ -52,7 +52,7 @@ def _row(name: str, model: nn.Module, task: Any, least: float, *, repeats: int) 
     return Row(f"one head out, {name}", times.ratio("naive", "fast"), seconds, at_least=least, note=note)
 
 
-def _with_peak(work: Callable[[], Measured]) -> tuple[Measured, int]:
+def _with_peak(work: Callable[[], Outcome]) -> tuple[Outcome, int]:
     """What the work gives, and the most memory of the process above what it held before, in bytes."""
     process, done, peak = psutil.Process(), threading.Event(), 0
     start = process.memory_info().rss

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount.corpora.grammar.corpus import Grammar
+from headcount.corpora.grammar.corpus import SIZES, Grammar
 from headcount.corpora.lines import read_lines
 from headcount.corpora.tables import SUFFIXES, read_rows
 from headcount.errors import CorpusError, UnknownName
@@ -110,15 +110,35 @@ def read_parallel(
     return Parallel(splits, pair, skipped)
 
 
-def _embedded(name: str) -> Parallel:
-    from datasets import Dataset
+class _Embedded(Mapping[str, "Dataset"]):
+    """The splits of the embedded corpus, each made when it is asked for: the training data takes seconds."""
 
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+        self._made: dict[str, Dataset] = {}
+
+    def __getitem__(self, split: str) -> Dataset:
+        from datasets import Dataset
+
+        if split not in self._made:
+            rows = self._grammar.split(split)
+            texts = {"source": [row.tree.text for row in rows], "target": [row.target for row in rows]}
+            self._made[split] = Dataset.from_dict(texts)
+        return self._made[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SIZES)
+
+    def __len__(self) -> int:
+        return len(SIZES)
+
+    def __contains__(self, split: object) -> bool:
+        return split in SIZES
+
+
+def _embedded(name: str) -> Parallel:
     chosen = Grammar.named(name)
-    splits = {
-        split: Dataset.from_dict({"source": [row.tree.text for row in rows], "target": [row.target for row in rows]})
-        for split, rows in chosen.splits().items()
-    }
-    return Parallel(splits, ("english", chosen.language))
+    return Parallel(_Embedded(chosen), ("english", chosen.language))
 
 
 def _languages(path: Path, languages: Sequence[str] | None) -> tuple[str, str]:

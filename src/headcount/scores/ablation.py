@@ -14,7 +14,7 @@ from headcount.heads import Head, HeadGrid
 from headcount.metrics import ACCURACY, Metric
 from headcount.record import Signature
 from headcount.scores.score import Scores
-from headcount.scores.variants import Measured, Progress, Variant, measure, one_out
+from headcount.scores.variants import Outcome, Progress, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.statistics import holm, mcnemar, paired_bootstrap, resamples_for
 from headcount.tasks.task import Task
@@ -32,7 +32,7 @@ class Effect:
     corrected: float  # p after Holm's correction for all variants
 
 
-def effects(metric: Metric, measured: Measured, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
+def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
     """Paired statistics of every variant: exact McNemar for accuracy, else the centred bootstrap over examples."""
     count = len(measured.variants)
     exact = metric is ACCURACY

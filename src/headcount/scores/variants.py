@@ -41,7 +41,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Outcome:
     """What the unmasked model and each variant contribute, example by example, in the order of the task's batches."""
 
     base: np.ndarray  # [N, C]
@@ -70,7 +70,7 @@ def measure(
     *,
     fast: bool = True,
     progress: Progress = lambda *_: None,
-) -> Measured:
+) -> Outcome:
     """Measure the model and its variants on a task.
 
     fast: leave out what need not be computed again. False is the obvious loop, one full run per variant and batch.
@@ -92,7 +92,7 @@ def measure(
             progress(done, total)
     if not bases:
         raise UsageError("The task has no batches: there is nothing to measure on.")
-    return Measured(np.concatenate(bases), np.concatenate(others, axis=1))
+    return Outcome(np.concatenate(bases), np.concatenate(others, axis=1))
 
 
 Piece = tuple[np.ndarray, np.ndarray]  # [B, C], [V, B, C]

@@ -11,7 +11,7 @@ from torch import nn
 
 from headcount.record import Record, Signature
 from headcount.scores.ablation import Effect, effects, metric_of
-from headcount.scores.variants import Variant, all_but_one, measure, one_out
+from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import pearson, spearman
@@ -35,59 +35,49 @@ def ablate(
     other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
     alone: also leave every head alone in its layer.
     """
-    metric = metric_of(task)
+    metric, better = metric_of(task), metric_of(task).higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
-    found = _effects(model, task, [*out, *lonely], alpha, progress, "masking heads")
+    value, ones, alones = _effects(model, task, out, lonely, alpha, lambda *at: progress("masking heads", *at))
     parts: dict[str, Any] = {
         "metric": metric.name,
-        "higher_is_better": metric.higher_is_better,
-        "value": found.base,
+        "higher_is_better": better,
+        "value": value,
         "alpha": alpha,
-        "one_out": {str(v.off[0]): asdict(effect) for v, effect in zip(out, found.first(len(out)), strict=True)},
-        "summary": _summary(found.first(len(out)), metric.higher_is_better, alpha),
+        "one_out": _by_head(out, ones),
+        "summary": _summary(ones, better, alpha),
     }
     if alone:
-        kept = _kept(model, lonely)
-        parts["all_but_one"] = _best(kept, lonely, found.rest(len(out)), metric.higher_is_better)
+        parts["all_but_one"] = _best(model, lonely, alones, alones, better)
     if other is not None:
-        again = _effects(model, other, [*out, *lonely], alpha, progress, "masking heads, second data")
-        parts["other"] = _agreement(found.first(len(out)), again.first(len(out)), again.base)
-        parts["other"]["one_out"] = {
-            str(v.off[0]): asdict(effect) for v, effect in zip(out, again.first(len(out)), strict=True)
-        }
+        there, ones_there, alones_there = _effects(
+            model, other, out, lonely, alpha, lambda *at: progress("masking heads, second data", *at)
+        )
+        parts["other"] = {"value": there, **_agreement(ones, ones_there), "one_out": _by_head(out, ones_there)}
         if alone:
-            parts["all_but_one_chosen_elsewhere"] = _chosen_elsewhere(
-                kept, lonely, found.rest(len(out)), again.rest(len(out)), metric.higher_is_better
-            )
+            parts["all_but_one_chosen_elsewhere"] = _best(model, lonely, alones, alones_there, better)
     arguments = {"metric": metric.name, "alpha": alpha, "other": other.fingerprint if other else None}
     return Record("ablate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
-class _Found:
-    """Effects of the variants in order, with the metric of the unmasked model."""
-
-    def __init__(self, base: float, effects_V: list[Effect]) -> None:
-        self.base, self._effects = base, effects_V
-
-    def first(self, count: int) -> list[Effect]:
-        return self._effects[:count]
-
-    def rest(self, count: int) -> list[Effect]:
-        return self._effects[count:]
-
-
 def _effects(
-    model: nn.Module, task: Task, variants: list[Variant], alpha: float, progress: Progress, part: str
-) -> _Found:
-    """Each experiment is corrected for its own number of heads."""
-    metric, heads = metric_of(task), len(one_out(model))
-    measured = measure(model, task, variants, progress=lambda done, of: progress(part, done, of))
-    both = [
-        type(measured)(measured.base, rows)
-        for rows in (measured.variants[:heads], measured.variants[heads:])
-        if len(rows)
-    ]
-    return _Found(metric.of(measured.base), [effect for some in both for effect in effects(metric, some, alpha=alpha)])
+    model: nn.Module,
+    task: Task,
+    out: list[Variant],
+    lonely: list[Variant],
+    alpha: float,
+    progress: Callable[[int, int], None],
+) -> tuple[float, list[Effect], list[Effect]]:
+    """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
+    metric = metric_of(task)
+    found = measure(model, task, [*out, *lonely], progress=progress)
+    ones, alones = found.variants[: len(out)], found.variants[len(out) :]
+    first = effects(metric, Outcome(found.base, ones), alpha=alpha)
+    second = effects(metric, Outcome(found.base, alones), alpha=alpha) if len(alones) else []
+    return metric.of(found.base), first, second
+
+
+def _by_head(out: list[Variant], found: list[Effect]) -> dict[str, dict[str, float]]:
+    return {str(variant.off[0]): asdict(effect) for variant, effect in zip(out, found, strict=True)}
 
 
 def _summary(found: list[Effect], higher_is_better: bool, alpha: float) -> dict[str, int]:
@@ -105,31 +95,16 @@ def _summary(found: list[Effect], higher_is_better: bool, alpha: float) -> dict[
     }
 
 
-def _kept(model: nn.Module, lonely: list[Variant]) -> list[str]:
-    """The head that each of these variants keeps."""
-    names = {site.key: site.head_names() for site in locate(model)}
-    return [str(next(head for head in names[v.site] if head not in v.off)) for v in lonely]
-
-
 def _best(
-    kept: list[str], lonely: list[Variant], found: list[Effect], higher_is_better: bool
+    model: nn.Module, lonely: list[Variant], chosen_on: list[Effect], measured_on: list[Effect], higher_is_better: bool
 ) -> dict[str, dict[str, Any]]:
-    """For each site the head that does best alone, chosen and measured on the same data."""
-    table = {}
-    for site, places in _by_site(lonely).items():
-        best = _argbest([found[place].value for place in places], higher_is_better)
-        table[site] = {"head": kept[places[best]], **asdict(found[places[best]])}
-    return table
-
-
-def _chosen_elsewhere(
-    kept: list[str], lonely: list[Variant], found: list[Effect], again: list[Effect], higher_is_better: bool
-) -> dict[str, dict[str, Any]]:
-    """For each site the head that does best alone on the first data, measured on the second (the paper's appendix)."""
-    table = {}
-    for site, places in _by_site(lonely).items():
-        best = _argbest([found[place].value for place in places], higher_is_better)
-        table[site] = {"head": kept[places[best]], **asdict(again[places[best]])}
+    """For each site the head that does best alone; chosen and measured on the same data, or not (paper's appendix)."""
+    sites, table = locate(model), {}
+    for name, places in _by_site(lonely).items():
+        values = [chosen_on[place].value for place in places]
+        best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
+        head = next(head for head in sites[name].head_names() if head not in lonely[best].off)
+        table[name] = {"head": str(head), **asdict(measured_on[best])}
     return table
 
 
@@ -140,14 +115,10 @@ def _by_site(variants: list[Variant]) -> dict[str, list[int]]:
     return sites
 
 
-def _argbest(values: list[float], higher_is_better: bool) -> int:
-    return int(np.argmax(values) if higher_is_better else np.argmin(values))
-
-
-def _agreement(found: list[Effect], again: list[Effect], value: float) -> dict[str, Any]:
+def _agreement(found: list[Effect], again: list[Effect]) -> dict[str, Any]:
     """Whether the same heads matter on both data sets (the paper: r = .56 and .68)."""
     pair = [effect.difference for effect in found], [effect.difference for effect in again]
-    return {"value": value, "pearson": _plain(pearson(*pair)), "spearman": _plain(spearman(*pair))}
+    return {"pearson": _plain(pearson(*pair)), "spearman": _plain(spearman(*pair))}
 
 
 def _plain(correlation: Any) -> dict[str, float | None]:

@@ -46,23 +46,32 @@ class Grammar:
 
     def splits(self) -> dict[str, list[Example]]:
         """Every split; `ood` is of the other domain."""
-        return {split: list(rows) for split, rows in _splits(self.language, self.domain, self.train).items()}
+        return {split: self.split(split) for split in SIZES}
+
+    def split(self, name: str) -> list[Example]:
+        """One split, without making the large one where it is not needed."""
+        if name not in SIZES:
+            raise UnknownName("split", name, SIZES)
+        train = self.train if name == "train" else 0
+        return list(_splits(self.language, self.domain, train)[name])
 
 
 @cache
 def _splits(language: str, domain: str, train: int) -> dict[str, tuple[Example, ...]]:
-    speaker, seen, found = languages[language](), set[str](), {}
-    for split, size in SIZES.items():
-        wanted = train if split == "train" else size
-        made: list[Example] = []
-        for tree, target in _sentences(speaker, OTHER[domain] if split == "ood" else domain, split):
-            if tree.text not in seen and len(tree) <= _LONGEST:
-                seen.add(tree.text)
-                made.append(Example(tree, target))
-                if len(made) == wanted:
-                    break
-        found[split] = tuple(made)
-    return found
+    speaker, seen = languages[language](), set[str]()
+    wanted = {**SIZES, "train": train}
+    return {split: tuple(_new(speaker, domain, split, size, seen)) for split, size in wanted.items()}
+
+
+def _new(speaker: Language, domain: str, split: str, size: int, seen: set[str]) -> Iterator[Example]:
+    """So many sentences that were not seen before."""
+    sentences = _sentences(speaker, OTHER[domain] if split == "ood" else domain, split)
+    while size:
+        tree, target = next(sentences)
+        if tree.text not in seen and len(tree) <= _LONGEST:
+            seen.add(tree.text)
+            size -= 1
+            yield Example(tree, target)
 
 
 def _sentences(speaker: Language, domain: str, split: str) -> Iterator[tuple[Tree, str]]:
