@@ -60,7 +60,7 @@ def parallel(function: Command) -> Command:
 
     @wraps(function)
     def command(data: str, languages: str | None, columns: str | None, longest: int, **rest: Any) -> Any:
-        return function(text=ParallelText(data, _pair(languages), _pair(columns), longest), **rest)
+        return function(text=_parallel_text(data, languages, columns, longest), **rest)
 
     for decorate in (*_PARALLEL_OPTIONS, click.option("--data", required=True, help=f"{_PARALLEL}.")):
         command = decorate(command)
@@ -130,7 +130,7 @@ def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]
             lowercase: bool,
             **rest: Any,
         ) -> Any:
-            parallel_text = ParallelText(data, _pair(languages), _pair(columns), longest)
+            parallel_text = _parallel_text(data, languages, columns, longest)
             fields = {"text": text, "label": label, "pair": pair}
             quality = {"beams": beams, "lowercase": lowercase}
             work = TaskText(task, parallel_text, split, limit, batch_size, max_length, fields, quality)
@@ -166,6 +166,10 @@ def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]
         return command
 
     return decorate
+
+
+def _parallel_text(data: str, languages: str | None, columns: str | None, longest: int) -> ParallelText:
+    return ParallelText(data, _pair(languages), _pair(columns), longest)
 
 
 def _pair(text: str | None) -> tuple[str, ...] | None:

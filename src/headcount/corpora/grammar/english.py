@@ -121,8 +121,7 @@ def _nominal(nominal: Nominal, relation: str, head: Word) -> list[Word]:
     if nominal.pronoun:
         form = nominal.pronoun if relation == "nsubj" else _OBJECT.get(nominal.pronoun, nominal.pronoun)
         return [Word(form, "PRON").under(head, relation)]
-    assert nominal.noun is not None
-    noun = Word(nominal.noun.plural if nominal.plural else nominal.noun.word, "NOUN").under(head, relation)
+    noun = Word(nominal.thing.plural if nominal.plural else nominal.thing.word, "NOUN").under(head, relation)
     before: list[Word] = []
     for degree, adjective in nominal.adjectives:
         word = Word(adjective, "ADJ").under(noun, "amod")

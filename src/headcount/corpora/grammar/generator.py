@@ -156,7 +156,7 @@ class Generator:
         if depth >= 1 and self._chance(domain.relative):
             found.relative = self._relative(found)
         elif self._chance(domain.attached):
-            found.attached = self._attached(found.noun, after)  # type: ignore[arg-type]
+            found.attached = self._attached(found.thing, after)
         return found
 
     def _attached(self, noun: Noun, after: Verb | None) -> Adjunct:
@@ -170,8 +170,7 @@ class Generator:
 
     def _relative(self, filler: Nominal) -> Clause:
         """A clause about a noun, which is its subject or its object."""
-        noun = filler.noun
-        assert noun is not None
+        noun = filler.thing
         gap = "subject" if noun.animate and self._chance(0.55) else "object"
         verb = self._verb(0)
         while gap == "object" and not (

@@ -23,6 +23,13 @@ class Nominal:
     antecedent: Nominal | None = None  # whom a pronoun or possessive stands for
 
     @property
+    def thing(self) -> Noun:
+        """The noun; a name or a pronoun has none."""
+        if self.noun is None:
+            raise ValueError(f"{self.name or self.pronoun or 'an empty nominal'} is no noun")
+        return self.noun
+
+    @property
     def person(self) -> int:
         return {"I": 1, "we": 1, "you": 2}.get(self.pronoun, 3)
 

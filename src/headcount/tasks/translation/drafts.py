@@ -55,7 +55,7 @@ class Drafts:
 
     def improve(self, model: Any) -> None:
         """One run over the pending rows: drafts that are the model's own output are done, the others get better."""
-        written_PL = self._run(model)
+        written_PL, hidden_PTD = self._run(model)
         length = written_PL.shape[1]
         stop_P = _first(torch.isin(written_PL, _ends(model)))
         same_P = _first(written_PL != self.draft_PL)
@@ -71,8 +71,7 @@ class Drafts:
         room = min(self.limit, length + 2 * _ROOM) - length if bool(full_P[left_P].any()) else 0
         self.draft_PL = torch.nn.functional.pad(written_PL[left_P], (0, room), value=self.padding)
         self.pending_P = self.pending_P[left_P]
-        assert self.hidden_PTD is not None
-        self.hidden_PTD = self.hidden_PTD[left_P.to(self.hidden_PTD.device)]
+        self.hidden_PTD = hidden_PTD[left_P.to(hidden_PTD.device)]
 
     def finish(self, model: Any) -> None:
         """Write what is still pending step by step."""
@@ -98,8 +97,8 @@ class Drafts:
         tokens = int((self.source_BT[row] != self.padding).sum())
         self.found[row] = ids[: most_new_tokens(model, tokens)]
 
-    def _run(self, model: Any) -> Tensor:
-        """[P, L]: the prediction of every token of the drafts."""
+    def _run(self, model: Any) -> tuple[Tensor, Tensor]:
+        """[P, L]: the prediction of every token of the drafts; and what the encoder gave."""
         source_PT = self.source_BT[self.pending_P].to(model.device)
         start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
         source: dict[str, Any] = (
@@ -113,12 +112,11 @@ class Drafts:
             decoder_input_ids=torch.cat([start_P1, self.draft_PL[:, :-1]], dim=1).to(model.device),
             use_cache=False,
         )
-        self.hidden_PTD, logits_PLV = output.encoder_last_hidden_state, output.logits
+        logits_PLV: Tensor = output.logits
         forbidden = _forbidden(model)
         if forbidden:
             logits_PLV[..., forbidden] = -torch.inf
-        predicted_PL: Tensor = logits_PLV.argmax(-1).cpu()
-        return predicted_PL
+        return logits_PLV.argmax(-1).cpu(), output.encoder_last_hidden_state
 
 
 def _cut_off(model: Any, ids: list[int]) -> list[int]:

@@ -47,13 +47,12 @@ class Bare(Language):
             return [respelled(nominal.name)]
         if nominal.pronoun:
             return _PRONOUNS[nominal.pronoun].split()
-        assert nominal.noun is not None
         words = [*self._relative(nominal), *self._determiner(nominal)]
         for degree, adjective in nominal.adjectives:
             words += [self.stems[degree]] if degree else []
             words.append(self.stems[adjective])
-        many = ["men"] if nominal.plural and nominal.noun.animate and nominal.determiner == "the" else []
-        return [*words, self.stems[nominal.noun.name], *many]
+        many = ["men"] if nominal.plural and nominal.thing.animate and nominal.determiner == "the" else []
+        return [*words, self.stems[nominal.thing.name], *many]
 
     def _relative(self, nominal: Nominal) -> list[str]:
         """All that belongs to a noun and is no adjective, each closed by `de`."""
@@ -68,10 +67,9 @@ class Bare(Language):
 
     def _determiner(self, nominal: Nominal) -> list[str]:
         said = SAME.get(nominal.determiner, nominal.determiner)
-        assert nominal.noun is not None
         if said == "the":
             return []
-        counted = drawn("bare", nominal.noun.name, _CLASSES)
+        counted = drawn("bare", nominal.thing.name, _CLASSES)
         if said == "a":
             return [counted]
         if said in DETERMINERS:

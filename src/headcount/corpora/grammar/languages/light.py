@@ -61,8 +61,7 @@ class Light(Language):
             return [respelled(nominal.name)]
         if nominal.pronoun:
             return [_PRONOUNS[nominal.pronoun]]
-        assert nominal.noun is not None
-        words = [*self._determiner(nominal), self.stems[nominal.noun.name] + ("im" if nominal.plural else "")]
+        words = [*self._determiner(nominal), self.stems[nominal.thing.name] + ("im" if nominal.plural else "")]
         for degree, adjective in nominal.adjectives:
             words += [self.stems[degree]] if degree else []
             words.append(self.stems[adjective])
@@ -75,8 +74,7 @@ class Light(Language):
     def _determiner(self, nominal: Nominal) -> list[str]:
         said = SAME.get(nominal.determiner, nominal.determiner)
         if said in ("the", "a"):
-            assert nominal.noun is not None
-            vowel = drawn("light", nominal.noun.name, ("o", "a"))  # the noun's class
+            vowel = drawn("light", nominal.thing.name, ("o", "a"))  # the noun's class
             return [("l" if said == "the" else "un") + vowel]
         if said in DETERMINERS or said in OWNERS:
             return [self.stems[said]]

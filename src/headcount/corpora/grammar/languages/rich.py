@@ -82,8 +82,7 @@ class Rich(Language):
             return {"he": "m", "she": "f"}.get(nominal.pronoun, "m")
         if nominal.name:
             return nominal.gender
-        assert nominal.noun is not None
-        return drawn("rich", nominal.noun.name, ("m", "f", "n"))
+        return drawn("rich", nominal.thing.name, ("m", "f", "n"))
 
     def _ending(self, gender: str, case: str, many: bool) -> str:
         return _ENDINGS[gender][many].split()[_CASES.index(case)]
@@ -95,12 +94,11 @@ class Rich(Language):
             return [respelled(nominal.name) + ending]
         if nominal.pronoun:
             return ["l" + ending]
-        assert nominal.noun is not None
         words = self._determiner(nominal, ending)
         for degree, adjective in nominal.adjectives:
             words += [self.stems[degree]] if degree else []
             words.append(self.stems[adjective] + ending)
-        words.append(self.stems[nominal.noun.name] + ending)
+        words.append(self.stems[nominal.thing.name] + ending)
         if nominal.attached:
             words += self._attached(nominal.attached)
         if nominal.relative:
