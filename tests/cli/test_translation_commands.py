@@ -175,3 +175,12 @@ def test_unknown_split(trained: Path, data: Path) -> None:
     done = run("evaluate", str(trained), "--data", str(data), "--languages", "en,xx", "--split", "tests")
     assert done.exit_code == 2
     assert "Did you mean 'test'" in done.output
+
+
+@pytest.mark.parametrize("command", [["translate"], ["evaluate", "--data", "grammar"]])
+def test_a_model_that_is_not_there(command: list[str], tmp_path: Path) -> None:
+    missing = run(command[0], "/no/such/model", *command[1:], input="A dog.")
+    assert missing.exit_code == 1
+    assert "There is no folder /no/such/model" in missing.output
+    (tmp_path / "notes.txt").write_text("no model")
+    assert "is a file" in run(command[0], str(tmp_path / "notes.txt"), *command[1:], input="A dog.").output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import warnings
 from pathlib import Path
@@ -34,8 +35,20 @@ _NAMES = (
 )
 
 
+def check_place(name: str) -> None:
+    """Clear words where a local folder is meant and none is there; what may be a hub id passes."""
+    looks_local = name.startswith((".", "/", "~")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
+    if not Path(name).exists() and looks_local:
+        raise CheckpointError(
+            f"There is no folder {name}. Give a folder with config.json and *.safetensors, or a hub id."
+        )
+    if Path(name).is_file():
+        raise CheckpointError(f"{name} is a file. Give the folder that holds config.json and *.safetensors.")
+
+
 def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Any:
     """The tokenizer that stands beside a model; where it has no padding token, the end of text serves."""
+    check_place(source)
     options = {"revision": revision} if revision else {}
     try:
         with warnings.catch_warnings():

@@ -16,6 +16,7 @@ import torch
 import transformers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
+from headcount.checkpoints.companions import check_place
 from headcount.errors import CheckpointError, HeadcountError, UnknownName
 from headcount.sites.locate import locate
 from headcount.surgery.manifest import KEY, check, rebuild
@@ -129,15 +130,9 @@ def _model_class(config: PreTrainedConfig, task: str | None, name: str, trust_re
 def _check_folder(name: str) -> None:
     """Clear words for the common mistakes with local folders, and no way out of the folder for hostile ones."""
     folder = Path(name)
-    looks_local = name.startswith((".", "/", "~")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
+    check_place(name)
     if not folder.exists():
-        if looks_local:
-            raise CheckpointError(
-                f"There is no folder {name}. Give a folder with config.json and *.safetensors, or a hub id."
-            )
         return
-    if not folder.is_dir():
-        raise CheckpointError(f"{name} is a file. Give the folder that holds config.json and *.safetensors.")
     config = folder / "config.json"
     if not config.is_file():
         raise CheckpointError(f"{name} has no config.json: it is not a checkpoint folder.")

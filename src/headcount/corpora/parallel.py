@@ -95,7 +95,7 @@ def read_parallel(
         return _from_hub(str(place).removeprefix("hf:"), languages, columns, longest)
     path = Path(place)
     if not path.exists():
-        raise CorpusError(f"There is no {path}. Give a folder, a .tsv or .jsonl file, or hf:<dataset>.")
+        raise CorpusError(f"There is no {path}. Give a folder, a .tsv or .jsonl file, hf:<dataset> or grammar.")
     pair = _languages(path, languages)
     names = _two(columns, "columns") if columns else pair
     files = _table(path, names, longest) if path.is_file() else _folder(path, pair, names, longest)
