@@ -11,27 +11,15 @@ from typing import Any
 import click
 
 from headcount import __version__
-from headcount.errors import HeadcountError, UnknownName, UsageError
+from headcount.cli.group import Files
+from headcount.errors import HeadcountError, UsageError
 from headcount.registry import Registry
 
 commands: Registry[click.Command] = Registry("command", "headcount.cli.commands", "COMMAND")
 
 
-class _Commands(click.Group):
-    """Loads a command's file only when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(commands.names())
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return commands[name] if name in commands else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in commands and not args[0].startswith("-"):
-            raise click.UsageError(str(UnknownName("command", args[0], commands.names())))
-        return super().resolve_command(ctx, args)
+class _Commands(Files):
+    """The program's commands, with their errors as one clear line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -63,7 +51,9 @@ def _one_line(error: Exception) -> click.ClickException:
     )
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Commands, members=commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="headcount")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def main(debug: bool) -> None:

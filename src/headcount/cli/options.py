@@ -12,6 +12,44 @@ import click
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
+figure_formats = click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    default=["png", "svg", "pdf"],
+    show_default=True,
+    type=click.Choice(["png", "svg", "pdf"]),
+    help="Of figures; may be given several times.",
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results go: nowhere, or a folder with record.json and figures."""
+
+    out: Path | None
+    formats: tuple[str, ...]
+
+    def save(self, record: Any) -> None:
+        if self.out is None:
+            return
+        from headcount.report.figure import write_all
+
+        record.save(self.out / "record.json")
+        write_all(record, self.out / "figures", self.formats)
+
+    def said(self) -> str:
+        return f"Every number: {self.out / 'record.json'}; figures: {self.out / 'figures'}" if self.out else ""
+
+
+def output(function: Command) -> Command:
+    """The options --out and --format, given to the command as `output`."""
+
+    @wraps(function)
+    def command(out: Path | None, formats: tuple[str, ...], **rest: Any) -> Any:
+        return function(output=Output(out, formats), **rest)
+
+    return figure_formats(click.option("--out", type=FOLDER, help="Folder for record.json and figures.")(command))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +19,7 @@ from headcount.cli import data, options
 @click.option("--other-split", help="Part of the second data set (translation); the same part if not given.")
 @click.option("--alone/--no-alone", default=True, show_default=True, help="Also leave each head alone in its layer.")
 @click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True))
-@click.option("--out", type=options.FOLDER, help="Folder to write record.json to.")
+@options.output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
@@ -29,7 +28,7 @@ def COMMAND(  # noqa: N802
     metric: str | None,
     other: str | None,
     other_split: str | None,
-    out: Path | None,
+    output: options.Output,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -44,15 +43,14 @@ def COMMAND(  # noqa: N802
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         record = ablate(live, task, name=model, other=second, progress=bars.show, **settings)
-    if out:
-        record.save(out / "record.json")
+    output.save(record)
     if as_json:
         click.echo(record.to_json())
     else:
-        _show(model, record, out)
+        _show(model, record, output)
 
 
-def _show(name: str, record: Any, out: Path | None) -> None:
+def _show(name: str, record: Any, output: options.Output) -> None:
     from headcount.cli import show
 
     console, parts = show.console(), record.parts
@@ -73,7 +71,7 @@ def _show(name: str, record: Any, out: Path | None) -> None:
             interval = f"95% {found['low']:.2f} to {found['high']:.2f}"
             console.print(f"\nChanges on the two data sets correlate: Pearson r = {found['r']:.2f} ({interval})")
     show.line(console, f"\n{record.signature}", dim=True)
-    if out:
-        show.line(console, f"Every number: {out / 'record.json'}", dim=True)
+    if output.out:
+        show.line(console, output.said(), dim=True)
     least = sorted(parts["one_out"], key=lambda head: abs(parts["one_out"][head]["difference"]))[:3]
     show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(least)} --out DIR", dim=True)

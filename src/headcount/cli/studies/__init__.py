@@ -1,0 +1,1 @@
+"""One file per subcommand of `headcount study`; each exports COMMAND."""

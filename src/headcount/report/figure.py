@@ -1,0 +1,112 @@
+"""Figures of records: drawn in publication quality, with a caption and the data behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headcount import journal
+from headcount.errors import UnknownName, UsageError
+from headcount.record import Record
+from headcount.registry import Registry
+from headcount.report.palette import STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+FORMATS = ("png", "svg", "pdf")
+_SAME_EVERY_TIME: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn figure: the picture, what to say below it, and the numbers in it."""
+
+    canvas: Canvas
+    caption: str
+    rows: Sequence[Mapping[str, Any]]  # one mapping per line of its CSV
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How one kind of figure is drawn from one or more records."""
+
+    title: str
+    shows: str  # the figure of the paper that it is, or what it adds
+    parts: tuple[str, ...]  # that a record must have; a.b is part b of part a
+    draw: Callable[[Sequence[Record]], Drawing]
+
+    def fits(self, record: Record) -> bool:
+        return all(_part(record.parts, name) is not None for name in self.parts)
+
+
+figures: Registry[Figure] = Registry("figure", "headcount.report.figures", "FIGURE")
+
+
+def named(record: Record) -> str:
+    """A short name of the model of a record, for titles and legends."""
+    return record.signature.model.rstrip("/").rpartition("/")[2] or "model"
+
+
+def draw(name: str, records: Sequence[Record]) -> Drawing:
+    """Draw a figure; records that lack a part of it are an error."""
+    from matplotlib import rc_context
+
+    figure = figures[name]
+    for record in records:
+        if not figure.fits(record):
+            known = [other for other, member in figures.items() if member.fits(record)]
+            raise UsageError(
+                f"The figure {name} needs {', '.join(figure.parts)}, which this record ({record.study}) has not. "
+                f"It has what is needed for: {', '.join(known) or 'no figure'}."
+            )
+    with rc_context(STYLE):
+        return figure.draw(records)
+
+
+def fitting(record: Record) -> tuple[str, ...]:
+    """Names of the figures that a record has the parts for."""
+    return tuple(name for name, figure in figures.items() if figure.fits(record))
+
+
+def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Draw a figure into a folder: NAME.png and so on, NAME.csv with its numbers, NAME.txt with its caption."""
+    from matplotlib import rc_context
+
+    for wanted in formats:
+        if wanted not in FORMATS:
+            raise UnknownName("format of figures", wanted, FORMATS)
+    drawing = draw(name, records)
+    written = []
+    for wanted in formats:
+        file = folder / f"{name}.{wanted}"
+        with journal.new_file(file) as fresh, rc_context(STYLE):
+            drawing.canvas.savefig(fresh, format=wanted, bbox_inches="tight", metadata=_SAME_EVERY_TIME[wanted])
+        written.append(file)
+    written.append(journal.write_text(folder / f"{name}.csv", _csv(drawing.rows)))
+    written.append(journal.write_text(folder / f"{name}.txt", drawing.caption + "\n"))
+    return written
+
+
+def write_all(record: Record, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Every figure that fits a record."""
+    return [file for name in fitting(record) for file in write(name, [record], folder, formats)]
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    import pandas as pd
+
+    return str(pd.DataFrame(list(rows)).to_csv(index=False))
+
+
+def _part(parts: Mapping[str, Any], name: str) -> Any:
+    found: Any = parts
+    for key in name.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found

@@ -1,0 +1,43 @@
+"""The change of a metric without each head, as a map of all heads (Michel et al. 2019, Table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.record import Record
+from headcount.report.canvas import by_site, head_map, panels
+from headcount.report.figure import Drawing, Figure, named
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    sites = [by_site(record.parts["one_out"]) for record in records]
+    across = max(len(heads) for grid in sites for heads in grid.values())
+    canvas, axes = panels(len(records), width=1.2 + 0.5 * across, height=0.9 + 0.42 * max(map(len, sites)), columns=2)
+    rows = []
+    for record, plot in zip(records, axes, strict=True):
+        parts, effects = record.parts, record.parts["one_out"]
+        alpha = parts["alpha"]
+        sign = 1 if parts["higher_is_better"] else -1  # what is lost is red
+        texts = {
+            name: f"{_signed(effect['difference'])}{'*' if effect['corrected'] < alpha else ''}"
+            for name, effect in effects.items()
+        }
+        values = {name: sign * effect["difference"] for name, effect in effects.items()}
+        head_map(plot, values, colours="RdBu", centre=0.0, texts=texts)
+        plot.set_title(f"{named(record)}: {parts['metric']} {parts['value']:.2f} with all heads")
+        rows += [{"model": record.signature.model, "head": name, **effect} for name, effect in effects.items()]
+    parts = records[0].parts
+    caption = (
+        f"Change of {parts['metric']} when each head is masked alone; red: worse without it. "
+        f"* p < {parts['alpha']:g} after Holm's correction for all heads."
+    )
+    return Drawing(canvas, caption, rows)
+
+
+def _signed(value: float) -> str:
+    """Two digits; what rounds to nothing has no sign."""
+    text = f"{value:+.2f}"
+    return text[1:] if float(text) == 0 else text
+
+
+FIGURE = Figure("Every head masked alone", "Michel et al. 2019, Table 1", ("one_out",), _draw)

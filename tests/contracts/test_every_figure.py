@@ -1,0 +1,71 @@
+"""What every figure promises: it draws, says what it shows, gives its numbers, and is the same file every time."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headcount.errors import UnknownName, UsageError
+from headcount.record import Record, Signature
+from headcount.report.figure import draw, figures, fitting, write
+from records import SAMPLES, ablation
+
+
+def test_every_figure_is_tried() -> None:
+    assert set(SAMPLES) == set(figures)
+
+
+@pytest.mark.parametrize("name", figures)
+def test_it_writes_pictures_a_caption_and_its_numbers(name: str, tmp_path: Path) -> None:
+    files = {file.suffix: file for file in write(name, SAMPLES[name], tmp_path)}
+    assert set(files) == {".png", ".svg", ".pdf", ".csv", ".txt"}
+    assert files[".png"].read_bytes().startswith(b"\x89PNG")
+    assert files[".pdf"].read_bytes().startswith(b"%PDF")
+    assert "<svg" in files[".svg"].read_text(encoding="utf-8")
+    assert files[".txt"].read_text(encoding="utf-8").strip().endswith(".")
+    assert len(list(csv.DictReader(files[".csv"].open(encoding="utf-8")))) > 1
+    assert figures[name].title
+    assert figures[name].shows
+
+
+@pytest.mark.parametrize("name", figures)
+def test_it_is_the_same_file_every_time(name: str, tmp_path: Path) -> None:
+    first, second = (write(name, SAMPLES[name], tmp_path / turn, ["svg", "png"]) for turn in ("one", "two"))
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+
+
+@pytest.mark.parametrize("name", figures)
+def test_a_record_without_its_parts_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="needs"):
+        draw(name, [Record("other", Signature(), {})])
+
+
+def test_unknown_figures_and_formats_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="ablation-map"):
+        draw("ablation-mop", [ablation()])
+    with pytest.raises(UnknownName, match="png"):
+        write("ablation-map", [ablation()], tmp_path, ["gif"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_records_stand_side_by_side() -> None:
+    drawing = draw("ablation-map", [ablation(), ablation("shop/model-b", seed=7)])
+    assert [plot.get_title().split(":")[0] for plot in drawing.canvas.axes] == ["model-a", "model-b"]
+    assert len(drawing.rows) == 2 * len(ablation().parts["one_out"])
+
+
+def test_figures_of_a_record_are_known() -> None:
+    assert {"ablation-map", "ablation-histogram", "transfer"} <= set(fitting(ablation()))
+
+
+def test_figures_need_no_torch(tmp_path: Path) -> None:
+    record = ablation().save(tmp_path / "record.json")
+    arguments = ["figure", "all", str(record), "--out", str(tmp_path)]
+    check = "import sys; assert 'torch' not in sys.modules"
+    code = f"from headcount.cli.main import main; main({arguments!r}, standalone_mode=False); {check}"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert (tmp_path / "ablation-map.svg").is_file()
