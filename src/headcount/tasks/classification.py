@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.record import Signature
+from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
+from headcount.tasks.texts import Texts
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
@@ -33,40 +35,64 @@ class Classification:
         batch_size: int = 32,
         max_length: int | None = None,
         metric: str = "accuracy",
+        smoothing: float = 0.0,
     ) -> None:
         """pairs: second texts, as in natural language inference. labels: class numbers from 0.
         metric: accuracy, f1 (of class 1, or the mean over more than two classes) or matthews.
+        smoothing: of the labels, in `loss` only.
         """
-        self.metric = chosen_metric(metric, METRICS, self.name)
-        self._texts = check_texts(texts)
-        self._pairs = check_texts(pairs, "pairs") if pairs is not None else None
+        self.metric, self.smoothing = chosen_metric(metric, METRICS, self.name), smoothing
+        found = check_texts(texts)
+        second = check_texts(pairs, "pairs") if pairs is not None else None
         self._labels = [int(label) for label in labels]
-        for what, values in (("labels", self._labels), ("pairs", self._pairs)):
-            if values is not None and len(values) != len(self._texts):
-                raise UsageError(
-                    f"There are {len(self._texts)} texts and {len(values)} {what}; one for each text is needed."
-                )
+        for what, values in (("labels", self._labels), ("pairs", second)):
+            if values is not None and len(values) != len(found):
+                raise UsageError(f"There are {len(found)} texts and {len(values)} {what}; one for each text is needed.")
         if min(self._labels) < 0:
             raise UsageError(f"Labels are class numbers from 0; got {min(self._labels)}.")
-        self._tokenizer = tokenizer
-        self._chunks = list(chunks(len(self._texts), batch_size))
-        self._max_length = max_length
-        self.fingerprint = fingerprint([self._texts, self._pairs, self._labels])
+        self._texts = Texts(found, tokenizer, second, max_length)
+        self._chunks = list(chunks(len(found), batch_size))
+        self.fingerprint = fingerprint([found, second, self._labels])
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: tokens of each text, and 0."""
+        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
 
     def batches(self) -> Iterator[Batch]:
-        for rows in self._chunks:
-            texts = [self._texts[row] for row in rows]
-            pairs = [self._pairs[row] for row in rows] if self._pairs is not None else None
-            options = {"truncation": True, "max_length": self._max_length} if self._max_length else {}
-            encoded = self._tokenizer(texts, pairs, padding=True, return_tensors="pt", **options)
-            yield {**encoded, "labels": torch.tensor([self._labels[row] for row in rows])}
+        return (self.batch(rows) for rows in self._chunks)
+
+    def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
+        return {**self._texts.encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}
+
+    def targets(self, rows: Sequence[int] | np.ndarray) -> int:
+        return len(rows)
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BC = self._logits(model, batch)
         return nn.functional.cross_entropy(logits_BC.float(), batch["labels"].to(logits_BC.device), reduction="none")
 
+    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Smoothed loss summed over texts."""
+        logits_BC = self._logits(model, batch)
+        labels_B = batch["labels"].to(logits_BC.device)
+        return nn.functional.cross_entropy(logits_BC.float(), labels_B, label_smoothing=self.smoothing, reduction="sum")
+
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.nll(model, batch).mean()
+        return self.loss_sum(model, batch) / len(batch["labels"])
+
+    def held_out(self, model: nn.Module) -> dict[str, float]:
+        """Loss per text without smoothing, and accuracy."""
+        loss = right = 0.0
+        with evaluating(model):
+            for batch in self.batches():
+                logits_BC, labels_B = self._logits(model, batch).cpu().float(), batch["labels"]
+                loss += float(nn.functional.cross_entropy(logits_BC, labels_B, reduction="sum"))
+                right += float((logits_BC.argmax(-1) == labels_B).sum())
+        return {"loss": loss / len(self), "accuracy": right / len(self)}
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: right or not, and 1; or, where more than that matters, [B, classes * classes] of `confusion`."""

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.record import Signature
+from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
+from headcount.tasks.texts import Texts
 
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
@@ -34,25 +36,46 @@ class LanguageModelling:
     ) -> None:
         """metric: perplexity or loss, both per token."""
         self.metric = chosen_metric(metric, METRICS, self.name)
-        self._texts = check_texts(texts)
-        self._tokenizer = tokenizer
-        self._chunks = list(chunks(len(self._texts), batch_size))
-        self._max_length = max_length
-        self.fingerprint = fingerprint(self._texts)
+        found = check_texts(texts)
+        self._texts = Texts(found, tokenizer, max_length=max_length)
+        self._chunks = list(chunks(len(found), batch_size))
+        self.fingerprint = fingerprint(found)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: tokens of each text, and 0."""
+        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
 
     def batches(self) -> Iterator[Batch]:
-        options = {"truncation": True, "max_length": self._max_length} if self._max_length else {}
-        for rows in self._chunks:
-            encoded = self._tokenizer([self._texts[row] for row in rows], padding=True, return_tensors="pt", **options)
-            mask_BT = encoded["attention_mask"]
-            labels_BT = encoded["input_ids"].masked_fill(mask_BT == 0, -100)
-            yield {"input_ids": encoded["input_ids"], "attention_mask": mask_BT, "labels": labels_BT}
+        return (self.batch(rows) for rows in self._chunks)
+
+    def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
+        encoded = self._texts.encode(rows)
+        mask_BT = encoded["attention_mask"]
+        labels_BT = encoded["input_ids"].masked_fill(mask_BT == 0, -100)
+        return {"input_ids": encoded["input_ids"], "attention_mask": mask_BT, "labels": labels_BT}
+
+    def targets(self, rows: Sequence[int] | np.ndarray) -> int:
+        """Tokens that have one before them."""
+        return int(np.maximum(self._texts.lengths[rows] - 1, 0).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         return self._token_nll(model, batch).sum(-1)
 
+    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.nll(model, batch).sum()
+
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.nll(model, batch).sum() / _predicted(batch).sum().clamp_min(1)
+        return self.loss_sum(model, batch) / _predicted(batch).sum().clamp_min(1)
+
+    def held_out(self, model: nn.Module) -> dict[str, float]:
+        """Loss per predicted token."""
+        with evaluating(model):
+            sums = sum(self.measure(model, batch).sum(0) for batch in self.batches())
+        return {"loss": float(LOSS.of_sums(np.asarray(sums)))}
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood and predicted tokens of each text."""

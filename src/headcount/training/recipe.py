@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from headcount.errors import UsageError
 
+WATCHED = ("loss", "bleu", "accuracy")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -13,13 +15,14 @@ class Recipe:
 
     batch: int = 16_000  # source tokens of a step, over all processes
     chunk: int = 4_000  # padded source tokens run through the model at once
-    factor: float = 1.0  # of the learning rate
+    factor: float = 1.0  # of the learning rate of Vaswani et al. 2017
+    rate: float | None = None  # or the rate itself, held after warm-up: for models that have learned something already
     warmup: int = 4_000  # steps
     cooldown: int = 0  # the last so many steps, over which the learning rate falls to zero; needs `steps`
     steps: int | None = None  # stop after so many
     epochs: int | None = None  # or after so many passes over the data
     patience: int = 0  # stop after so many epochs without a better one; 0: never
-    watch: str = "loss"  # what makes an epoch better on the development data: loss or bleu
+    watch: str = "loss"  # what makes an epoch better on the development data
     average: int = 5  # the last so many epochs are averaged, if that is better than the best one
     smoothing: float = 0.1  # of the labels
     clip: float = 0.0  # largest norm of the gradient; 0: any
@@ -37,7 +40,9 @@ class Recipe:
                 raise UsageError(f"{name} is at least 1; got {value}.")
         if self.factor <= 0 or not 0 <= self.smoothing < 1:
             raise UsageError(f"factor is above 0 and smoothing from 0 to below 1; got {self.factor}, {self.smoothing}.")
+        if self.rate is not None and self.rate <= 0:
+            raise UsageError(f"rate is a learning rate above 0; got {self.rate}.")
         if self.cooldown < 0 or (self.cooldown and (self.steps is None or self.cooldown > self.steps)):
             raise UsageError(f"cooldown is a part of steps; got cooldown {self.cooldown}, steps {self.steps}.")
-        if self.watch not in ("loss", "bleu"):
-            raise UsageError(f"watch is 'loss' or 'bleu'; got {self.watch!r}.")
+        if self.watch not in WATCHED:
+            raise UsageError(f"watch is one of {', '.join(WATCHED)}; got {self.watch!r}.")

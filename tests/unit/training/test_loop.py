@@ -23,7 +23,8 @@ import laboratory
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.errors import CheckpointError, CorpusError, UsageError
 from headcount.record import Record
-from headcount.studies.translation import Settings, Watch, train_translation
+from headcount.studies.translation import Settings, train_translation
+from headcount.training.run import Watch
 from headcount.training.average import average
 from headcount.training.log import Log
 from headcount.training.progress import Progress

@@ -64,7 +64,8 @@ def COMMAND(  # noqa: N802
     accelerate launch -m headcount.cli.main train ...
     """
     from headcount.cli import show
-    from headcount.studies.translation import Watch, train_translation
+    from headcount.studies.translation import train_translation
+    from headcount.training.run import Watch
 
     settings = _settings(text, preset, given)
     with show.working("Reading the data"):

@@ -1,0 +1,126 @@
+"""Run: a training in a folder, begun once and gone on with, that ends with the better of best epoch and average.
+
+DIR/                 the model with its tokenizer
+DIR/record.json      what was measured
+DIR/epochs/001/      the model after each epoch
+DIR/training/        settings, state to go on from, metrics.jsonl, and what the data needed
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from torch import nn
+
+from headcount import journal
+from headcount.checkpoints.save import save
+from headcount.errors import UsageError
+from headcount.record import Record
+from headcount.tasks.task import Trainable
+from headcount.training.average import average
+from headcount.training.loop import Loop, Report
+from headcount.training.progress import Progress
+from headcount.training.recipe import Recipe
+
+_SETTINGS = "settings.json"
+Judge = Callable[[nn.Module], dict[str, float]]
+
+
+@dataclass
+class Watch:
+    """What a caller may follow."""
+
+    step: Callable[[Report], None] = lambda _: None
+    said: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The model that a run ends with."""
+
+    model: nn.Module
+    name: str  # which of the candidates
+    candidates: Mapping[str, Mapping[str, float]]  # as measured on the development data
+
+
+@dataclass
+class Run:
+    """Where a training happens, and what is the same for all of them."""
+
+    out: Path
+    settings: Any  # a dataclass of all that decides what comes out; a folder goes on only with those it was begun with
+    recipe: Recipe
+    accelerator: Accelerator
+    watch: Watch = field(default_factory=Watch)
+    save_seconds: float = 60.0
+
+    @property
+    def work(self) -> Path:
+        return self.out / "training"
+
+    def plain_settings(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
+        return found
+
+    def claim(self) -> None:
+        """Begin the folder, or make sure that it was begun with the same settings."""
+        file, ours = self.work / _SETTINGS, self.plain_settings()
+        if file.is_file():
+            theirs = journal.read_json(file)
+            differ = [name for name in ours if theirs.get(name) != ours[name]]
+            if differ:
+                said = "; ".join(f"{name}: {theirs.get(name)} there, {ours[name]} now" for name in differ)
+                raise UsageError(f"{self.out} was begun with other settings ({said}). Use the same, or another folder.")
+            return
+        if self.out.is_file() or (self.out.is_dir() and any(self.out.iterdir())):
+            raise UsageError(f"{self.out} holds something else already; give a new folder.")
+        journal.write_json(file, ours)
+
+    def abandon(self) -> None:
+        """Nothing was begun: other settings may be tried on this folder."""
+        shutil.rmtree(self.work)
+
+    def train(self, model: Any, task: Trainable, judge: Judge, *, width: int, tokenizer: Any) -> Progress:
+        """Train to the end of the recipe, from wherever the folder stands."""
+        if self.accelerator.device.type == "cpu" and hasattr(model, "set_attn_implementation"):
+            model.set_attn_implementation("eager")  # a tenth faster than torch's own attention on short texts
+
+        def keep(epoch: int) -> None:
+            save(model, self.out / "epochs" / f"{epoch:03d}", tokenizer=tokenizer, overwrite=True)
+
+        return Loop(
+            model, task, self.recipe, self.work, width, judge=judge, keep=keep, accelerator=self.accelerator,
+            save_seconds=self.save_seconds, watch=self.watch.step,
+        ).run()  # fmt: skip
+
+    def choose(self, progress: Progress, judge: Judge) -> Chosen:
+        """The best epoch, or the average of the last ones, whichever is better on the development data."""
+        recipe = self.recipe
+        last = range(max(1, progress.epoch - recipe.average + 1), progress.epoch + 1)
+        best = progress.best(recipe.watch)
+        epochs = {f"epoch {best}": [best]}
+        if len(last) > 1:
+            epochs[f"average of epochs {last[0]} to {last[-1]}"] = list(last)
+        models = {
+            name: average([self.out / "epochs" / f"{epoch:03d}" for epoch in some]) for name, some in epochs.items()
+        }
+        measured = {name: judge(model) for name, model in models.items()}
+        sign = 1 if recipe.watch == "loss" else -1
+        name = min(measured, key=lambda name: sign * measured[name][recipe.watch])
+        return Chosen(models[name], name, measured)
+
+    def finish(self, model: nn.Module, tokenizer: Any, record: Record) -> None:
+        """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
+        final = self.work / "final"
+        with journal.new_folder(final) as fresh:
+            save(model, fresh / "model", tokenizer=tokenizer)
+        for file in sorted((final / "model").iterdir(), key=lambda file: file.name == "config.json"):
+            file.replace(self.out / file.name)
+        shutil.rmtree(final)
+        record.save(self.out / "record.json")
