@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 from transformers.utils import cached_file
 
 from headcount.errors import CheckpointError
@@ -61,6 +61,18 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
+    """What the classes of a checkpoint stand for, by number; None where nobody named them (LABEL_0, LABEL_1, ...)."""
+    check_place(source)
+    options = {"revision": revision} if revision else {}
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
+    except Exception as error:
+        raise CheckpointError(f"Cannot load the config of {source}: {error}") from error
+    names = tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
+    return None if not names or all(name.startswith("LABEL_") for name in names) else names
 
 
 def copy_companions(source: str, folder: Path, *, revision: str | None = None) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ def load(
     *,
     task: str | None = None,
     model_class: type[PreTrainedModel] | None = None,
+    classes: Sequence[str] | None = None,
     dtype: torch.dtype | str | None = None,
     device_map: Any = None,
     trust_remote_code: bool = False,
@@ -44,6 +46,8 @@ def load(
     task: "translation", "classification" or "language-modelling" chooses the model's head; None takes the class
         the checkpoint was saved from.
     model_class: the class itself, for classes that are not part of transformers.
+    classes: names of the classes of a new classifier, for fine-tuning; its weights are random where the checkpoint
+        has none of that size.
     options: further options of `from_pretrained`, such as `revision` or `attn_implementation`.
     """
     if task is not None and task not in TASKS:
@@ -52,6 +56,10 @@ def load(
     _check_folder(name)
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=trust_remote_code, **_hub_options(options))
+        if classes is not None:
+            config.id2label = dict(enumerate(classes))  # which makes num_labels
+            config.label2id = {name: number for number, name in enumerate(classes)}
+            options["ignore_mismatched_sizes"] = True
         manifest = getattr(config, KEY, None)
         chosen: Any = model_class or _model_class(config, task, name, trust_remote_code)
         pruned = manifest is not None and bool(check(manifest))
@@ -73,7 +81,8 @@ def load(
     except Exception as error:  # a damaged or hostile folder makes transformers fail in any way
         nowhere = "" if Path(name).exists() else f"There is no folder {name} here, and as a hub id: "
         raise CheckpointError(f"{nowhere}Cannot load {name}: {_first_lines(error)}") from error
-    _check_missing(name, model, [str(key) for key in report["missing_keys"]])
+    mismatched = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
+    _check_missing(name, model, [*map(str, report["missing_keys"]), *mismatched])
     if pruned:
         model.__class__ = chosen  # the subclass was needed for building only
     model.eval()

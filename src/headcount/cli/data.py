@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import click
@@ -84,9 +83,8 @@ class TaskText:
         """The same task on other data."""
         return replace(self, text=replace(self.text, data=data or self.text.data), split=split or self.split)
 
-    def build(self, model: str, how: options.Loading) -> Any:
-        """The task, with the tokenizer of a model."""
-        from headcount.corpora.labelled import read_labelled
+    def build(self, model: str, how: options.Loading, classes: tuple[str, ...] | None = None) -> Any:
+        """The task, with the tokenizer of a model; classes: those of the model if not given."""
         from headcount.corpora.plain import read_plain
         from headcount.tasks.task import task
 
@@ -96,13 +94,21 @@ class TaskText:
             rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
             texts = {"source": list(rows["source"]), "target": list(rows["target"])}
             return task("translation", **texts, tokenizer=tokenizer, max_length=self.max_length, **self.quality)
+        options.quiet()
         common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
         common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
-        place = Path(self.text.data)
         if self.task == "language-modelling":
-            return task(self.task, texts=read_plain(place, limit=self.limit), **common)
-        found = read_labelled(place, **self.fields, limit=self.limit)
+            plain = read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit)
+            return task(self.task, texts=plain, **common)
+        found = self.labelled(classes or how.classes(model))
         return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
+
+    def labelled(self, classes: tuple[str, ...] | None = None) -> Any:
+        """Labelled text; classes: what the class numbers stand for, where a model knows already."""
+        from headcount.corpora.labelled import read_labelled
+
+        options.quiet()
+        return read_labelled(self.text.data, split=self.split, classes=classes, limit=self.limit, **self.fields)
 
 
 def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]:
@@ -153,12 +159,13 @@ def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]
             ),
             click.option("--batch-size", default=16, show_default=True, type=click.IntRange(1)),
             click.option("--limit", type=click.IntRange(1), help="Use so many texts at most."),
-            click.option("--split", default=split, show_default=True, help="Part of the data (translation)."),
+            click.option("--split", default=split, show_default=True, help="Part of the data, where it has several."),
             *_PARALLEL_OPTIONS,
             click.option(
                 "--data",
                 required=required,
-                help=f"Labelled text: .tsv or .jsonl; plain text: lines; parallel text: {_PARALLEL}.",
+                help=f"Labelled text: .tsv, .jsonl; plain text: .txt; a folder of them by split; hf:NAME. "
+                f"Parallel text: {_PARALLEL}.",
             ),
             click.option("--task", required=required, type=click.Choice(TASKS.names()), help="What the model does."),
         ):

@@ -60,18 +60,25 @@ class Loading:
     revision: str | None
     trust_remote_code: bool
 
-    def load(self, model: str, *, task: str | None = None) -> Any:
+    def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
         from headcount.checkpoints.load import load
 
         quiet()
-        revision: dict[str, Any] = {"revision": self.revision} if self.revision else {}
-        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **revision)
+        if self.revision:
+            options["revision"] = self.revision
+        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
 
     def tokenizer(self, model: str) -> Any:
         from headcount.checkpoints.companions import load_tokenizer
 
         quiet()
         return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def classes(self, model: str) -> tuple[str, ...] | None:
+        """What the classes of a model are called; None where they have no names of their own."""
+        from headcount.checkpoints.companions import class_names
+
+        return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
 
 def loading(function: Command) -> Command:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headcount.corpora.tables import Row, read_rows
+from headcount.corpora.splits import read_hub, split_files, split_of
+from headcount.corpora.tables import SUFFIXES, Row, read_rows
 from headcount.errors import CorpusError
 
 _TEXT = ("text", "sentence", "content", "sentence1", "premise")
@@ -27,23 +28,27 @@ class Labelled:
 
 
 def read_labelled(
-    path: str | Path,
+    place: str | Path,
     *,
+    split: str | None = None,
     text: str | None = None,
     label: str | None = None,
     pair: str | None = None,
+    classes: Sequence[str] | None = None,
     limit: int | None = None,
 ) -> Labelled:
-    """Read a .tsv (with a header) or .jsonl file of labelled texts.
+    """Read labelled texts: a .tsv (with a header) or .jsonl file, a folder with one per split, or hf:name[:config].
 
+    split: which part of a folder or a hub data set.
     text, label, pair: the columns; text and label are looked for under their usual names if not given.
+    classes: what the class numbers stand for, where a model knows already; by default names are numbered by alphabet.
     limit: read so many usable rows at most.
     """
     texts: list[str] = []
     labels: list[Any] = []
     pairs: list[str] = []
     skipped: Counter[str] = Counter()
-    for where, row in read_rows(Path(path)):
+    for where, row in _rows(place, split):
         if limit is not None and len(texts) == limit:
             break
         if not row:
@@ -58,9 +63,20 @@ def read_labelled(
         labels.append(cells[1])
         pairs += [str(cell) for cell in cells[2:]]
     if not texts:
-        raise CorpusError(f"{path} has no labelled text; left out: {dict(skipped) or 'nothing'}.")
-    numbers, classes = _classes(labels)
-    return Labelled(texts, numbers, classes, pairs if pair else None, skipped)
+        raise CorpusError(f"{place} has no labelled text; left out: {dict(skipped) or 'nothing'}.")
+    numbers, known = _classes(labels, classes, str(place))
+    return Labelled(texts, numbers, known, pairs if pair else None, skipped)
+
+
+def _rows(place: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
+    if str(place).startswith("hf:"):
+        name = str(place).removeprefix("hf:")
+        found = split_of(read_hub(name), split, str(place))
+        return ((f"{name}, row {number}", row) for number, row in enumerate(found))
+    path = Path(place)
+    if not path.is_dir():
+        return read_rows(path)
+    return read_rows(split_of(split_files(path, SUFFIXES), split, str(path)))
 
 
 def _find(row: Row, names: Sequence[str], where: str, what: str) -> str:
@@ -76,11 +92,14 @@ def _cell(row: Row, name: str, where: str) -> Any:
     return row[name]
 
 
-def _classes(labels: list[Any]) -> tuple[list[int], tuple[str, ...]]:
-    """Numbers stay what they are; names are numbered in alphabetical order."""
+def _classes(labels: list[Any], known: Sequence[str] | None, place: str) -> tuple[list[int], tuple[str, ...]]:
+    """Numbers stay what they are; names are looked up in the known ones, or numbered in alphabetical order."""
     named = [str(label).strip() for label in labels]
     if all(name.isdecimal() for name in named):
         numbers = [int(name) for name in named]
-        return numbers, tuple(str(number) for number in range(max(numbers) + 1))
-    classes = tuple(sorted(set(named)))
+        return numbers, tuple(known or map(str, range(max(numbers) + 1)))
+    classes = tuple(known or sorted(set(named)))
+    unknown = sorted(set(named) - set(classes))
+    if unknown:
+        raise CorpusError(f"{place} has the class {unknown[0]!r}; the model knows {', '.join(classes)}.")
     return [classes.index(name) for name in named], classes

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.corpora.grammar.corpus import SIZES, Grammar
 from headcount.corpora.lines import read_lines
+from headcount.corpora.splits import read_hub, split_name
 from headcount.corpora.tables import SUFFIXES, read_rows
 from headcount.errors import CorpusError, UnknownName
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-_SYNONYMS = {"valid": "dev", "val": "dev", "validation": "dev"}
 
 GRAMMAR = "grammar"
 Pair = dict[str, str]  # {"source": ..., "target": ...}
@@ -168,10 +167,10 @@ def _folder(path: Path, languages: tuple[str, str], columns: tuple[str, str], lo
         target = source.with_suffix(f".{languages[1]}")
         if not target.is_file():
             raise CorpusError(f"{source} has no counterpart {target}: every split needs a file in both languages.")
-        files[_split(source)] = _Files((source, target), columns, longest)
+        files[split_name(source.stem)] = _Files((source, target), columns, longest)
     for suffix in SUFFIXES:
         for table in sorted(path.glob(f"*{suffix}")):
-            files.setdefault(_split(table), _Files((table,), columns, longest))
+            files.setdefault(split_name(table.stem), _Files((table,), columns, longest))
     if not files:
         raise CorpusError(f"{path} has neither *.{languages[0]} nor *.tsv nor *.jsonl files.")
     return files
@@ -182,11 +181,7 @@ def _table(path: Path, columns: tuple[str, str], longest: int) -> dict[str, _Fil
         raise CorpusError(
             f"{path} is neither .tsv nor .jsonl; one sentence per line needs a folder with a file per language."
         )
-    return {_split(path): _Files((path,), columns, longest)}
-
-
-def _split(path: Path) -> str:
-    return _SYNONYMS.get(path.stem, path.stem)
+    return {split_name(path.stem): _Files((path,), columns, longest)}
 
 
 def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -239,17 +234,10 @@ def _generate(files: _Files, stamp: str) -> Iterator[Pair]:  # noqa: ARG001
 
 
 def _from_hub(name: str, languages: Sequence[str] | None, columns: Sequence[str] | None, longest: int) -> Parallel:
-    from datasets import load_dataset
-
-    dataset, _, config = name.partition(":")
     pair = _two(languages, "languages") if languages else ("source", "target")
     names = _two(columns, "columns") if columns else pair
-    try:
-        loaded = load_dataset(dataset, config or None)
-    except Exception as error:  # the hub fails in many ways
-        raise CorpusError(f"Cannot load the data set {name}: {error}.") from error
     rules, splits, skipped = _Files((), names, longest), {}, {}
-    for split, rows in loaded.items():
+    for split, rows in read_hub(name).items():
         where = f"{name}, split {split}"
         mapped = rows.map(
             lambda row, where=where: dict(zip(("source", "target"), _cells(row, names, where), strict=True))
@@ -257,6 +245,6 @@ def _from_hub(name: str, languages: Sequence[str] | None, columns: Sequence[str]
         kept = mapped.select_columns(["source", "target"]).filter(
             lambda row: not rules.fault(row["source"], row["target"])
         )
-        splits[_SYNONYMS.get(split, split)] = kept
-        skipped[_SYNONYMS.get(split, split)] = Counter({"empty or too long": len(rows) - len(kept)})
+        splits[split] = kept
+        skipped[split] = Counter({"empty or too long": len(rows) - len(kept)})
     return Parallel(splits, pair, skipped)

@@ -24,10 +24,10 @@ from headcount.checkpoints.companions import load_tokenizer
 from headcount.errors import CheckpointError, CorpusError, UsageError
 from headcount.record import Record
 from headcount.studies.translation import Settings, train_translation
-from headcount.training.run import Watch
 from headcount.training.average import average
 from headcount.training.log import Log
 from headcount.training.progress import Progress
+from headcount.training.run import Watch
 from headcount.training.transformer import Size
 
 

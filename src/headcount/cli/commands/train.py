@@ -1,4 +1,4 @@
-"""headcount train: a translation model from parallel text."""
+"""headcount train: a translation model from parallel text, or a model fine-tuned on labelled or plain text."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ from headcount.cli import data, options
 _PRESETS = ("tiny", "small", "base", "big")  # as in training/preset.py, listed here without importing torch
 _SIZE = ("encoder_layers", "decoder_layers", "heads", "width", "inner", "dropout")
 _RECIPE = (
-    "batch", "chunk", "factor", "warmup", "cooldown", "steps", "epochs", "patience", "watch", "average", "smoothing",
-    "clip", "seed",
+    "batch", "chunk", "factor", "rate", "warmup", "cooldown", "steps", "epochs", "patience", "watch", "average",
+    "smoothing", "clip", "seed",
 )  # fmt: skip
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
 
 @click.command("train")
+@click.option("--task", default="translation", show_default=True, type=click.Choice(data.TASKS.names()))
+@click.option("--from", "start", metavar="MODEL", help="Model to fine-tune (classification, language-modelling).")
 @data.parallel
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the model; one begun before goes on.")
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
+@click.option("--dev-split", default="dev", show_default=True, help="Part of the data to watch training on.")
+@click.option("--text", "text_column", help="Column with the text (classification, language-modelling).")
+@click.option("--label", help="Column with the label (classification).")
+@click.option("--pair", help="Column with the second text (classification).")
+@click.option("--limit", type=_COUNT, help="Train on so many texts at most (classification, language-modelling).")
+@click.option("--max-length", default=256, show_default=True, type=click.IntRange(2), help="Tokens of a text.")
 @click.option("--encoder-layers", type=_COUNT)
 @click.option("--decoder-layers", type=_COUNT)
 @click.option("--heads", type=_COUNT, help="Attention heads of each layer.")
@@ -37,12 +45,13 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--batch", type=_COUNT, help="Source tokens of a step, over all processes.")
 @click.option("--chunk", type=_COUNT, help="Source tokens run through the model at once.")
 @click.option("--factor", type=_POSITIVE, help="Factor of the learning rate.")
+@click.option("--rate", type=_POSITIVE, help="Learning rate after warm-up (fine-tuning).")
 @click.option("--warmup", type=_COUNT, help="Steps of warm-up.")
 @click.option("--cooldown", type=_ANY, help="Steps at the end over which the learning rate falls to zero.")
 @click.option("--steps", type=_COUNT, help="Stop after so many steps.")
 @click.option("--epochs", type=_COUNT, help="Stop after so many passes over the data.")
 @click.option("--patience", type=_ANY, help="Stop after so many epochs without a better one.")
-@click.option("--watch", type=click.Choice(["loss", "bleu"]), help="What makes an epoch better on dev.")
+@click.option("--watch", type=click.Choice(["loss", "bleu", "accuracy"]), help="What makes an epoch better on dev.")
 @click.option("--average", type=_COUNT, help="Epochs at the end to average, if that is better than the best one.")
 @click.option("--smoothing", type=_SHARE, help="Label smoothing.")
 @click.option("--clip", type=click.FloatRange(0), help="Largest norm of the gradient; 0: any.")
@@ -56,25 +65,79 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 )
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
 def COMMAND(  # noqa: N802
-    text: data.ParallelText, out: Path, preset: str, save_seconds: float, tensorboard: bool, **given: Any
+    task: str,
+    start: str | None,
+    text: data.ParallelText,
+    out: Path,
+    preset: str,
+    save_seconds: float,
+    tensorboard: bool,
+    **given: Any,
 ) -> None:
     """Train a translation model: vocabulary, Transformer, checkpoints of every epoch, and the best of them.
+
+    With --task and --from, fine-tune a model on labelled text (classification) or plain text (language-modelling):
+    a folder with train and dev as .tsv, .jsonl or .txt, or hf:NAME.
 
     The same command again goes on where it was interrupted. On several processes or machines:
     accelerate launch -m headcount.cli.main train ...
     """
     from headcount.cli import show
-    from headcount.studies.translation import train_translation
     from headcount.training.run import Watch
+
+    if (start is None) != (task == "translation"):
+        raise click.UsageError(f"--task {task} {'needs' if start is None else 'starts from nothing, without'} --from.")
+    with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
+        options_of_run = {"watch": Watch(step=shown.step, said=shown.say), "save_seconds": save_seconds}
+        if start is None:
+            record = _translation(text, preset, out, given, options_of_run)
+        else:
+            record = _fine_tuned(task, start, text, out, given, options_of_run)
+    if record.parts:
+        _show(record, task, text, out)
+
+
+def _translation(
+    text: data.ParallelText, preset: str, out: Path, given: dict[str, Any], options_of_run: dict[str, Any]
+) -> Any:
+    from headcount.cli import show
+    from headcount.studies.translation import train_translation
 
     settings = _settings(text, preset, given)
     with show.working("Reading the data"):
         pairs = text.read()
-    with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
-        watch = Watch(step=shown.step, said=shown.say)
-        record = train_translation(pairs, out, settings, watch=watch, save_seconds=save_seconds)
-    if record.parts:
-        _show(record, text, out)
+    return train_translation(pairs, out, settings, **options_of_run)
+
+
+def _fine_tuned(
+    task: str,
+    start: str,
+    text: data.ParallelText,
+    out: Path,
+    given: dict[str, Any],
+    options_of_run: dict[str, Any],
+) -> Any:
+    from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune
+
+    how = options.Loading(None, None, trust_remote_code=False)
+    fields = {"text": given["text_column"], "label": given["label"], "pair": given["pair"]}
+    train = data.TaskText(task, text, "train", given["limit"], 32, given["max_length"], fields, {})
+    dev = replace(train, split=given["dev_split"], limit=None)
+    recipe = replace(RECIPE, **_asked_recipe(given, RECIPE.chunk))
+    settings = Settings(task, start, text.data, recipe, given["limit"], given["max_length"], given["precision"])
+    new: dict[str, Any] = {}
+    if task == "classification":
+        new["classes"] = how.classes(start) or train.labelled().classes
+    live = how.load(start, task=task, **new)
+    learned, watched = (part.build(start, how, **new) for part in (train, dev))
+    return fine_tune(live, how.tokenizer(start), learned, watched, out, settings, **options_of_run)
+
+
+def _asked_recipe(given: dict[str, Any], chunk: int) -> dict[str, Any]:
+    recipe = {name: given[name] for name in _RECIPE if given.get(name) is not None}
+    if "batch" in recipe and "chunk" not in recipe:
+        recipe["chunk"] = min(recipe["batch"], chunk)
+    return recipe
 
 
 def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> Any:
@@ -83,13 +146,10 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
 
     chosen = PRESETS[preset]
     asked = {name: value for name, value in given.items() if value is not None}
-    recipe = {name: asked[name] for name in _RECIPE if name in asked}
-    if "batch" in recipe and "chunk" not in recipe:
-        recipe["chunk"] = min(recipe["batch"], chosen.recipe.chunk)
     return Settings(
         data=text.data,
         size=replace(chosen.size, **{name: asked[name] for name in _SIZE if name in asked}),
-        recipe=replace(chosen.recipe, **recipe),
+        recipe=replace(chosen.recipe, **_asked_recipe(given, chosen.recipe.chunk)),
         vocabulary=asked.get("vocabulary", chosen.vocabulary),
         shared=given["shared"],
         lowercase=given["lowercase"],
@@ -98,13 +158,18 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
     )
 
 
-def _show(record: Any, text: data.ParallelText, out: Path) -> None:
+def _show(record: Any, task: str, text: data.ParallelText, out: Path) -> None:
     from headcount.cli import show
 
     console, parts = show.console(), record.parts
     console.print(show.epoch_table(parts["epochs"]))
     console.print(f"\n{parts['steps']} steps in {parts['seconds'] / 60:.1f} minutes; kept: {parts['chosen']}")
-    for split, reasons in parts["skipped"].items():
+    for split, reasons in parts.get("skipped", {}).items():
         for reason, count in reasons.items():
             console.print(f"{split}: {count} pairs left out ({reason})", style="yellow")
-    show.line(console, f"Next: headcount evaluate {shlex.quote(str(out))} {text.as_options()}", dim=True)
+    then = (
+        f"evaluate {shlex.quote(str(out))}"
+        if task == "translation"
+        else f"ablate {shlex.quote(str(out))} --task {task}"
+    )
+    show.line(console, f"Next: headcount {then} {text.as_options()}", dim=True)

@@ -1,0 +1,110 @@
+"""Fine-tuning: a classifier and a language model learn from labelled and plain text; interrupted or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
+
+import headcount as hc
+from headcount.errors import UsageError
+from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune
+from headcount.training.run import Watch
+from tokens import word_tokenizer
+
+GOOD, BAD = "w10", "w11"
+TEXTS = [f"w5 {noun} w6 {how}{mood}" for noun in ("w7", "w8") for how in ("", "w9 ") for mood in (GOOD, BAD)] * 6
+LABELS = [int(GOOD in text) for text in TEXTS]
+SETTINGS = Settings("classification", "start", "here", replace(RECIPE, batch=80, chunk=40, rate=1e-2, epochs=15))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    """A plain encoder without a classifier, as pretrained ones come."""
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=32, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32)
+    BertModel(config).save_pretrained(tmp_path / "start")
+    return tmp_path / "start"
+
+
+def task(tokenizer: Any) -> Any:
+    return hc.task("classification", texts=TEXTS, labels=LABELS, tokenizer=tokenizer)
+
+
+def tuned(start: Path, out: Path, settings: Settings = SETTINGS, **options: Any) -> Any:
+    torch.manual_seed(0)
+    model = hc.load(start, task="classification", classes=["bad", "good"])
+    tokenizer = word_tokenizer(32)
+    data = task(tokenizer)
+    return fine_tune(model, tokenizer, data, data, out, settings, accelerator=Accelerator(cpu=True), **options)
+
+
+def test_a_classifier_learns(start: Path, tmp_path: Path) -> None:
+    record = tuned(start, tmp_path / "out")
+    assert record.parts["epochs"][-1]["accuracy"] > record.parts["before"]["accuracy"]
+    model = hc.load(tmp_path / "out")
+    assert type(model).__name__ == "BertForSequenceClassification"
+    assert model.config.id2label == {0: "bad", 1: "good"}
+    assert task(word_tokenizer(32)).quality(model).value > 0.9
+
+
+def test_interrupted_or_not_the_same_model(start: Path, tmp_path: Path) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(report: Any) -> None:
+        if report.step >= 20:
+            raise Enough
+
+    settings = replace(SETTINGS, recipe=replace(SETTINGS.recipe, epochs=20))
+    tuned(start, tmp_path / "whole", settings)
+    with pytest.raises(Enough):
+        tuned(start, tmp_path / "parts", settings, watch=Watch(step=stop), save_seconds=0.0)
+    tuned(start, tmp_path / "parts", settings)
+    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_language_model_learns(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    tokenizer = word_tokenizer(32)
+    config = LlamaConfig(
+        vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4
+    )
+    data = hc.task("language-modelling", texts=TEXTS, tokenizer=tokenizer)
+    settings = replace(SETTINGS, task="language-modelling")
+    record = fine_tune(
+        LlamaForCausalLM(config), tokenizer, data, data, tmp_path / "out", settings, accelerator=Accelerator(cpu=True)
+    )
+    assert record.parts["epochs"][-1]["loss"] < 0.8 * record.parts["before"]["loss"]
+
+
+def test_the_loss_is_a_mean_over_predictions() -> None:
+    tokenizer = word_tokenizer(32)
+    config = LlamaConfig(
+        vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+    )
+    model = LlamaForCausalLM(config).eval()
+    data = hc.task("language-modelling", texts=TEXTS[:6], tokenizer=tokenizer, batch_size=3)
+    rows = [0, 3, 5]
+    batch = data.batch(rows)
+    torch.testing.assert_close(data.loss_sum(model, batch) / data.targets(rows), data.loss(model, batch))
+    assert data.held_out(model)["loss"] == pytest.approx(float(torch.tensor(data.quality(model).value).log()), rel=1e-5)
+
+
+def test_what_cannot_be_watched_is_refused(start: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be watched by bleu"):
+        tuned(start, tmp_path / "out", replace(SETTINGS, recipe=replace(SETTINGS.recipe, watch="bleu")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_classifier_of_another_size_is_made_anew(start: Path, tmp_path: Path) -> None:
+    tuned(start, tmp_path / "two")
+    model = hc.load(tmp_path / "two", task="classification", classes=["a", "b", "c"])
+    assert model.classifier.out_features == 3
