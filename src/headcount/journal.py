@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one. Knows nothing of what is written."""
+"""Files of which a reader never sees half, and unfinished work that can be gone on with. Knows not what is written."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from headcount.errors import UsageError
 
 
 @contextlib.contextmanager
@@ -81,3 +85,38 @@ def _swap(fresh: Path, target: Path) -> None:
         raise
     finally:
         shutil.rmtree(grave, ignore_errors=True)
+
+
+class Shelf:
+    """Arrays of unfinished work in a folder, to go on with after an interruption. It belongs to one work alone."""
+
+    def __init__(self, folder: Path, work: Mapping[str, Any]) -> None:
+        """work: what decides the result; a shelf of other work is an error."""
+        self.folder, note = folder, folder / "work.json"
+        ours = json.loads(json.dumps(dict(work)))
+        if not note.is_file():
+            write_json(note, ours)
+        theirs = read_json(note)
+        differ = [name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)]
+        if differ:
+            name = sorted(differ)[0]
+            raise UsageError(
+                f"{folder} holds unfinished work of other settings ({name}: {theirs.get(name)} there, {ours.get(name)} "
+                "now). Use the same settings, or remove it."
+            )
+
+    def get(self, name: str) -> dict[str, np.ndarray] | None:
+        from safetensors.numpy import load_file
+
+        file = self.folder / f"{name}.safetensors"
+        return load_file(file) if file.is_file() else None
+
+    def put(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+        from safetensors.numpy import save_file
+
+        with new_file(self.folder / f"{name}.safetensors") as fresh:
+            save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, fresh)
+
+    def clear(self) -> None:
+        """The work is finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)

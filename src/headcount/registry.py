@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from headcount.errors import UnknownName, UsageError
@@ -20,18 +23,23 @@ Member = TypeVar("Member")
 class Registry(Generic[Member]):
     """Members by name: those found as files of a package, and those added at run time."""
 
-    def __init__(self, what: str, package: str, attribute: str, *, besides: tuple[str, ...] = ()) -> None:
-        """besides: files of the package that are no members."""
+    def __init__(self, what: str, package: str, attribute: str) -> None:
+        """Members are the files of the package that define the attribute at the start of a line."""
         self.what = what
-        self._besides = besides
         self._package = package
         self._attribute = attribute
         self._added: dict[str, Member] = {}
 
     def _files(self) -> dict[str, str]:
         package = importlib.import_module(self._package)
-        modules = (info.name for info in pkgutil.iter_modules(package.__path__))
-        return {name.replace("_", "-"): name for name in modules if name not in self._besides}
+        modules = [info.name for info in pkgutil.iter_modules(package.__path__) if self._defines(package, info)]
+        return {name.replace("_", "-"): name for name in modules}
+
+    def _defines(self, package: ModuleType, info: pkgutil.ModuleInfo) -> bool:
+        """Whether a file defines the attribute: read, not imported."""
+        folder = Path(package.__path__[0])
+        file = folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
+        return re.search(rf"^(def )?{self._attribute}\b", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted({*self._files(), *self._added}))

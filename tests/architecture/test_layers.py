@@ -21,7 +21,7 @@ LAYERS = (
     ("scores", "roles"),
     ("probes", "tasks"),
     ("corpora", "sites"),
-    ("hooks", "record", "timing"),
+    ("hooks", "record", "timing", "processes"),
     ("statistics", "metrics", "journal"),
     ("heads", "registry"),
     ("errors",),

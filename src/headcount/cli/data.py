@@ -14,7 +14,7 @@ from headcount.registry import Registry
 
 Command = Callable[..., Any]
 # The same folder as in tasks/task.py, listed here without importing torch for --help.
-TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK", besides=("task", "texts"))
+TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
 _PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 
 

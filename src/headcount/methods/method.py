@@ -24,9 +24,7 @@ class Pruned:
     record: Record
 
 
-methods: Registry[Callable[..., Pruned]] = Registry(
-    "method", "headcount.methods", "METHOD", besides=("method", "given")
-)
+methods: Registry[Callable[..., Pruned]] = Registry("method", "headcount.methods", "METHOD")
 
 
 def prune(

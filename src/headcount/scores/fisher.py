@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -10,34 +11,46 @@ from torch import nn
 from headcount.errors import UnknownName, UsageError
 from headcount.record import Signature
 from headcount.scores.gradient import batch_gradients, example_gradients
+from headcount.scores.pieces import Progress, shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.tasks.task import Task
+from headcount.tasks.task import Batch, Task
 
 Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code: batches of 32
 
 
 def fisher(
-    model: nn.Module, task: Task | None, *, granularity: Granularity = "example", normalize: bool = False
+    model: nn.Module,
+    task: Task | None,
+    *,
+    granularity: Granularity = "example",
+    normalize: bool = False,
+    keep: Path | None = None,
+    progress: Progress = lambda _: None,
 ) -> Scores:
-    """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information."""
+    """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information.
+
+    keep: a folder for unfinished work; the same call goes on with it.
+    """
     if task is None:
         raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")
     if granularity not in get_args(Granularity):
         raise UnknownName("granularity", granularity, get_args(Granularity))
     heads = locate(model).heads
-    total_H, batches = np.zeros(len(heads)), 0
     measure = example_gradients if granularity == "example" else batch_gradients
-    with evaluating(model, gradients=True):
-        for batch in task.batches():
-            total_H += np.square(measure(model, task, batch)[0]).sum(0)
-            batches += 1
-    if not batches:
-        raise UsageError("The task has no batches: there is nothing to measure on.")
+
+    def contributed(batch: Batch) -> dict[str, np.ndarray]:
+        return {"squares": np.square(measure(model, task, batch)[0]).sum(0)}
+
     arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
+    kept = shelf(keep, {"weights": signature.weights, "data": signature.data, **arguments})
+    with evaluating(model, gradients=True):
+        total_H = summed(task.batches(), contributed, kept=kept, progress=progress)["squares"]
+    if kept:
+        kept.clear()
     return scores(heads, total_H, signature, normalize=normalize)
 
 

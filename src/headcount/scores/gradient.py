@@ -7,6 +7,7 @@ Shapes: B batch, T tokens, H heads of the model, D head size.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
 from headcount.record import Signature
+from headcount.scores.pieces import Progress, shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -26,7 +28,12 @@ from headcount.tasks.task import Batch, Task
 
 # Where the absolute value is taken: per example (the paper), per query position (its released code), per batch.
 Granularity = Literal["example", "token", "batch"]
-Progress = Callable[[int], None]  # batches done
+# What others did. HF's script never zeroed the gradient between batches: a bug, and not reproduced.
+PRESETS: dict[str, tuple[Granularity, bool]] = {
+    "michel2019-paper": ("example", True),
+    "michel2019-code": ("token", True),
+    "hf-bertology": ("batch", True),
+}
 
 
 def gradient(
@@ -35,37 +42,46 @@ def gradient(
     *,
     granularity: Granularity = "example",
     normalize: bool = True,
+    preset: str | None = None,
+    keep: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> Scores:
     """Mean absolute gradient of the loss with respect to each head's mask.
 
     normalize: divide by the L2 norm over each layer, as in the paper. It makes layers comparable, and hides a layer
         whose heads are all useless.
+    preset: somebody's exact variant, in the place of the two: michel2019-paper, michel2019-code or hf-bertology.
+    keep: a folder for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
+    if preset is not None:
+        if preset not in PRESETS:
+            raise UnknownName("preset of the gradient score", preset, PRESETS)
+        granularity, normalize = PRESETS[preset]
     if granularity not in get_args(Granularity):
         raise UnknownName("granularity", granularity, get_args(Granularity))
     heads = locate(model).heads
-    total_H, squares_H, count_H = np.zeros(len(heads)), np.zeros(len(heads)), np.zeros(len(heads))
     measure: Callable[..., tuple[np.ndarray, Any]] = {
         "example": example_gradients,
         "batch": batch_gradients,
         "token": token_gradients,
     }[granularity]
-    with evaluating(model, gradients=True):
-        for done, batch in enumerate(task.batches(), start=1):
-            values_NH, weight_H = measure(model, task, batch)
-            total_H += values_NH.sum(0)
-            squares_H += np.square(values_NH).sum(0)
-            count_H += weight_H
-            progress(done)
-    if not count_H.any():
-        raise UsageError("The task has no batches: there is nothing to measure on.")
-    mean_H = total_H / count_H
-    error_H = _standard_error(mean_H, squares_H, count_H) if granularity == "example" else None
+
+    def contributed(batch: Batch) -> dict[str, np.ndarray]:
+        values_NH, weight_H = measure(model, task, batch)
+        count_H = np.broadcast_to(np.asarray(weight_H, dtype=np.float64), len(heads))
+        return {"total": values_NH.sum(0), "squares": np.square(values_NH).sum(0), "count": count_H}
+
     arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
+    kept = shelf(keep, {"weights": signature.weights, "data": signature.data, **arguments})
+    with evaluating(model, gradients=True):
+        sums = summed(task.batches(), contributed, kept=kept, progress=progress)
+    if kept:
+        kept.clear()
+    mean_H = sums["total"] / sums["count"]
+    error_H = _standard_error(mean_H, sums["squares"], sums["count"]) if granularity == "example" else None
     return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
 
 

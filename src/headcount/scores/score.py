@@ -64,7 +64,7 @@ def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
     return norms
 
 
-members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores", "SCORE", besides=("score", "variants"))
+members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores", "SCORE")
 
 
 def score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:

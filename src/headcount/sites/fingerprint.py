@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def weight_hash(model: nn.Module) -> str:
     """A hash of every parameter and saved buffer: names, types, shapes and bytes."""
-    digest = hashlib.blake2b(digest_size=20)
-    for name, tensor in sorted(model.state_dict().items()):
-        if not isinstance(tensor, torch.Tensor):  # extra state of quantised modules
-            continue
-        digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
-        if not tensor.is_meta and tensor.numel():
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    tensors = sorted((name, value) for name, value in model.state_dict().items() if isinstance(value, Tensor))
+    with ThreadPoolExecutor() as threads:  # hashing large tensors lets other threads run
+        hashes = threads.map(_hash, *zip(*tensors, strict=True)) if tensors else iter(())
+        return hashlib.sha256(b"".join(hashes)).hexdigest()[:40]
+
+
+def _hash(name: str, tensor: Tensor) -> bytes:
+    digest = hashlib.sha256(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+    if not tensor.is_meta and tensor.numel():
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.digest()

@@ -168,7 +168,7 @@ def chosen_metric(name: str, known: Mapping[str, Metric], task: str) -> Metric:
     return known[name]
 
 
-tasks: Registry[Callable[..., Task]] = Registry("task", "headcount.tasks", "TASK", besides=("task", "texts"))
+tasks: Registry[Callable[..., Task]] = Registry("task", "headcount.tasks", "TASK")
 
 
 class _Tasks:

@@ -13,8 +13,8 @@ from headcount.cli import data, options
 from headcount.registry import Registry
 
 # The same folders as in methods/method.py and scores/score.py, listed here without importing torch for --help.
-_METHODS: Registry[Any] = Registry("method", "headcount.methods", "METHOD", besides=("method", "given"))
-_SCORES: Registry[Any] = Registry("score", "headcount.scores", "SCORE", besides=("score", "variants"))
+_METHODS: Registry[Any] = Registry("method", "headcount.methods", "METHOD")
+_SCORES: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
 _LOADED_BY = {
     "stock": "A plain checkpoint: any transformers loads it.",
     "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",

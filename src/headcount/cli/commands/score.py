@@ -12,7 +12,7 @@ from headcount.cli import data, options
 from headcount.registry import Registry
 
 # The same folder as in scores/score.py, listed here without importing torch for --help.
-_METHODS: Registry[Any] = Registry("score", "headcount.scores", "SCORE", besides=("score", "variants"))
+_METHODS: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
 
 
 @click.command("score")

@@ -68,6 +68,4 @@ class Language(ABC):
         """Somebody or something that is called, outside any clause."""
 
 
-languages: Registry[Callable[[], Language]] = Registry(
-    "language", "headcount.corpora.grammar.languages", "LANGUAGE", besides=("language",)
-)
+languages: Registry[Callable[[], Language]] = Registry("language", "headcount.corpora.grammar.languages", "LANGUAGE")

@@ -1,0 +1,85 @@
+"""Pieces: what the batches of a task contribute to a measurement, shared by processes, kept while unfinished.
+
+A piece is numbered like its batch. Process r of n takes every n-th piece from r. Kept work is gone on with: the result
+is that of an uninterrupted run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from headcount import processes
+from headcount.errors import UsageError
+from headcount.journal import Shelf
+
+Batch = TypeVar("Batch")
+Arrays = Mapping[str, np.ndarray]
+Progress = Callable[[int], None]  # batches done
+
+SECONDS = 20.0  # between two savings of sums
+
+
+def shelf(folder: Path | None, work: Mapping[str, Any]) -> Shelf | None:
+    """Where unfinished work of this process is kept; nowhere without a folder."""
+    if folder is None:
+        return None
+    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", work)
+
+
+def summed(
+    batches: Iterable[Batch],
+    measure: Callable[[Batch], Arrays],
+    *,
+    kept: Shelf | None = None,
+    seconds: float = SECONDS,
+    progress: Progress = lambda _: None,
+) -> dict[str, np.ndarray]:
+    """The sums over all batches of what each contributes, in float64: memory does not grow with the data.
+
+    seconds: how often sums are kept.
+    """
+    stored = (kept.get("sums") if kept else None) or {}
+    done = int(stored.pop("batches", np.zeros(())))
+    sums: dict[str, np.ndarray] = dict(stored)
+    saved = time.monotonic()
+    for number, batch in enumerate(batches):
+        if number >= done and number % processes.count() == processes.rank():
+            for name, value in measure(batch).items():
+                sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
+            if kept and time.monotonic() - saved >= seconds:
+                kept.put("sums", {**sums, "batches": np.array(number + 1)})
+                saved = time.monotonic()
+        progress(number + 1)
+    every = [some for some in processes.gather(sums) if some]
+    if not every:
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    return {name: sum((some[name] for some in every[1:]), every[0][name]) for name in every[0]}
+
+
+def collected(
+    batches: Iterable[Batch],
+    measure: Callable[[Batch], Arrays],
+    *,
+    kept: Shelf | None = None,
+    progress: Progress = lambda _: None,
+) -> list[Arrays]:
+    """What each batch contributes, in the order of the batches."""
+    pieces: dict[int, Arrays] = {}
+    for number, batch in enumerate(batches):
+        if number % processes.count() == processes.rank():
+            piece = kept.get(str(number)) if kept else None
+            if piece is None:
+                piece = dict(measure(batch))
+                if kept:
+                    kept.put(str(number), piece)
+            pieces[number] = piece
+        progress(number + 1)
+    every = {number: piece for some in processes.gather(pieces) for number, piece in some.items()}
+    if not every:
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    return [every[number] for number in sorted(every)]
