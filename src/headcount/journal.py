@@ -115,7 +115,7 @@ class Shelf:
         from safetensors.numpy import save_file
 
         with new_file(self.folder / f"{name}.safetensors") as fresh:
-            save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, fresh)
+            save_file({key: np.asarray(value, order="C") for key, value in arrays.items()}, fresh)
 
     def clear(self) -> None:
         """The work is finished."""

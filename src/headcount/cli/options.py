@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -30,13 +31,21 @@ class Output:
     out: Path | None
     formats: tuple[str, ...]
 
+    @property
+    def unfinished(self) -> Path | None:
+        """Where work is kept that the same command goes on with."""
+        return self.out / "unfinished" if self.out else None
+
     def save(self, record: Any) -> None:
-        if self.out is None:
-            return
+        """Write the record and its figures; of several processes one does."""
+        from headcount import processes
         from headcount.report.figure import write_all
 
+        if self.out is None or self.unfinished is None or not processes.is_main():
+            return
         record.save(self.out / "record.json")
         write_all(record, self.out / "figures", self.formats)
+        shutil.rmtree(self.unfinished, ignore_errors=True)
 
     def said(self) -> str:
         return f"Every number: {self.out / 'record.json'}; figures: {self.out / 'figures'}" if self.out else ""

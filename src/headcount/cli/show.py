@@ -13,18 +13,29 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from headcount import processes
 from headcount.errors import UsageError
 
 _COLOURS = {"encoder": "cyan", "decoder": "magenta", "cross": "yellow", "text": "cyan", "vision": "green"}
 
 
 def console() -> Console:
-    return Console(highlight=False)
+    """Where results are printed; of several processes one prints."""
+    return Console(highlight=False, quiet=not processes.is_main())
+
+
+def json(console: Console, record: Any) -> None:
+    """A record as JSON, as it is."""
+    console.print(record.to_json(), soft_wrap=True, markup=False)
 
 
 def working(what: str) -> Status:
     """A sign of life on stderr while something takes a while; nothing where stderr is no terminal."""
-    return Console(stderr=True, highlight=False).status(escape(what))
+    return _aside().status(escape(what))
+
+
+def _aside() -> Console:
+    return Console(stderr=True, highlight=False, quiet=not processes.is_main())
 
 
 def title(console: Console, name: str, rest: str) -> None:
@@ -41,12 +52,12 @@ class Bars:
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True))
+        self._progress = Progress(*columns, console=_aside())
         self._tasks: dict[str, TaskID] = {}
 
     def show(self, part: str, done: int, of: int) -> None:
         if part not in self._tasks:
-            self._tasks[part] = self._progress.add_task(part, total=of)
+            self._tasks[part] = self._progress.add_task(part, total=of or None)
         self._progress.update(self._tasks[part], completed=done)
 
     def __enter__(self) -> Self:
@@ -62,9 +73,7 @@ class Training:
 
     def __init__(self, tensorboard: Path | None = None) -> None:
         told = TextColumn("epoch {task.fields[epoch]}  loss {task.fields[loss]:.3f}  {task.fields[speed]:.0f} tokens/s")
-        self._progress = Progress(
-            BarColumn(), MofNCompleteColumn(), told, TimeRemainingColumn(), console=Console(stderr=True)
-        )
+        self._progress = Progress(BarColumn(), MofNCompleteColumn(), told, TimeRemainingColumn(), console=_aside())
         self._task: TaskID | None = None
         self._events = _summary_writer(tensorboard) if tensorboard else None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,9 @@ from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.metrics import ACCURACY, Metric
 from headcount.record import Signature
+from headcount.scores.pieces import Progress, shelf
 from headcount.scores.score import Scores
-from headcount.scores.variants import Outcome, Progress, Variant, measure, one_out
+from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.statistics import holm, mcnemar, paired_bootstrap, resamples_for
 from headcount.tasks.task import Task
@@ -56,6 +59,13 @@ def metric_of(task: Task) -> Metric:
     return metric
 
 
+def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any]:
+    """What unfinished measurements of variants depend on."""
+    off = hashlib.sha256(repr([[str(head) for head in variant.off] for variant in variants]).encode()).hexdigest()
+    metric = signature.arguments.get("metric")
+    return {"weights": signature.weights, "data": signature.data, "metric": metric, "variants": off}
+
+
 def ablation(
     model: nn.Module,
     task: Task | None,
@@ -63,26 +73,31 @@ def ablation(
     alpha: float = 0.01,
     fast: bool = True,
     heads: Sequence[Head] | None = None,
+    keep: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> Scores:
     """The task's metric lost when each head is off alone: higher = keep. Intervals and p-values come along.
 
     alpha: the level at which the corrected p-values must be able to reject.
     fast: False is the obvious loop, for comparison.
+    keep: a folder for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")
     metric = metric_of(task)
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
-    measured = measure(model, task, variants, fast=fast, progress=progress)
+    arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
+    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
+    kept = shelf(keep, identity(signature, variants))
+    measured = measure(model, task, variants, fast=fast, kept=kept, progress=progress)
     found = effects(metric, measured, alpha=alpha)
+    if kept:
+        kept.clear()
     off = [variant.off[0] for variant in variants]
 
     def grid(pick: Callable[[Effect], float]) -> HeadGrid:
         return HeadGrid([(head, pick(effect)) for head, effect in zip(off, found, strict=True)])
 
-    arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
-    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
     low, high = (grid(lambda e: -metric.gain(e.low)), grid(lambda e: -metric.gain(e.high)))
     ends = [np.minimum(low.numbers(), high.numbers()), np.maximum(low.numbers(), high.numbers())]
     return Scores(

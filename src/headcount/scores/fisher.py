@@ -28,7 +28,7 @@ def fisher(
     granularity: Granularity = "example",
     normalize: bool = False,
     keep: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> Scores:
     """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information.
 

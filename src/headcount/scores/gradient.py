@@ -44,7 +44,7 @@ def gradient(
     normalize: bool = True,
     preset: str | None = None,
     keep: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> Scores:
     """Mean absolute gradient of the loss with respect to each head's mask.
 

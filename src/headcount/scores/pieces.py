@@ -7,7 +7,7 @@ is that of an uninterrupted run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from headcount.journal import Shelf
 
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
-Progress = Callable[[int], None]  # batches done
+Progress = Callable[[int, int], None]  # batches done, of how many; 0 where that is not known
 
 SECONDS = 20.0  # between two savings of sums
 
@@ -36,13 +36,9 @@ def summed(
     measure: Callable[[Batch], Arrays],
     *,
     kept: Shelf | None = None,
-    seconds: float = SECONDS,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> dict[str, np.ndarray]:
-    """The sums over all batches of what each contributes, in float64: memory does not grow with the data.
-
-    seconds: how often sums are kept.
-    """
+    """The sums over all batches of what each contributes, in float64: memory does not grow with the data."""
     stored = (kept.get("sums") if kept else None) or {}
     done = int(stored.pop("batches", np.zeros(())))
     sums: dict[str, np.ndarray] = dict(stored)
@@ -51,10 +47,10 @@ def summed(
         if number >= done and number % processes.count() == processes.rank():
             for name, value in measure(batch).items():
                 sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
-            if kept and time.monotonic() - saved >= seconds:
+            if kept and time.monotonic() - saved >= SECONDS:
                 kept.put("sums", {**sums, "batches": np.array(number + 1)})
                 saved = time.monotonic()
-        progress(number + 1)
+        progress(number + 1, _size(batches))
     every = [some for some in processes.gather(sums) if some]
     if not every:
         raise UsageError("The task has no batches: there is nothing to measure on.")
@@ -66,7 +62,7 @@ def collected(
     measure: Callable[[Batch], Arrays],
     *,
     kept: Shelf | None = None,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> list[Arrays]:
     """What each batch contributes, in the order of the batches."""
     pieces: dict[int, Arrays] = {}
@@ -78,8 +74,12 @@ def collected(
                 if kept:
                     kept.put(str(number), piece)
             pieces[number] = piece
-        progress(number + 1)
+        progress(number + 1, _size(batches))
     every = {number: piece for some in processes.gather(pieces) for number, piece in some.items()}
     if not every:
         raise UsageError("The task has no batches: there is nothing to measure on.")
     return [every[number] for number in sorted(every)]
+
+
+def _size(batches: Iterable[Any]) -> int:
+    return len(batches) if isinstance(batches, Sized) else 0

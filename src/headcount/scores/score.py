@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
@@ -69,4 +71,14 @@ members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores",
 
 def score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:
     """Score every head of a model by a method, "gradient" or "ablation" for example; options by keyword."""
+    known = options_of(name)
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise UsageError(f"The {name} score has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
     return members[name](model, task, **options)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Names of the options of a score."""
+    kinds = inspect.signature(members[name]).parameters.values()
+    return tuple(option.name for option in kinds if option.kind is option.KEYWORD_ONLY)

@@ -19,14 +19,15 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.heads import Head
 from headcount.hooks import Hooks
+from headcount.journal import Shelf
 from headcount.probes.masks import masked, multiply
 from headcount.probes.replay import Memory, remembered, replayed
+from headcount.scores.pieces import Progress, collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.tasks.task import Batch, Task
 
-Progress = Callable[[int, int], None]
 _TOKENS = 4096  # of a batch of variants: more at once is no faster on a CPU
 _ROWS = 256  # outputs of different variants that are settled together
 _RUNS = 2  # improvements of a draft before the rest is written step by step
@@ -69,33 +70,37 @@ def measure(
     variants: Sequence[Variant],
     *,
     fast: bool = True,
+    kept: Shelf | None = None,
     progress: Progress = lambda *_: None,
 ) -> Outcome:
     """Measure the model and its variants on a task.
 
     fast: leave out what need not be computed again. False is the obvious loop, one full run per variant and batch.
+    kept: where finished batches are kept, so that an interrupted measurement goes on.
     """
     if not variants:
         raise UsageError("There are no variants to measure.")
-    if hasattr(task, "drafts") and task.drafts(model):
-        pieces = _written(model, task, variants, fast)
-    elif getattr(task, "in_one_run", False):
-        pieces = _batches(model, task, variants, fast)
-    else:
-        pieces = iter([_whole(model, task, variants)])
-    total = sum(1 for _ in task.batches())
-    bases, others = [], []
+    items, one = _pieces(model, task, variants, fast)
     with evaluating(model):
-        for done, (base, rest) in enumerate(pieces, start=1):
-            bases.append(base)
-            others.append(rest)
-            progress(done, total)
-    if not bases:
-        raise UsageError("The task has no batches: there is nothing to measure on.")
-    return Outcome(np.concatenate(bases), np.concatenate(others, axis=1))
+        pieces = collected(items, one, kept=kept, progress=progress)
+    return Outcome(
+        np.concatenate([piece["base"] for piece in pieces]),
+        np.concatenate([piece["variants"] for piece in pieces], axis=1),
+    )
 
 
-Piece = tuple[np.ndarray, np.ndarray]  # [B, C], [V, B, C]
+def _pieces(
+    model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool
+) -> tuple[list[Any], Callable[[Any], Piece]]:
+    """The batches of a task, and what the model and its variants contribute on one: base [B, C], variants [V, B, C]."""
+    if hasattr(task, "drafts") and task.drafts(model):
+        return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast)
+    if getattr(task, "in_one_run", False):
+        return list(task.batches()), lambda batch: _batch(model, task, batch, variants, fast)
+    return [None], lambda _: _whole(model, task, variants)
+
+
+Piece = Mapping[str, np.ndarray]
 
 
 def _whole(model: nn.Module, task: Task, variants: Sequence[Variant]) -> Piece:
@@ -105,44 +110,41 @@ def _whole(model: nn.Module, task: Task, variants: Sequence[Variant]) -> Piece:
     for variant in variants:
         with masked(model, sites.mask(off=variant.off)):
             found.append(task.quality(model).statistics)
-    return task.quality(model).statistics, np.stack(found)
+    return {"base": task.quality(model).statistics, "variants": np.stack(found)}
 
 
-def _batches(model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool) -> Iterator[Piece]:
+def _batch(model: nn.Module, task: Any, batch: Batch, variants: Sequence[Variant], fast: bool) -> Piece:
     """For tasks that measure a batch in one run of the model."""
-    for batch in task.batches():
-        rows = _rows(batch)
-        with remembered(model, rows) as memory:
-            base = task.measure(model, batch)
-        found = np.empty((len(variants), *base.shape))
-        if not fast:
-            for place, variant in enumerate(variants):
-                with masked(model, locate(model).mask(off=variant.off)):
-                    found[place] = task.measure(model, batch)
-        else:
-            for site, places in _groups(model, variants, _tokens(batch)):
-                gate = _gate(site, [variants[place] for place in places], rows)
-                with _changed(model, memory, site, gate, len(places)):
-                    statistics = task.measure(model, _repeated(batch, len(places)))
-                found[places] = statistics.reshape(len(places), rows, -1)
-        yield base, found
+    rows = _rows(batch)
+    with remembered(model, rows) as memory:
+        base = task.measure(model, batch)
+    found = np.empty((len(variants), *base.shape))
+    if not fast:
+        for place, variant in enumerate(variants):
+            with masked(model, locate(model).mask(off=variant.off)):
+                found[place] = task.measure(model, batch)
+    else:
+        for site, places in _groups(model, variants, _tokens(batch)):
+            gate = _gate(site, [variants[place] for place in places], rows)
+            with _changed(model, memory, site, gate, len(places)):
+                statistics = task.measure(model, _repeated(batch, len(places)))
+            found[places] = statistics.reshape(len(places), rows, -1)
+    return {"base": base, "variants": found}
 
 
-def _written(model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool) -> Iterator[Piece]:
+def _written(model: nn.Module, task: Any, rows: np.ndarray, variants: Sequence[Variant], fast: bool) -> Piece:
     """For tasks that measure what the model writes."""
-    drafts = task.written(model)
-    for rows in task.rows():
-        own = [drafts[row] for row in rows]
-        base = task.statistics(rows, own)
-        found = np.empty((len(variants), *base.shape))
-        if fast:
-            for place, outputs in enumerate(_rewritten(model, task, rows, own, variants)):
-                found[place] = _statistics(task, rows, own, base, outputs)
-        else:
-            for place, variant in enumerate(variants):
-                with masked(model, locate(model).mask(off=variant.off)):
-                    found[place] = task.statistics(rows, task.written(model, rows))
-        yield base, found
+    own = task.written(model, rows)
+    base = task.statistics(rows, own)
+    found = np.empty((len(variants), *base.shape))
+    if fast:
+        for place, outputs in enumerate(_rewritten(model, task, rows, own, variants)):
+            found[place] = _statistics(task, rows, own, base, outputs)
+    else:
+        for place, variant in enumerate(variants):
+            with masked(model, locate(model).mask(off=variant.off)):
+                found[place] = task.statistics(rows, task.written(model, rows))
+    return {"base": base, "variants": found}
 
 
 def _rewritten(

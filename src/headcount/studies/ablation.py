@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from headcount.journal import Shelf
 from headcount.record import Record, Signature
-from headcount.scores.ablation import Effect, effects, metric_of
+from headcount.scores.ablation import Effect, effects, identity, metric_of
+from headcount.scores.pieces import shelf
 from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -28,16 +31,25 @@ def ablate(
     other: Task | None = None,
     alone: bool = True,
     alpha: float = 0.01,
+    keep: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> Record:
     """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
 
     other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
     alone: also leave every head alone in its layer.
+    keep: a folder for unfinished work; the same call goes on with it.
     """
     metric, better = metric_of(task), metric_of(task).higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
-    value, ones, alones = _effects(model, task, out, lonely, alpha, lambda *at: progress("masking heads", *at))
+    weights = weight_hash(model)
+
+    def both(data: Task, part: str, place: str) -> tuple[float, list[Effect], list[Effect]]:
+        signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
+        kept = shelf(keep / place if keep else None, identity(signature, [*out, *lonely]))
+        return _effects(model, data, out, lonely, alpha, kept, lambda *at: progress(part, *at))
+
+    value, ones, alones = both(task, "masking heads", "first")
     parts: dict[str, Any] = {
         "metric": metric.name,
         "higher_is_better": better,
@@ -49,14 +61,12 @@ def ablate(
     if alone:
         parts["all_but_one"] = _best(model, lonely, alones, alones, better)
     if other is not None:
-        there, ones_there, alones_there = _effects(
-            model, other, out, lonely, alpha, lambda *at: progress("masking heads, second data", *at)
-        )
+        there, ones_there, alones_there = both(other, "masking heads, second data", "second")
         parts["other"] = {"value": there, **_agreement(ones, ones_there), "one_out": _by_head(out, ones_there)}
         if alone:
             parts["all_but_one_chosen_elsewhere"] = _best(model, lonely, alones, alones_there, better)
     arguments = {"metric": metric.name, "alpha": alpha, "other": other.fingerprint if other else None}
-    return Record("ablate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
+    return Record("ablate", Signature(name, weights, task.fingerprint, arguments=arguments), parts)
 
 
 def _effects(
@@ -65,11 +75,12 @@ def _effects(
     out: list[Variant],
     lonely: list[Variant],
     alpha: float,
+    kept: Shelf | None,
     progress: Callable[[int, int], None],
 ) -> tuple[float, list[Effect], list[Effect]]:
     """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
     metric = metric_of(task)
-    found = measure(model, task, [*out, *lonely], progress=progress)
+    found = measure(model, task, [*out, *lonely], kept=kept, progress=progress)
     ones, alones = found.variants[: len(out)], found.variants[len(out) :]
     first = effects(metric, Outcome(found.base, ones), alpha=alpha)
     second = effects(metric, Outcome(found.base, alones), alpha=alpha) if len(alones) else []

@@ -42,10 +42,10 @@ def COMMAND(  # noqa: N802
         second = work.elsewhere(other, other_split).build(model, how) if other or other_split else None
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
-        record = ablate(live, task, name=model, other=second, progress=bars.show, **settings)
+        record = ablate(live, task, name=model, other=second, keep=output.unfinished, progress=bars.show, **settings)
     output.save(record)
     if as_json:
-        click.echo(record.to_json())
+        show.json(show.console(), record)
     else:
         _show(model, record, output)
 

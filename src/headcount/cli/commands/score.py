@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import click
@@ -23,38 +22,39 @@ _METHODS: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
     "--granularity", type=click.Choice(["example", "token", "batch"]), help="Where absolute values are taken."
 )
 @click.option("--normalize/--no-normalize", default=None, help="Divide by the norm of each layer.")
-@click.option("--out", type=options.FOLDER, help="Folder to write record.json to.")
+@click.option("--preset", help="Somebody's exact variant: michel2019-paper, michel2019-code, hf-bertology (gradient).")
+@options.output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
     method: str,
     work: data.TaskText,
-    out: Path | None,
+    output: options.Output,
     as_json: bool,
     how: options.Loading,
     granularity: str | None,
     normalize: bool | None,
+    preset: str | None,
 ) -> None:
     """Score every head of MODEL on your data; higher means more worth keeping."""
     from headcount.cli import show
     from headcount.studies.scoring import scoring
 
-    asked = {"granularity": granularity, "normalize": normalize}
+    asked = {"granularity": granularity, "normalize": normalize, "preset": preset}
     with show.working(f"Loading {model}"):
         task = work.build(model, how)  # wrong data is said before a large model is loaded
         live = how.load(model, task=work.task)
-    with show.working(f"Scoring heads by {method}"):
+    with show.Bars() as bars:
         given = {name: value for name, value in asked.items() if value is not None}
-        record = scoring(live, task, method=method, name=model, **given)
-    if out:
-        record.save(out / "record.json")
+        record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **given)
+    output.save(record)
     if as_json:
-        click.echo(record.to_json())
+        show.json(show.console(), record)
     else:
-        _show(model, record)
+        _show(model, record, output)
 
 
-def _show(name: str, record: Any) -> None:
+def _show(name: str, record: Any, output: options.Output) -> None:
     from headcount.cli import show
 
     console, parts = show.console(), record.parts
@@ -62,4 +62,6 @@ def _show(name: str, record: Any) -> None:
     console.print(show.head_table(parts["scores"]))
     worst = sorted(parts["scores"], key=lambda head: parts["scores"][head])[:5]
     show.line(console, f"\n{record.signature}", dim=True)
+    if output.out:
+        show.line(console, output.said(), dim=True)
     show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(worst)} --out DIR", dim=True)

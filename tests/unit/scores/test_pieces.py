@@ -1,0 +1,158 @@
+"""Pieces: sums and collections over batches, interrupted, shared by processes, and always the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import BertConfig, BertForSequenceClassification
+
+import headcount as hc
+from headcount.errors import UsageError
+from headcount.journal import Shelf
+from headcount.scores import pieces
+from headcount.scores.pieces import collected, shelf, summed
+from tokens import sentences, word_tokenizer
+
+NUMBERS = np.random.default_rng(0).normal(size=(7, 3))
+
+
+def measure(batch: int) -> dict[str, np.ndarray]:
+    return {"value": NUMBERS[batch], "count": np.ones(())}
+
+
+def breaking(at: int) -> Iterator[int]:
+    for number in range(len(NUMBERS)):
+        if number == at:
+            raise KeyboardInterrupt
+        yield number
+
+
+@pytest.mark.parametrize("at", range(len(NUMBERS)))
+def test_an_interrupted_sum_is_that_of_an_uninterrupted_run(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "SECONDS", 0.0)
+    whole = summed(range(len(NUMBERS)), measure)
+    calls: list[int] = []
+
+    def counted(batch: int) -> dict[str, np.ndarray]:
+        calls.append(batch)
+        return measure(batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        summed(breaking(at), counted, kept=shelf(tmp_path, {"of": "this"}))
+    again = summed(range(len(NUMBERS)), counted, kept=shelf(tmp_path, {"of": "this"}))
+    assert np.array_equal(whole["value"], again["value"])
+    assert calls == list(range(len(NUMBERS))), "no batch is measured twice"
+
+
+def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        collected(breaking(4), measure, kept=shelf(tmp_path, {"of": "this"}))
+    calls: list[int] = []
+
+    def counted(batch: int) -> dict[str, np.ndarray]:
+        calls.append(batch)
+        return measure(batch)
+
+    found = collected(range(len(NUMBERS)), counted, kept=shelf(tmp_path, {"of": "this"}))
+    assert np.array_equal(np.stack([piece["value"] for piece in found]), NUMBERS)
+    assert calls == [4, 5, 6]
+
+
+def test_unfinished_work_of_other_settings_is_refused(tmp_path: Path) -> None:
+    Shelf(tmp_path / "work", {"data": "a"})
+    with pytest.raises(UsageError, match="data: a there, b now"):
+        Shelf(tmp_path / "work", {"data": "b"})
+
+
+def test_no_batches_is_an_error() -> None:
+    with pytest.raises(UsageError, match="nothing to measure on"):
+        summed([], measure)
+    with pytest.raises(UsageError, match="nothing to measure on"):
+        collected([], measure)
+
+
+def a_model() -> nn.Module:
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
+    return BertForSequenceClassification(BertConfig(vocab_size=99, **size)).eval()
+
+
+def a_task() -> Any:
+    texts = sentences(25)
+    return hc.task(
+        "classification",
+        texts=texts,
+        labels=[len(text) % 2 for text in texts],
+        tokenizer=word_tokenizer(),
+        batch_size=4,
+    )
+
+
+@pytest.mark.parametrize("name", ["gradient", "fisher", "ablation"])
+def test_a_killed_score_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "SECONDS", 0.0)
+    whole = hc.score(name, a_model(), a_task())
+
+    def stop(done: int, of: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hc.score(name, a_model(), a_task(), keep=tmp_path / "kept", progress=stop)
+    assert list((tmp_path / "kept").rglob("*.safetensors"))
+    again = hc.score(name, a_model(), a_task(), keep=tmp_path / "kept")
+    assert np.array_equal(whole.numbers(), again.numbers())
+    assert not list((tmp_path / "kept").rglob("*.safetensors")), "finished work is cleared away"
+
+
+SCRIPT = """
+import json, sys
+sys.path.insert(0, {tests!r})
+from unit.scores.test_pieces import a_model, a_task
+import headcount as hc
+from headcount import processes
+found = {{name: hc.score(name, a_model(), a_task()).numbers().tolist() for name in ("gradient", "fisher", "ablation")}}
+if processes.is_main():
+    open({out!r}, "w").write(json.dumps(found))
+"""
+
+
+@pytest.mark.xdist_group("processes")
+def test_two_processes_give_the_scores_of_one(tmp_path: Path) -> None:
+    script, out = tmp_path / "script.py", tmp_path / "scores.json"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[2]), out=str(out)), encoding="utf-8")
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
+    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "29611"]
+    command = [sys.executable, *launch, str(script)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name, values in json.loads(out.read_text()).items():
+        np.testing.assert_allclose(values, hc.score(name, a_model(), a_task()).numbers(), rtol=1e-12, atol=0)
+
+
+def test_options_that_a_score_lacks_are_said() -> None:
+    with pytest.raises(UsageError, match="magnitude score has no option 'granularity'; it has normalize"):
+        hc.score("magnitude", a_model(), a_task(), granularity="token")
+
+
+@pytest.mark.parametrize(
+    ("preset", "granularity"),
+    [("michel2019-paper", "example"), ("michel2019-code", "token"), ("hf-bertology", "batch")],
+)
+def test_presets_are_what_others_did(preset: str, granularity: str) -> None:
+    one = hc.score("gradient", a_model(), a_task(), preset=preset)
+    other = hc.score("gradient", a_model(), a_task(), granularity=granularity, normalize=True)
+    assert np.array_equal(one.numbers(), other.numbers())
+    with pytest.raises(UsageError, match="michel2019-paper"):
+        hc.score("gradient", a_model(), a_task(), preset="nobody")
