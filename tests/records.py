@@ -39,9 +39,61 @@ def ablation(model: str = "shop/model-a", seed: int = 0) -> Record:
     return Record("ablate", Signature(model), parts)
 
 
+def _points(total: int, seed: int) -> list[dict[str, object]]:
+    random = np.random.default_rng(seed)
+    found = []
+    for removed in range(0, total + 1, max(1, total // 5)):
+        value = 30 * (1 - (removed / total) ** 2) + float(random.normal(0, 0.2))
+        found.append(
+            {
+                "removed": removed, "share": removed / total, "value": value, "low": value - 1, "high": value + 1,
+                "kept": {"encoder": 7, "decoder": 4, "cross": 4}, "heads": [],
+            }
+        )  # fmt: skip
+    return found
+
+
+def curves(model: str = "shop/model-a") -> Record:
+    kinds = ["encoder", "decoder", "cross"]
+    lines = [
+        {"order": order, "kinds": kinds, "seed": seed, "points": _points(15, number)}
+        for number, (order, seed) in enumerate([("gradient", None), ("ablation", None), ("random", 0), ("random", 1)])
+    ]
+    alone = [{"order": "gradient", "kinds": [kind], "seed": None, "points": _points(5, 9)} for kind in kinds]
+    parts = {"metric": "BLEU", "higher_is_better": True, "value": 30.0, "curves": lines, "by_kind": alone}
+    return Record("pruning curves", Signature(model), parts)
+
+
+def dynamics() -> Record:
+    epochs = []
+    for epoch in (1, 2, 5):
+        points = [{**point, "kept_share": float(point["value"]) / 30} for point in _points(10, epoch)]  # type: ignore[arg-type]
+        epochs.append({"epoch": epoch, "value": 10.0 * epoch, "points": points})
+    epochs[0]["points"][-1]["kept_share"] = None  # type: ignore[index]
+    parts = {"metric": "BLEU", "higher_is_better": True, "order": "gradient", "epochs": epochs, "claims": []}
+    return Record("dynamics", Signature("shop/model-a"), parts)
+
+
+def speed() -> Record:
+    rows = [
+        {
+            "model": name, "what": what, "batch": batch, "length": 32, "seconds": 0.1, "spread": [0.09, 0.12],
+            "per_second": 10.0 * batch, "faster": faster, "low": faster - 0.1, "high": faster + 0.1,
+        }
+        for what in ("reading", "writing")
+        for batch in (1, 4, 16)
+        for name, faster in (("shop/model-a", 1.0), ("shop/model-b", 1.2))
+    ]  # fmt: skip
+    return Record("bench", Signature("shop/model-a"), {"rows": rows, "verdict": {"shop/model-b": "faster"}})
+
+
 # For each figure the records it is tried on.
 SAMPLES = {
     "ablation-map": [ablation()],
     "ablation-histogram": [ablation()],
     "transfer": [ablation()],
+    "pruning-curves": [curves()],
+    "pruning-by-kind": [curves()],
+    "dynamics": [dynamics()],
+    "speed": [speed()],
 }

@@ -141,10 +141,10 @@ def spearman(first: ArrayLike, second: ArrayLike) -> Correlation:
     return pearson(rankdata(first), rankdata(second))
 
 
-def metric_interval(
+def bootstrap_interval(
     statistics: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """A metric of examples' statistics [N, C], with its 95% percentile bootstrap interval over examples."""
+    """A number made of sums over examples' statistics [N, ...], with its 95% percentile interval over examples."""
     table = np.asarray(statistics, dtype=np.float64)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
     low, high = np.percentile(drawn, [2.5, 97.5])

@@ -237,6 +237,71 @@ def curve_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
+def curves_table(parts: Mapping[str, Any], step: float) -> Table:
+    """One column per order or kind, one row per step of so large a share of heads; random orders as their mean."""
+    columns: dict[str, list[list[Mapping[str, Any]]]] = {}
+    for line in parts["curves"]:
+        columns.setdefault(line["order"], []).append(line["points"])
+    columns |= {f"{line['kinds'][0]} only": [line["points"]] for line in parts.get("by_kind", ())}
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("pruned", justify="right", no_wrap=True)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    every = [_mean_by_share(lines, step) for lines in columns.values()]
+    for share in sorted({share for found in every for share in found}, key=int):
+        table.add_row(f"{share}%", *(f"{found[share]:.2f}" if share in found else "" for found in every))
+    return table
+
+
+def _mean_by_share(lines: list[list[Mapping[str, Any]]], step: float) -> dict[str, float]:
+    """The mean over several curves of the values at each share, named in percent, rounded to whole steps."""
+    values: dict[str, list[float]] = {}
+    for points in lines:
+        for point in points:
+            values.setdefault(f"{100 * step * round(point['share'] / step):.0f}", []).append(point["value"])
+    return {share: sum(some) / len(some) for share, some in values.items()}
+
+
+def dynamics_table(parts: Mapping[str, Any]) -> Table:
+    """One row per epoch, one column per share of heads gone."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in (
+        "epoch",
+        parts["metric"],
+        *(f"{100 * point['share']:.0f}%" for point in parts["epochs"][0]["points"][1:]),
+    ):
+        table.add_column(column, justify="right", no_wrap=True)
+    for line in parts["epochs"]:
+        kept = ["-" if p["kept_share"] is None else f"{100 * p['kept_share']:.0f}" for p in line["points"][1:]]
+        table.add_row(str(line["epoch"]), f"{line['value']:.2f}", *kept)
+    return table
+
+
+def speed_table(parts: Mapping[str, Any]) -> Table:
+    """One row per model and setting, with how much faster than the first model it is."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("model", overflow="fold")
+    for column in ("", "length", "batch", "a second", "ms", "times as fast", "95% interval"):
+        table.add_column(column, justify="right", no_wrap=True)
+    base = parts["rows"][0]["model"]
+    for row in parts["rows"]:
+        compared: tuple[Text | str, str] = ("", "")
+        if row["model"] != base:
+            sure = "green" if row["low"] > 1 else "red" if row["high"] < 1 else ""
+            compared = (Text(f"{row['faster']:.2f}", style=sure), f"{row['low']:.2f} - {row['high']:.2f}")
+        numbers = (str(row["length"]), str(row["batch"]), number(row["per_second"]), f"{1000 * row['seconds']:.1f}")
+        table.add_row(row["model"].rstrip("/").rpartition("/")[2], row["what"], *numbers, *compared)
+    return table
+
+
+def claims(console: Console, found: list[Mapping[str, Any]]) -> None:
+    """What the paper says, and whether it holds here."""
+    words = {True: Text("holds", style="green"), False: Text("does not hold", style="red"), None: Text("open")}
+    for claim in found:
+        console.print(Text.assemble("\n", words[claim["holds"]], f": {claim['claim']}"), end="")
+    console.print("\n")
+
+
 def _emphasis(share: float) -> str:
     return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
 

@@ -19,7 +19,7 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import Rule, select
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import metric_interval
+from headcount.statistics import bootstrap_interval
 from headcount.surgery.cost import cost
 from headcount.surgery.remove import remove
 from headcount.tasks.task import Quality, Task
@@ -48,7 +48,7 @@ class Step:
     quality: Quality
 
     def to_json(self, kinds: Sequence[str]) -> dict[str, Any]:
-        interval = metric_interval(self.quality.statistics, self.quality.metric.of_sums)
+        interval = bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums)
         kept = self.mask.kept
         return {
             "removed": self.removed,

@@ -33,6 +33,7 @@ class Effect:
     high: float
     p: float  # two-sided
     corrected: float  # p after Holm's correction for all variants
+    examples: int = 0  # that it was measured on
 
 
 def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
@@ -47,7 +48,7 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
     ]
     values_V = metric.of_sums(measured.variants.sum(1))
     return [
-        Effect(float(value), found.difference, found.low, found.high, p, float(corrected))
+        Effect(float(value), found.difference, found.low, found.high, p, float(corrected), len(measured.base))
         for value, found, p, corrected in zip(values_V, compared, p_V, holm(p_V), strict=True)
     ]
 

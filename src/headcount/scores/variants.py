@@ -80,7 +80,7 @@ def measure(
     """
     if not variants:
         raise UsageError("There are no variants to measure.")
-    items, one = _pieces(model, task, variants, fast)
+    items, one = pieces_of(model, task, variants, fast=fast)
     with evaluating(model):
         pieces = collected(items, one, kept=kept, progress=progress)
     return Outcome(
@@ -89,8 +89,8 @@ def measure(
     )
 
 
-def _pieces(
-    model: nn.Module, task: Any, variants: Sequence[Variant], fast: bool
+def pieces_of(
+    model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
     """The batches of a task, and what the model and its variants contribute on one: base [B, C], variants [V, B, C]."""
     if hasattr(task, "drafts") and task.drafts(model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from headcount.journal import Shelf
 from headcount.record import Record, Signature
 from headcount.scores.ablation import Effect, effects, identity, metric_of
 from headcount.scores.pieces import shelf
+from headcount.scores.sequential import until_certain
 from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import pearson, spearman
+from headcount.statistics import holm, pearson, spearman
 from headcount.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -31,6 +32,7 @@ def ablate(
     other: Task | None = None,
     alone: bool = True,
     alpha: float = 0.01,
+    early: bool = False,
     keep: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> Record:
@@ -38,6 +40,8 @@ def ablate(
 
     other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
     alone: also leave every head alone in its layer.
+    early: stop measuring a head once it is certain that it matters, by a test that is valid at any time of stopping
+        (`scores.sequential`); its numbers are then of fewer examples, and intervals are of those.
     keep: a folder for unfinished work; the same call goes on with it.
     """
     metric, better = metric_of(task), metric_of(task).higher_is_better
@@ -45,6 +49,8 @@ def ablate(
     weights = weight_hash(model)
 
     def both(data: Task, part: str, place: str) -> tuple[float, list[Effect], list[Effect]]:
+        if early:
+            return _early(model, data, out, lonely, alpha, lambda *at: progress(part, *at))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
         kept = shelf(keep / place if keep else None, identity(signature, [*out, *lonely]))
         return _effects(model, data, out, lonely, alpha, kept, lambda *at: progress(part, *at))
@@ -65,7 +71,7 @@ def ablate(
         parts["other"] = {"value": there, **_agreement(ones, ones_there), "one_out": _by_head(out, ones_there)}
         if alone:
             parts["all_but_one_chosen_elsewhere"] = _best(model, lonely, alones, alones_there, better)
-    arguments = {"metric": metric.name, "alpha": alpha, "other": other.fingerprint if other else None}
+    arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     return Record("ablate", Signature(name, weights, task.fingerprint, arguments=arguments), parts)
 
 
@@ -85,6 +91,32 @@ def _effects(
     first = effects(metric, Outcome(found.base, ones), alpha=alpha)
     second = effects(metric, Outcome(found.base, alones), alpha=alpha) if len(alones) else []
     return metric.of(found.base), first, second
+
+
+def _early(
+    model: nn.Module,
+    task: Task,
+    out: list[Variant],
+    lonely: list[Variant],
+    alpha: float,
+    progress: Callable[[int, int], None],
+) -> tuple[float, list[Effect], list[Effect]]:
+    """As `_effects`, each variant measured only until it is certain that its heads matter."""
+    metric = metric_of(task)
+    found = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
+    sides = []
+    for some in (found[: len(out)], found[len(out) :]):
+        corrected = holm([one.p for one in some])
+        sides.append(
+            [
+                replace(
+                    effects(metric, one.outcome, alpha=alpha)[0], p=one.p, corrected=float(p), examples=one.examples
+                )
+                for one, p in zip(some, corrected, strict=True)
+            ]
+        )
+    longest = max(found, key=lambda one: one.examples)
+    return metric.of(longest.outcome.base), sides[0], sides[1]
 
 
 def _by_head(out: list[Variant], found: list[Effect]) -> dict[str, dict[str, float]]:

@@ -1,0 +1,62 @@
+"""headcount bench: how fast models are, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from headcount.cli import options
+
+
+@click.command("bench")
+@options.loading
+@click.argument("others", nargs=-1, metavar="[PRUNED]...")
+@click.option("--batches", default="1,4,16,64", show_default=True, help="Batch sizes.")
+@click.option("--lengths", default="32,128", show_default=True, help="Tokens of the input.")
+@click.option(
+    "--written", default=16, show_default=True, type=click.IntRange(1), help="Tokens to write, where a model can."
+)
+@click.option("--repeats", default=7, show_default=True, type=click.IntRange(1))
+@options.output
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    others: tuple[str, ...],
+    how: options.Loading,
+    batches: str,
+    lengths: str,
+    output: options.Output,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Measure MODEL and its PRUNED versions side by side: examples read and tokens written a second, and memory.
+
+    Measure alone: other work on the machine hits all models alike, but makes intervals wide.
+    """
+    from headcount.cli import show
+    from headcount.studies.speed import Bench, speed
+
+    bench = Bench(_numbers(batches, "--batches"), _numbers(lengths, "--lengths"), **settings)
+    with show.working("Loading the models"):
+        models = {name: how.load(name) for name in dict.fromkeys((model, *others))}
+    with show.Bars() as bars:
+        record = speed(models, bench=bench, progress=bars.show)
+    output.save(record)
+    console = show.console()
+    if as_json:
+        show.json(console, record)
+        return
+    show.title(console, model, f"{record.parts['device']}, {record.parts['threads']} threads")
+    console.print(show.speed_table(record.parts))
+    for name, said in record.parts["verdict"].items():
+        show.line(console, f"\n{name}: {said}.")
+    if output.out:
+        show.line(console, output.said(), dim=True)
+
+
+def _numbers(text: str, option: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError as error:
+        raise click.UsageError(f"{option} are numbers such as 1,4,16; got {text}.") from error

@@ -1,0 +1,61 @@
+"""headcount study curves: quality as heads go, by several orders and kinds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from headcount.cli import data, options
+
+
+@click.command("curves")
+@options.loading
+@data.tasked(split="dev")
+@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
+@click.option("--measure-split", help="Part of the data to measure on; the one scores are taken on if not given.")
+@click.option("--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by.")
+@click.option("--random", default=5, show_default=True, type=click.IntRange(0), help="Random orders as control.")
+@click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
+@click.option("--upto", default=100.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
+@click.option("--by-kind/--no-by-kind", default=True, show_default=True, help="Also prune each kind alone.")
+@click.option("--recompute", is_flag=True, help="Score again after each step.")
+@options.output
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    how: options.Loading,
+    work: data.TaskText,
+    metric: str | None,
+    measure_split: str | None,
+    orders: str,
+    step: float,
+    upto: float,
+    output: options.Output,
+    as_json: bool,
+    **plan: Any,
+) -> None:
+    """Prune MODEL step by step in several orders, and each kind of attention alone (Michel et al. 2019, section 4)."""
+    from headcount.cli import show
+    from headcount.studies.curves import Plan, pruning_curves
+
+    names = tuple(name.strip() for name in orders.split(",") if name.strip())
+    chosen = Plan(orders=names, step=step / 100, upto=upto / 100, **plan)
+    work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
+    with show.working(f"Loading {model}"):
+        task = work.build(model, how)
+        measure_on = work.elsewhere(None, measure_split).build(model, how) if measure_split else None
+        live = how.load(model, task=work.task)
+    with show.Bars() as bars:
+        record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)
+    output.save(record)
+    console = show.console()
+    if as_json:
+        show.json(console, record)
+        return
+    show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
+    console.print(show.curves_table(record.parts, step / 100))
+    show.claims(console, record.parts["claims"])
+    if output.out:
+        show.line(console, output.said(), dim=True)

@@ -1,0 +1,63 @@
+"""headcount study dynamics: when in training heads become dispensable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from headcount.cli import data, options
+
+
+@click.command("dynamics")
+@options.loading
+@data.tasked(split="dev")
+@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
+@click.option("--measure-split", help="Part of the data to measure on; the one scores are taken on if not given.")
+@click.option("--epochs", help="Which epochs, such as 1,2,5,10; all if not given.")
+@click.option("--order", default="gradient", show_default=True, help="Score to rank heads by.")
+@click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
+@options.output
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    how: options.Loading,
+    work: data.TaskText,
+    metric: str | None,
+    measure_split: str | None,
+    epochs: str | None,
+    order: str,
+    step: float,
+    output: options.Output,
+    as_json: bool,
+) -> None:
+    """Prune the model of every epoch of a training run in MODEL (Michel et al. 2019, section 6)."""
+    from headcount.cli import show
+    from headcount.studies.dynamics import dynamics, epochs_of
+
+    try:
+        wanted = [int(epoch) for epoch in epochs.split(",")] if epochs else None
+    except ValueError as error:
+        raise click.UsageError(f"--epochs are numbers such as 1,2,5; got {epochs}.") from error
+    checkpoints = epochs_of(Path(model), wanted)
+    first = str(next(iter(checkpoints.values())))
+    work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
+    with show.working("Reading the data"):
+        task = work.build(first, how)
+        measure_on = work.elsewhere(None, measure_split).build(first, how) if measure_split else None
+    with show.Bars() as bars:
+        record = dynamics(
+            checkpoints, lambda folder: how.load(str(folder), task=work.task), task,
+            measure_on=measure_on, order=order, step=step / 100, name=model, progress=bars.show,
+        )  # fmt: skip
+    output.save(record)
+    console = show.console()
+    if as_json:
+        show.json(console, record)
+        return
+    show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
+    console.print(show.dynamics_table(record.parts))
+    show.claims(console, record.parts["claims"])
+    if output.out:
+        show.line(console, output.said(), dim=True)

@@ -1,0 +1,154 @@
+"""Speed (Michel et al. 2019, Table 4): models side by side, by batch size and length, reading and writing apart.
+
+Every repeat runs all models next to each other in a new random order, so that noise of the machine hits all alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.record import Record, Signature
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.inputs import example_batch, longest
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.surgery.cost import cost
+from headcount.timing import Times, Work, interleave
+
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is measured."""
+
+    batches: tuple[int, ...] = (1, 4, 16, 64)
+    lengths: tuple[int, ...] = (32, 128)
+    written: int = 16  # tokens that a model that writes is made to write
+    repeats: int = 7
+    warmup: int = 1
+
+    def __post_init__(self) -> None:
+        numbers = (*self.batches, *self.lengths, self.written, self.repeats)
+        if not self.batches or not self.lengths or min(numbers) < 1 or self.warmup < 0:
+            raise UsageError(f"Batch sizes, lengths, written tokens and repeats are at least 1; got {self}.")
+
+
+def speed(
+    models: Mapping[str, nn.Module], *, bench: Bench | None = None, progress: Progress = lambda *_: None
+) -> Record:
+    """The first model against each of the others.
+
+    Rows say how many examples a second each reads (one forward pass, or what comes before the first written token) and
+    how many tokens a second it writes, and how much faster than the first that is, with its interval.
+    """
+    bench = bench or Bench()
+    if not models:
+        raise UsageError("There is no model to measure.")
+    rows: list[dict[str, Any]] = []
+    first = next(iter(models.values()))
+    lengths = sorted({longest(first, length) for length in bench.lengths})
+    places = [(batch, length) for length in lengths for batch in bench.batches]
+    for number, (batch, length) in enumerate(places, start=1):
+        works = {name: _works(model, batch, length, bench.written) for name, model in models.items()}
+        for what in works[next(iter(works))]:
+            times = interleave(
+                {name: work[what] for name, work in works.items()}, repeats=bench.repeats, warmup=bench.warmup
+            )
+            amount = batch * (bench.written if what == "writing" else 1)
+            rows += _rows(times, what, batch, length, amount)
+        progress("measuring", number, len(places))
+    parts = {
+        "rows": rows,
+        "models": {name: _size(model, max(lengths)) for name, model in models.items()},
+        "verdict": _verdict(rows),
+        "threads": torch.get_num_threads(),
+        "device": str(next(first.parameters()).device),
+    }
+    arguments = {"written": bench.written, "repeats": bench.repeats}
+    return Record("bench", Signature(next(iter(models)), weight_hash(first), arguments=arguments), parts)
+
+
+def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, Work]:
+    """What is timed: reading a batch, and for models that write, writing a few tokens after it."""
+    inputs = example_batch(model, batch=batch, length=length, target=1, padded=False)
+
+    def reading() -> None:
+        with evaluating(model):
+            model(**inputs)
+
+    works: dict[str, Work] = {"reading": reading}
+    if hasattr(model, "can_generate") and model.can_generate():  # type: ignore[operator]
+        works["writing"] = _writing(model, inputs, written)
+    return works
+
+
+def _writing(model: Any, inputs: Mapping[str, torch.Tensor], written: int) -> Work:
+    """Write tokens with a cache that holds what was read; the cache is filled once and cut back after each run."""
+    with evaluating(model):
+        if model.config.is_encoder_decoder:
+            source = {name: value for name, value in inputs.items() if not name.startswith("decoder_")}
+            given = {"encoder_outputs": model.get_encoder()(**source), "attention_mask": source.get("attention_mask")}
+            now, name = inputs["decoder_input_ids"][:, :1], "decoder_input_ids"
+        else:
+            given, now, name = {}, inputs["input_ids"][:, :1], "input_ids"
+        seen = {key: value for key, value in inputs.items() if key in ("input_ids", "attention_mask")}
+        start = model(**(given | {name: now} if model.config.is_encoder_decoder else seen), use_cache=True)
+    cache = start.past_key_values
+
+    def writing() -> None:
+        with evaluating(model):
+            for _ in range(written):
+                model(**given, **{name: now}, past_key_values=cache, use_cache=True)
+            cache.crop(-written)
+
+    return writing
+
+
+def _rows(times: Times, what: str, batch: int, length: int, amount: int) -> list[dict[str, Any]]:
+    base = next(iter(times.seconds))
+    found = []
+    for name, seconds in times.seconds.items():
+        faster = times.ratio(base, name)
+        found.append(
+            {
+                "model": name, "what": what, "batch": batch, "length": length,
+                "seconds": times.median(name), "spread": [float(seconds.min()), float(seconds.max())],
+                "per_second": amount / times.median(name),
+                "faster": faster.value, "low": faster.low, "high": faster.high,
+            }
+        )  # fmt: skip
+    return found
+
+
+def _size(model: nn.Module, length: int) -> dict[str, Any]:
+    spent = cost(model, length=length)
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    return {
+        "heads": len(locate(model).heads),
+        "parameters": spent.parameters,
+        "weight_bytes": weights,
+        "cache_bytes": spent.cache_bytes,  # of one example of `length` tokens
+        "flops": spent.flops,
+        "length": spent.length,
+    }
+
+
+def _verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """In one sentence for each model but the first: what was gained, said plainly where nothing was."""
+    base, found = rows[0]["model"], {}
+    for name in dict.fromkeys(row["model"] for row in rows if row["model"] != base):
+        own = [row for row in rows if row["model"] == name]
+        gained = [row for row in own if row["low"] > 1]
+        lost = [row for row in own if row["high"] < 1]
+        said = f"faster than {base} in {len(gained)} of {len(own)} settings, slower in {len(lost)}"
+        if not gained:
+            said = f"nothing is gained over {base}: {said}"
+        found[name] = said
+    return found

@@ -1,0 +1,158 @@
+"""Pruning curves, dynamics and speed: their records keep their word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertForSequenceClassification, LlamaConfig, LlamaForCausalLM
+
+import headcount as hc
+import laboratory
+from headcount.errors import UsageError
+from headcount.studies.curves import Plan, pruning_curves
+from headcount.studies.dynamics import dynamics, epochs_of
+from headcount.studies.speed import Bench, speed
+from tokens import sentences, word_tokenizer
+
+SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
+
+
+def classifier(seed: int = 0) -> BertForSequenceClassification:
+    torch.manual_seed(seed)
+    return BertForSequenceClassification(BertConfig(vocab_size=99, **SIZE)).eval()
+
+
+def one_head_does_it() -> BertForSequenceClassification:
+    model = classifier()
+    with torch.no_grad():
+        for layer in model.bert.encoder.layer:
+            layer.attention.output.dense.weight.mul_(0.001)
+        model.bert.encoder.layer[1].attention.output.dense.weight[:, 4:8].normal_(0, 3)
+    return model
+
+
+def labelled(model: Any) -> Any:
+    """Texts that the model labels rightly, by definition."""
+    texts = sentences(60)
+    with torch.no_grad():
+        labels = model(**word_tokenizer()(texts, padding=True, return_tensors="pt")).logits.argmax(-1).tolist()
+    return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
+
+
+def test_a_good_order_beats_random_ones() -> None:
+    model = one_head_does_it()
+    record = pruning_curves(model, labelled(model), plan=Plan(orders=("gradient",), random=4, step=0.25))
+    lines = record.parts["curves"]
+    assert [line["order"] for line in lines] == ["gradient", *["random"] * 4]
+    assert [point["removed"] for point in lines[0]["points"]] == [0, 2, 4, 6, 8]
+    assert lines[0]["points"][0]["value"] == record.parts["value"] == 1.0
+    assert "encoder.1.1" in lines[0]["points"][-2]["heads"], "the head that does it all goes last"
+    assert "by_kind" not in record.parts, "one kind of attention"
+    for place, point in enumerate(record.parts["against_random"]["gradient"]):
+        values = [line["points"][place]["value"] for line in lines]
+        assert point["value"] == pytest.approx(values[0] - np.mean(values[1:]))
+        assert point["low"] <= point["value"] <= point["high"]
+    assert record.parts["claims"][0]["holds"] == all(
+        point["value"] > 0 for point in record.parts["against_random"]["gradient"] if 0.2 <= point["share"] <= 0.6
+    )
+
+
+def test_each_kind_alone(tmp_path: Path) -> None:
+    tokenizer = laboratory.vocabulary(tmp_path / "vocabulary")
+    pairs = laboratory.parallel()["dev"]
+    task = hc.task("translation", source=pairs["source"], target=pairs["target"], tokenizer=tokenizer, metric="loss")
+    record = pruning_curves(
+        laboratory.model(tokenizer), task, plan=Plan(orders=("magnitude",), random=1, step=0.5, recompute=True)
+    )
+    assert [line["kinds"] for line in record.parts["by_kind"]] == [["encoder"], ["decoder"], ["cross"]]
+    for line in record.parts["by_kind"]:
+        kind = line["kinds"][0]
+        assert [point["kept"][kind] for point in line["points"]] == [8, 4, 0]
+        assert all(point["kept"][other] == 8 for point in line["points"] for other in point["kept"] if other != kind)
+    assert "cross" in record.parts["claims"][-1]["evidence"]
+
+
+def test_plans_that_make_no_sense() -> None:
+    with pytest.raises(UsageError, match="at least one order"):
+        Plan(orders=())
+    with pytest.raises(UsageError, match="gradient"):
+        Plan(orders=("gradiant",))
+
+
+def test_dynamics_prunes_every_epoch(tmp_path: Path) -> None:
+    for epoch in (1, 2, 10):
+        hc.save(classifier(epoch), tmp_path / "epochs" / f"{epoch:03d}")
+    task = labelled(classifier(10))
+    record = dynamics(epochs_of(tmp_path), hc.load, task, step=0.5)
+    assert [line["epoch"] for line in record.parts["epochs"]] == [1, 2, 10]
+    for line in record.parts["epochs"]:
+        assert line["points"][0]["kept_share"] == 1.0
+        assert [point["share"] for point in line["points"]] == [0, 0.5, 1.0]
+    last = record.parts["epochs"][-1]
+    assert last["value"] == 1.0
+    assert record.parts["claims"][-1]["evidence"] == {"10": last["points"][1]["kept_share"]}
+    assert list(epochs_of(tmp_path, [2])) == [2]
+    with pytest.raises(UsageError, match="no epoch 3; it has 1 to 10"):
+        epochs_of(tmp_path, [3])
+    with pytest.raises(UsageError, match="named by epoch"):
+        epochs_of(tmp_path / "epochs" / "001")
+
+
+def test_a_bend_is_measured_from_the_straight_line() -> None:
+    from headcount.studies.dynamics import _bend
+
+    def line(values: list[float]) -> dict[str, Any]:
+        shares = np.linspace(0, 1, len(values))
+        return {"points": [{"share": s, "value": v} for s, v in zip(shares, values, strict=True)]}
+
+    assert _bend(line([10, 8, 6, 4, 2, 0])) == pytest.approx(0)
+    assert _bend(line([10, 10, 10, 10, 10, 0])) == pytest.approx(0.8)
+    assert _bend(line([10, 0, 0, 0, 0, 0])) == pytest.approx(-0.8)
+
+
+def test_bench_compares_models_and_leaves_them_alone() -> None:
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_key_value_heads=2, **SIZE)).eval()
+    small = hc.remove(model, hc.locate(model).mask(off=["decoder.0.0", "decoder.1.2", "decoder.1.3"]))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    record = speed({"full": model, "small": small}, bench=Bench((1, 2), (8,), written=3, repeats=2, warmup=0))
+    assert {(row["model"], row["what"], row["batch"]) for row in record.parts["rows"]} == {
+        (name, what, batch) for name in ("full", "small") for what in ("reading", "writing") for batch in (1, 2)
+    }
+    assert record.parts["models"]["small"]["cache_bytes"] < record.parts["models"]["full"]["cache_bytes"]
+    assert record.parts["models"]["small"]["heads"] == 5
+    assert "small" in record.parts["verdict"]
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_bench_of_an_encoder_decoder_and_of_an_encoder(tmp_path: Path) -> None:
+    translator = laboratory.model(laboratory.vocabulary(tmp_path / "vocabulary"))
+    bench = Bench((2,), (6,), written=2, repeats=1, warmup=0)
+    assert {row["what"] for row in speed({"it": translator}, bench=bench).parts["rows"]} == {"reading", "writing"}
+    assert {row["what"] for row in speed({"it": classifier()}, bench=bench).parts["rows"]} == {"reading"}
+    with pytest.raises(UsageError, match="at least 1"):
+        Bench(batches=(0,))
+
+
+def test_writing_is_repeatable() -> None:
+    """The cache is as long after a run as before: every repeat does the same work."""
+    from headcount.studies.speed import _works
+
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=50, **SIZE)).eval()
+    lengths: list[int] = []
+
+    def note(_: Any, __: Any, given: dict[str, Any]) -> None:
+        cache = given.get("past_key_values")
+        lengths.append(cache.get_seq_length() if cache else 0)
+
+    hook = model.register_forward_pre_hook(note, with_kwargs=True)
+    writing = _works(model, 1, 5, 3)["writing"]
+    lengths.clear()
+    writing()
+    writing()
+    hook.remove()
+    assert lengths == [5, 6, 7, 5, 6, 7]
