@@ -42,7 +42,7 @@ def test_inspect_shows_every_site(model: str) -> None:
 
 def test_inspect_as_json_and_record(model: str, tmp_path: Path) -> None:
     done = run("inspect", model, "--json", "--out", str(tmp_path))
-    record = json.loads(done.output)
+    record = json.loads(done.stdout)
     assert record["study"] == "inspect"
     assert len(record["parts"]["sites"]) == 9
     assert len(record["signature"]["weights"]) == 40
@@ -68,7 +68,7 @@ def test_prune_by_what_stays(model: str, tmp_path: Path) -> None:
     done = run(
         "prune", model, "--keep", "encoder.*,decoder.*,cross.?.0", "--out", str(tmp_path / "s"), "--json", "--no-verify"
     )
-    assert len(json.loads(done.output)["parts"]["removed"]) == 9
+    assert len(json.loads(done.stdout)["parts"]["removed"]) == 9
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from headcount.corpora.labelled import read_labelled
 from headcount.corpora.plain import read_plain
-from headcount.errors import CorpusError
+from headcount.errors import CorpusError, UnknownName
 
 
 def write(tmp_path: Path, name: str, *lines: str) -> Path:
@@ -65,3 +65,39 @@ def test_plain_text(tmp_path: Path) -> None:
         (tmp_path / "empty.txt").write_text("\n \n")
         with pytest.raises(CorpusError, match=message):
             read_plain(tmp_path / name)
+
+
+def test_splits_of_a_folder(tmp_path: Path) -> None:
+    write(tmp_path, "train.tsv", "label\tsentence", "good\ta", "bad\tb")
+    write(tmp_path, "validation.tsv", "label\tcontent", "good\tc")
+    write(tmp_path, "test.txt", "plain text")
+    assert read_labelled(tmp_path, split="train").labels == [1, 0]
+    dev = read_labelled(tmp_path, split="dev", classes=("bad", "good"))
+    assert (dev.labels, dev.classes) == ([1], ("bad", "good")), "a split without every class is numbered as the model"
+    assert read_plain(tmp_path, split="test") == ["plain text"]
+    with pytest.raises(CorpusError, match="say which"):
+        read_labelled(tmp_path)
+    with pytest.raises(UnknownName, match="train"):
+        read_labelled(tmp_path, split="trian")
+    with pytest.raises(CorpusError, match="knows no, yes"):
+        read_labelled(tmp_path, split="dev", classes=("no", "yes"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CorpusError, match=r"no \.tsv or \.jsonl files"):
+        read_labelled(tmp_path / "empty", split="dev")
+
+
+def test_data_sets_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's own code is replaced by a data set made here; the rest is the real road."""
+    import datasets
+
+    def load(name: str, config: str | None) -> datasets.DatasetDict:
+        assert (name, config) == ("glue", "sst2")
+        rows = [{"sentence": "fine", "label": 1, "idx": 0}, {"sentence": "poor", "label": 0, "idx": 1}]
+        return datasets.DatasetDict({"validation": datasets.Dataset.from_list(rows)})
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    found = read_labelled("hf:glue:sst2", split="dev")
+    assert (found.texts, found.labels) == (["fine", "poor"], [1, 0])
+    assert read_plain("hf:glue:sst2", split="dev", text="sentence", limit=1) == ["fine"]
+    with pytest.raises(CorpusError, match="the columns sentence, label, idx"):
+        read_plain("hf:glue:sst2", split="dev")

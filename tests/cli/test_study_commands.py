@@ -1,0 +1,134 @@
+"""Commands that measure: fine-tuning, ablation, curves, dynamics, speed and figures, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from transformers import BertConfig, BertModel
+
+import headcount as hc
+from headcount.cli.main import main
+from tokens import sentences, word_tokenizer
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder without a classifier, and labelled text in a folder."""
+    folder = tmp_path_factory.mktemp("place")
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=99, **size)).save_pretrained(folder / "encoder")
+    word_tokenizer().save_pretrained(folder / "encoder")
+    (folder / "data").mkdir()
+    for split, count in (("train", 60), ("dev", 20), ("test", 20)):
+        rows = [f"{'good' if 'w1' in text else 'bad'}\t{text}" for text in sentences(count, seed=len(split))]
+        (folder / "data" / f"{split}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tuned(place: Path) -> str:
+    out = str(place / "tuned")
+    done = run(
+        "train", "--task", "classification", "--from", str(place / "encoder"), "--data", str(place / "data"),
+        "--epochs", "3", "--batch", "80", "--rate", "1e-3", "--out", out,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "accuracy" in done.output
+    return out
+
+
+def work(place: Path) -> list[str]:
+    return ["--task", "classification", "--data", str(place / "data")]
+
+
+def test_a_fine_tuned_model_knows_its_classes(tuned: str) -> None:
+    assert hc.load(tuned).config.id2label == {0: "bad", 1: "good"}
+    assert (Path(tuned) / "tokenizer.json").is_file()
+
+
+def test_fine_tuning_needs_a_start(place: Path, tmp_path: Path) -> None:
+    done = run("train", *work(place), "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2
+    assert "needs --from" in done.output
+    done = run("train", "--from", "x", "--data", "grammar", "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_ablate_writes_its_figures(tuned: str, place: Path, tmp_path: Path) -> None:
+    done = run("ablate", tuned, *work(place), "--other-split", "dev", "--format", "svg", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    figures = {file.name for file in (tmp_path / "figures").iterdir()}
+    assert {"ablation-map.svg", "ablation-map.csv", "transfer.svg"} <= figures
+    assert not (tmp_path / "unfinished").exists()
+
+
+def test_ablate_early(tuned: str, place: Path) -> None:
+    done = run("ablate", tuned, *work(place), "--early", "--no-alone", "--json")
+    record = json.loads(done.stdout)
+    assert record["signature"]["arguments"]["early"] is True
+    assert all(0 < effect["examples"] <= 20 for effect in record["parts"]["one_out"].values())
+
+
+def test_curves(tuned: str, place: Path, tmp_path: Path) -> None:
+    done = run(
+        "study", "curves", tuned, *work(place), "--measure-split", "test", "--orders", "gradient,magnitude",
+        "--random", "2", "--step", "25", "--format", "png", "--out", str(tmp_path),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "magnitude" in done.output
+    assert "gradient is better than random order" in done.output.replace("\n", " ")
+    assert (tmp_path / "figures" / "pruning-curves.png").is_file()
+
+
+def test_dynamics(tuned: str, place: Path) -> None:
+    done = run("study", "dynamics", tuned, *work(place), "--epochs", "1,3", "--step", "50")
+    assert done.exit_code == 0, done.output
+    assert "late epochs keep more" in done.output
+    for epochs, message in (("1,9", "no epoch 9"), ("one", "numbers such as")):
+        wrong = run("study", "dynamics", tuned, *work(place), "--epochs", epochs)
+        assert wrong.exit_code == 2
+        assert message in wrong.output
+
+
+def test_bench(tuned: str, place: Path, tmp_path: Path) -> None:
+    small = str(tmp_path / "small")
+    assert run("prune", tuned, "--remove", "encoder.0.*", "--out", small).exit_code == 0
+    done = run("bench", tuned, small, "--batches", "1,2", "--lengths", "8", "--repeats", "2", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "of 2 settings" in done.output
+    assert (tmp_path / "figures" / "speed.pdf").is_file()
+    assert run("bench", tuned, "--batches", "many").exit_code == 2
+
+
+def test_scores_by_presets_and_unknown_studies(tuned: str, place: Path) -> None:
+    done = run("score", tuned, *work(place), "--preset", "michel2019-code", "--json")
+    assert json.loads(done.stdout)["signature"]["arguments"]["granularity"] == "token"
+    assert run("score", tuned, *work(place), "--preset", "nobody").exit_code == 2
+    wrong = run("study", "curve")
+    assert wrong.exit_code == 2
+    assert "curves" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--metric", "bleu"], "accuracy"),
+        (["--data", "nowhere.tsv"], "no file"),
+        (["--text", "body"], "no column 'body'"),
+    ],
+)
+def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], message: str) -> None:
+    done = run("ablate", tuned, *work(place), *arguments)
+    assert done.exit_code in (1, 2)
+    assert message in done.output
+    assert "Traceback" not in done.output
