@@ -119,7 +119,7 @@ def test_score_shows_saves_and_agrees_with_the_library(writer: str, tmp_path: Pa
     task = hc.task("language-modelling", texts=sentences(9), tokenizer=word_tokenizer())
     expected = hc.score("gradient", hc.load(writer), task)
     assert found == {str(head): pytest.approx(value, abs=1e-5) for head, value in expected.items()}
-    other = json.loads(run(*arguments, "--method", "fisher", "--granularity", "batch", "--json").output)
+    other = json.loads(run(*arguments, "--method", "fisher", "--granularity", "batch", "--json").stdout)
     assert other["signature"]["arguments"]["granularity"] == "batch"
 
 

@@ -104,7 +104,8 @@ def test_ablate_shows_every_head_and_two_data_sets(trained: Path, data: Path, tm
         assert word in done.output
     record = hc.Record.load(tmp_path / "record.json")
     assert len(record.parts["one_out"]) == 28
-    assert set(record.parts["one_out"]["encoder.0.0"]) == {"value", "difference", "low", "high", "p", "corrected"}
+    parts = {"value", "difference", "low", "high", "p", "corrected", "examples"}
+    assert set(record.parts["one_out"]["encoder.0.0"]) == parts
     assert -1 <= record.parts["other"]["pearson"]["r"] <= 1
     assert set(record.parts["all_but_one_chosen_elsewhere"]) == set(record.parts["all_but_one"])
 
