@@ -17,6 +17,11 @@ Command = Callable[..., Any]
 TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
 _PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 
+_METRICS = "bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given."
+_MEASURE_SPLIT = click.option(
+    "--measure-split", help="Part of the data to measure on; the one heads are chosen on if not given."
+)
+
 
 @dataclass(frozen=True)
 class ParallelText:
@@ -77,7 +82,13 @@ class TaskText:
     batch_size: int
     max_length: int
     fields: dict[str, str | None]  # columns of labelled text
-    quality: dict[str, Any]  # how translations are made and compared
+    quality: dict[str, Any]  # how quality is measured
+    measured: str | None = None  # split to measure on, where it is not the one heads are chosen on
+
+    def both(self, model: str, how: options.Loading) -> tuple[Any, Any]:
+        """The task to choose heads on, and the one to measure on; None where that is the same."""
+        task = self.build(model, how)
+        return task, self.elsewhere(None, self.measured).build(model, how) if self.measured else None
 
     def elsewhere(self, data: str | None, split: str | None) -> TaskText:
         """The same task on other data."""
@@ -111,10 +122,11 @@ class TaskText:
         return read_labelled(self.text.data, split=self.split, classes=classes, limit=self.limit, **self.fields)
 
 
-def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]:
-    """The task and its data, given to the command as `work`; split: which part of parallel text by default.
+def tasked(split: str, *, required: bool = True, measured: bool = False) -> Callable[[Command], Command]:
+    """The task and its data, given to the command as `work`; split: which part of the data by default.
 
     required: whether the command needs a task; otherwise `work` is None without one.
+    measured: whether it may measure on another split than it chooses heads on.
     """
 
     def decorate(function: Command) -> Command:
@@ -134,15 +146,19 @@ def tasked(split: str, *, required: bool = True) -> Callable[[Command], Command]
             pair: str | None,
             beams: int,
             lowercase: bool,
+            metric: str | None,
+            measure_split: str | None = None,
             **rest: Any,
         ) -> Any:
             parallel_text = _parallel_text(data, languages, columns, longest)
             fields = {"text": text, "label": label, "pair": pair}
-            quality = {"beams": beams, "lowercase": lowercase}
-            work = TaskText(task, parallel_text, split, limit, batch_size, max_length, fields, quality)
+            quality = {"beams": beams, "lowercase": lowercase, **({"metric": metric} if metric else {})}
+            work = TaskText(task, parallel_text, split, limit, batch_size, max_length, fields, quality, measure_split)
             return function(work=work if task and data else None, **rest)
 
         for option in (
+            *([_MEASURE_SPLIT] if measured else []),
+            click.option("--metric", help=_METRICS),
             click.option("--lowercase", is_flag=True, help="Compare without regard to case (translation)."),
             click.option(
                 "--beams", default=1, show_default=True, type=click.IntRange(1), help="1 is greedy (translation)."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -14,7 +13,6 @@ from headcount.cli import data, options
 @click.command("ablate")
 @options.loading
 @data.tasked(split="test")
-@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
 @click.option("--other", help="A second data set: which heads matter there, and do they agree?")
 @click.option("--other-split", help="Part of the second data set (translation); the same part if not given.")
 @click.option("--alone/--no-alone", default=True, show_default=True, help="Also leave each head alone in its layer.")
@@ -26,7 +24,6 @@ def COMMAND(  # noqa: N802
     model: str,
     how: options.Loading,
     work: data.TaskText,
-    metric: str | None,
     other: str | None,
     other_split: str | None,
     output: options.Output,
@@ -38,7 +35,6 @@ def COMMAND(  # noqa: N802
     from headcount.studies.ablation import ablate
 
     with show.working(f"Loading {model}"):
-        work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
         task = work.build(model, how)
         second = work.elsewhere(other, other_split).build(model, how) if other or other_split else None
         live = how.load(model, task=work.task)

@@ -41,9 +41,7 @@ _LOADED_BY = {
     "--rule", default="top", show_default=True, type=click.Choice(["top", "uniform"]), help="Where heads stay."
 )
 @click.option("--at-least", default=0, show_default=True, type=click.IntRange(0), help="Heads that every layer keeps.")
-@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
-@click.option("--measure-split", help="Part of parallel text to measure on; the one scores are taken on if not given.")
-@data.tasked(split="dev", required=False)
+@data.tasked(split="dev", required=False, measured=True)
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
@@ -122,11 +120,9 @@ def _searched(
     budget, step = _budget(keep), _budget(search.pop("step"), "--step").share
     if step is None:
         raise click.UsageError("--step is a share of the heads, such as 10%.")
-    metric, elsewhere, kinds = (search.pop(name) for name in ("metric", "measure_split", "kinds"))
-    work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
+    kinds = search.pop("kinds")
     with show.working(f"Loading {model}"):
-        task = work.build(model, how)
-        measure_on = work.elsewhere(None, elsewhere).build(model, how) if elsewhere else None
+        task, measure_on = work.both(model, how)
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         asked = {"kinds": _names(kinds) or None, "step": step, "measure_on": measure_on, "inplace": True}

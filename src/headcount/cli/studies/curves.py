@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,9 +11,7 @@ from headcount.cli import data, options
 
 @click.command("curves")
 @options.loading
-@data.tasked(split="dev")
-@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
-@click.option("--measure-split", help="Part of the data to measure on; the one scores are taken on if not given.")
+@data.tasked(split="dev", measured=True)
 @click.option("--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by.")
 @click.option("--random", default=5, show_default=True, type=click.IntRange(0), help="Random orders as control.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -27,8 +24,6 @@ def COMMAND(  # noqa: N802
     model: str,
     how: options.Loading,
     work: data.TaskText,
-    metric: str | None,
-    measure_split: str | None,
     orders: str,
     step: float,
     upto: float,
@@ -42,10 +37,8 @@ def COMMAND(  # noqa: N802
 
     names = tuple(name.strip() for name in orders.split(",") if name.strip())
     chosen = Plan(orders=names, step=step / 100, upto=upto / 100, **plan)
-    work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
     with show.working(f"Loading {model}"):
-        task = work.build(model, how)
-        measure_on = work.elsewhere(None, measure_split).build(model, how) if measure_split else None
+        task, measure_on = work.both(model, how)
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,9 +11,7 @@ from headcount.cli import data, options
 
 @click.command("dynamics")
 @options.loading
-@data.tasked(split="dev")
-@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
-@click.option("--measure-split", help="Part of the data to measure on; the one scores are taken on if not given.")
+@data.tasked(split="dev", measured=True)
 @click.option("--epochs", help="Which epochs, such as 1,2,5,10; all if not given.")
 @click.option("--order", default="gradient", show_default=True, help="Score to rank heads by.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -24,8 +21,6 @@ def COMMAND(  # noqa: N802
     model: str,
     how: options.Loading,
     work: data.TaskText,
-    metric: str | None,
-    measure_split: str | None,
     epochs: str | None,
     order: str,
     step: float,
@@ -42,10 +37,8 @@ def COMMAND(  # noqa: N802
         raise click.UsageError(f"--epochs are numbers such as 1,2,5; got {epochs}.") from error
     checkpoints = epochs_of(Path(model), wanted)
     first = str(next(iter(checkpoints.values())))
-    work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
     with show.working("Reading the data"):
-        task = work.build(first, how)
-        measure_on = work.elsewhere(None, measure_split).build(first, how) if measure_split else None
+        task, measure_on = work.both(first, how)
     with show.Bars() as bars:
         record = dynamics(
             checkpoints, lambda folder: how.load(str(folder), task=work.task), task,
