@@ -47,8 +47,19 @@ class Output:
         write_all(record, self.out / "figures", self.formats)
         shutil.rmtree(self.unfinished, ignore_errors=True)
 
-    def said(self) -> str:
-        return f"Every number: {self.out / 'record.json'}; figures: {self.out / 'figures'}" if self.out else ""
+    def present(self, record: Any, as_json: bool, draw: Callable[[Any], None]) -> None:
+        """Save a record and show it: as JSON, or drawn on a console, with where its numbers are."""
+        from headcount.cli import show
+
+        self.save(record)
+        console = show.console()
+        if as_json:
+            show.json(console, record)
+            return
+        draw(console)
+        show.line(console, f"\n{record.signature}", dim=True)
+        if self.out:
+            show.line(console, f"Every number: {self.out / 'record.json'}; figures: {self.out / 'figures'}", dim=True)
 
 
 def output(function: Command) -> Command:

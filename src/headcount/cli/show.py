@@ -294,6 +294,24 @@ def speed_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
+def size_table(models: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What models weigh, and what they hold in memory while writing."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("\nmodel", overflow="fold")
+    for column in ("heads", "parameters", "weights", "k/v cache", "FLOPs"):
+        table.add_column(f"\n{column}", justify="right", no_wrap=True)
+    for name, size in models.items():
+        flops = number(size["flops"]) if size["flops"] else "-"
+        cells = (
+            number(size["parameters"]),
+            f"{number(size['weight_bytes'])}B",
+            f"{number(size['cache_bytes'])}B",
+            flops,
+        )
+        table.add_row(name.rstrip("/").rpartition("/")[2], str(size["heads"]), *cells)
+    return table
+
+
 def claims(console: Console, found: list[Mapping[str, Any]]) -> None:
     """What the paper says, and whether it holds here."""
     words = {True: Text("holds", style="green"), False: Text("does not hold", style="red"), None: Text("open")}

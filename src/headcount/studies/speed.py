@@ -149,6 +149,6 @@ def _verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         lost = [row for row in own if row["high"] < 1]
         said = f"faster than {base} in {len(gained)} of {len(own)} settings, slower in {len(lost)}"
         if not gained:
-            said = f"nothing is gained over {base}: {said}"
+            said = f"nothing certain is gained: {said}"
         found[name] = said
     return found

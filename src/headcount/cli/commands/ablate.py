@@ -40,17 +40,13 @@ def COMMAND(  # noqa: N802
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         record = ablate(live, task, name=model, other=second, keep=output.unfinished, progress=bars.show, **settings)
-    output.save(record)
-    if as_json:
-        show.json(show.console(), record)
-    else:
-        _show(model, record, output)
+    output.present(record, as_json, lambda console: _show(console, model, record))
 
 
-def _show(name: str, record: Any, output: options.Output) -> None:
+def _show(console: Any, name: str, record: Any) -> None:
     from headcount.cli import show
 
-    console, parts = show.console(), record.parts
+    parts = record.parts
     metric, summary = parts["metric"], parts["summary"]
     show.title(console, name, f"{metric} {parts['value']:.2f} with all {summary['heads']} heads")
     console.print(f"Change of {metric} without each head (* p < {parts['alpha']} after Holm's correction):\n")
@@ -67,8 +63,5 @@ def _show(name: str, record: Any, output: options.Output) -> None:
         else:
             interval = f"95% {found['low']:.2f} to {found['high']:.2f}"
             console.print(f"\nChanges on the two data sets correlate: Pearson r = {found['r']:.2f} ({interval})")
-    show.line(console, f"\n{record.signature}", dim=True)
-    if output.out:
-        show.line(console, output.said(), dim=True)
     least = sorted(parts["one_out"], key=lambda head: abs(parts["one_out"][head]["difference"]))[:3]
     show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(least)} --out DIR", dim=True)

@@ -42,17 +42,15 @@ def COMMAND(  # noqa: N802
         models = {name: how.load(name) for name in dict.fromkeys((model, *others))}
     with show.Bars() as bars:
         record = speed(models, bench=bench, progress=bars.show)
-    output.save(record)
-    console = show.console()
-    if as_json:
-        show.json(console, record)
-        return
-    show.title(console, model, f"{record.parts['device']}, {record.parts['threads']} threads")
-    console.print(show.speed_table(record.parts))
-    for name, said in record.parts["verdict"].items():
-        show.line(console, f"\n{name}: {said}.")
-    if output.out:
-        show.line(console, output.said(), dim=True)
+
+    def draw(console: Any) -> None:
+        show.title(console, model, f"{record.parts['device']}, {record.parts['threads']} threads")
+        console.print(show.speed_table(record.parts))
+        console.print(show.size_table(record.parts["models"]))
+        for name, said in record.parts["verdict"].items():
+            show.line(console, f"\n{name}: {said}.")
+
+    output.present(record, as_json, draw)
 
 
 def _numbers(text: str, option: str) -> tuple[int, ...]:

@@ -47,21 +47,14 @@ def COMMAND(  # noqa: N802
     with show.Bars() as bars:
         given = {name: value for name, value in asked.items() if value is not None}
         record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **given)
-    output.save(record)
-    if as_json:
-        show.json(show.console(), record)
-    else:
-        _show(model, record, output)
+    output.present(record, as_json, lambda console: _show(console, model, record))
 
 
-def _show(name: str, record: Any, output: options.Output) -> None:
+def _show(console: Any, name: str, record: Any) -> None:
     from headcount.cli import show
 
-    console, parts = show.console(), record.parts
+    parts = record.parts
     show.title(console, name, f"{parts['method']} score of {len(parts['scores'])} heads, higher = keep")
     console.print(show.head_table(parts["scores"]))
     worst = sorted(parts["scores"], key=lambda head: parts["scores"][head])[:5]
-    show.line(console, f"\n{record.signature}", dim=True)
-    if output.out:
-        show.line(console, output.said(), dim=True)
-    show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(worst)} --out DIR", dim=True)
+    show.line(console, f"\nNext: headcount prune {shlex.quote(name)} --remove {','.join(worst)} --out DIR", dim=True)

@@ -42,13 +42,10 @@ def COMMAND(  # noqa: N802
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)
-    output.save(record)
-    console = show.console()
-    if as_json:
-        show.json(console, record)
-        return
-    show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
-    console.print(show.curves_table(record.parts, step / 100))
-    show.claims(console, record.parts["claims"])
-    if output.out:
-        show.line(console, output.said(), dim=True)
+
+    def draw(console: Any) -> None:
+        show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
+        console.print(show.curves_table(record.parts, step / 100))
+        show.claims(console, record.parts["claims"])
+
+    output.present(record, as_json, draw)

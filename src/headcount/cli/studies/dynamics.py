@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -44,13 +45,10 @@ def COMMAND(  # noqa: N802
             checkpoints, lambda folder: how.load(str(folder), task=work.task), task,
             measure_on=measure_on, order=order, step=step / 100, name=model, progress=bars.show,
         )  # fmt: skip
-    output.save(record)
-    console = show.console()
-    if as_json:
-        show.json(console, record)
-        return
-    show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
-    console.print(show.dynamics_table(record.parts))
-    show.claims(console, record.parts["claims"])
-    if output.out:
-        show.line(console, output.said(), dim=True)
+
+    def draw(console: Any) -> None:
+        show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
+        console.print(show.dynamics_table(record.parts))
+        show.claims(console, record.parts["claims"])
+
+    output.present(record, as_json, draw)
