@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
 import click
 
-from headcount.cli import options
 from headcount.registry import Registry
+from headcount.studies.source import ParallelText as ParallelText
+from headcount.studies.source import TaskText as TaskText
 
 Command = Callable[..., Any]
 # The same folder as in tasks/task.py, listed here without importing torch for --help.
@@ -21,29 +21,6 @@ _METRICS = "bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one
 _MEASURE_SPLIT = click.option(
     "--measure-split", help="Part of the data to measure on; the one heads are chosen on if not given."
 )
-
-
-@dataclass(frozen=True)
-class ParallelText:
-    """Where parallel text comes from."""
-
-    data: str
-    languages: tuple[str, ...] | None
-    columns: tuple[str, ...] | None
-    longest: int
-
-    def read(self) -> Any:
-        from headcount.corpora.parallel import read_parallel
-
-        options.quiet()
-        return read_parallel(self.data, languages=self.languages, columns=self.columns, longest=self.longest)
-
-    def as_options(self) -> str:
-        """The same again on a command line."""
-        said = [f"--data {self.data}"]
-        said += [f"--languages {','.join(self.languages)}"] if self.languages else []
-        said += [f"--columns {','.join(self.columns)}"] if self.columns else []
-        return " ".join(said)
 
 
 _PARALLEL_OPTIONS = (
@@ -69,57 +46,6 @@ def parallel(function: Command) -> Command:
     for decorate in (*_PARALLEL_OPTIONS, click.option("--data", required=True, help=f"{_PARALLEL}.")):
         command = decorate(command)
     return command
-
-
-@dataclass(frozen=True)
-class TaskText:
-    """Which task a model does on which data."""
-
-    task: str
-    text: ParallelText
-    split: str
-    limit: int | None
-    batch_size: int
-    max_length: int
-    fields: dict[str, str | None]  # columns of labelled text
-    quality: dict[str, Any]  # how quality is measured
-    measured: str | None = None  # split to measure on, where it is not the one heads are chosen on
-
-    def both(self, model: str, how: options.Loading) -> tuple[Any, Any]:
-        """The task to choose heads on, and the one to measure on; None where that is the same."""
-        task = self.build(model, how)
-        return task, self.elsewhere(None, self.measured).build(model, how) if self.measured else None
-
-    def elsewhere(self, data: str | None, split: str | None) -> TaskText:
-        """The same task on other data."""
-        return replace(self, text=replace(self.text, data=data or self.text.data), split=split or self.split)
-
-    def build(self, model: str, how: options.Loading, classes: tuple[str, ...] | None = None) -> Any:
-        """The task, with the tokenizer of a model; classes: those of the model if not given."""
-        from headcount.corpora.plain import read_plain
-        from headcount.tasks.task import task
-
-        tokenizer = how.tokenizer(model)
-        if self.task == "translation":
-            pairs = self.text.read()[self.split]
-            rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
-            texts = {"source": list(rows["source"]), "target": list(rows["target"])}
-            return task("translation", **texts, tokenizer=tokenizer, max_length=self.max_length, **self.quality)
-        options.quiet()
-        common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
-        common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
-        if self.task == "language-modelling":
-            plain = read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit)
-            return task(self.task, texts=plain, **common)
-        found = self.labelled(classes or how.classes(model))
-        return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
-
-    def labelled(self, classes: tuple[str, ...] | None = None) -> Any:
-        """Labelled text; classes: what the class numbers stand for, where a model knows already."""
-        from headcount.corpora.labelled import read_labelled
-
-        options.quiet()
-        return read_labelled(self.text.data, split=self.split, classes=classes, limit=self.limit, **self.fields)
 
 
 def tasked(split: str, *, required: bool = True, measured: bool = False) -> Callable[[Command], Command]:

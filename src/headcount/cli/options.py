@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from headcount.studies.source import Loading as Loading
+
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
 figure_formats = click.option(
@@ -72,35 +74,6 @@ def output(function: Command) -> Command:
     return figure_formats(click.option("--out", type=FOLDER, help="Folder for record.json and figures.")(command))
 
 
-@dataclass(frozen=True)
-class Loading:
-    """How MODEL is loaded."""
-
-    dtype: str | None
-    revision: str | None
-    trust_remote_code: bool
-
-    def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
-        from headcount.checkpoints.load import load
-
-        quiet()
-        if self.revision:
-            options["revision"] = self.revision
-        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
-
-    def tokenizer(self, model: str) -> Any:
-        from headcount.checkpoints.companions import load_tokenizer
-
-        quiet()
-        return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
-
-    def classes(self, model: str) -> tuple[str, ...] | None:
-        """What the classes of a model are called; None where they have no names of their own."""
-        from headcount.checkpoints.companions import class_names
-
-        return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
-
-
 def loading(function: Command) -> Command:
     """The argument MODEL and the options for loading it, given to the command as `how`."""
 
@@ -128,13 +101,3 @@ length = click.option(
     help="Tokens of the example for FLOPs and cache.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-
-
-def quiet() -> None:
-    """Silence what transformers says on its way: the commands show what matters themselves."""
-    import datasets
-    import transformers
-
-    datasets.disable_progress_bars()
-    transformers.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()

@@ -21,8 +21,9 @@ def COMMAND(out: Path, seed: int) -> None:  # noqa: N802
     from headcount import journal
     from headcount.cli import show
     from headcount.studies.first_look import first_look
+    from headcount.studies.source import quiet
 
-    options.quiet()
+    quiet()
     with show.Bars() as bars:
         record = first_look(out, seed=seed, progress=bars.show)
     record.save(out / "record.json")

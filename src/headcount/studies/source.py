@@ -1,0 +1,119 @@
+"""Where models and data come from, by name: what commands and whole studies are told. Heavy imports happen on use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How MODEL is loaded."""
+
+    dtype: str | None
+    revision: str | None
+    trust_remote_code: bool
+
+    def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
+        from headcount.checkpoints.load import load
+
+        quiet()
+        if self.revision:
+            options["revision"] = self.revision
+        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+
+    def tokenizer(self, model: str) -> Any:
+        from headcount.checkpoints.companions import load_tokenizer
+
+        quiet()
+        return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def classes(self, model: str) -> tuple[str, ...] | None:
+        """What the classes of a model are called; None where they have no names of their own."""
+        from headcount.checkpoints.companions import class_names
+
+        return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Where parallel text comes from."""
+
+    data: str
+    languages: tuple[str, ...] | None
+    columns: tuple[str, ...] | None
+    longest: int
+
+    def read(self) -> Any:
+        from headcount.corpora.parallel import read_parallel
+
+        quiet()
+        return read_parallel(self.data, languages=self.languages, columns=self.columns, longest=self.longest)
+
+    def as_options(self) -> str:
+        """The same again on a command line."""
+        said = [f"--data {self.data}"]
+        said += [f"--languages {','.join(self.languages)}"] if self.languages else []
+        said += [f"--columns {','.join(self.columns)}"] if self.columns else []
+        return " ".join(said)
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """Which task a model does on which data."""
+
+    task: str
+    text: ParallelText
+    split: str
+    limit: int | None
+    batch_size: int
+    max_length: int
+    fields: dict[str, str | None]  # columns of labelled text
+    quality: dict[str, Any]  # how quality is measured
+    measured: str | None = None  # split to measure on, where it is not the one heads are chosen on
+
+    def both(self, model: str, how: Loading) -> tuple[Any, Any]:
+        """The task to choose heads on, and the one to measure on; None where that is the same."""
+        task = self.build(model, how)
+        return task, self.elsewhere(None, self.measured).build(model, how) if self.measured else None
+
+    def elsewhere(self, data: str | None, split: str | None) -> TaskText:
+        """The same task on other data."""
+        return replace(self, text=replace(self.text, data=data or self.text.data), split=split or self.split)
+
+    def build(self, model: str, how: Loading, classes: tuple[str, ...] | None = None) -> Any:
+        """The task, with the tokenizer of a model; classes: those of the model if not given."""
+        from headcount.corpora.plain import read_plain
+        from headcount.tasks.task import task
+
+        tokenizer = how.tokenizer(model)
+        if self.task == "translation":
+            pairs = self.text.read()[self.split]
+            rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
+            texts = {"source": list(rows["source"]), "target": list(rows["target"])}
+            return task("translation", **texts, tokenizer=tokenizer, max_length=self.max_length, **self.quality)
+        quiet()
+        common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
+        common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
+        if self.task == "language-modelling":
+            plain = read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit)
+            return task(self.task, texts=plain, **common)
+        found = self.labelled(classes or how.classes(model))
+        return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
+
+    def labelled(self, classes: tuple[str, ...] | None = None) -> Any:
+        """Labelled text; classes: what the class numbers stand for, where a model knows already."""
+        from headcount.corpora.labelled import read_labelled
+
+        quiet()
+        return read_labelled(self.text.data, split=self.split, classes=classes, limit=self.limit, **self.fields)
+
+
+def quiet() -> None:
+    """Silence what transformers says on its way: the commands show what matters themselves."""
+    import datasets
+    import transformers
+
+    datasets.disable_progress_bars()
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
