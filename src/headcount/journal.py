@@ -87,23 +87,30 @@ def _swap(fresh: Path, target: Path) -> None:
         shutil.rmtree(grave, ignore_errors=True)
 
 
+def claim(place: Path, note: str, work: Mapping[str, Any]) -> bool:
+    """Begin work in a folder by noting what decides its result, or see that it was begun for the same.
+
+    note: name of the file in the folder. Work of other settings is an error. True where it is new.
+    """
+    file, ours = place / note, json.loads(json.dumps(dict(work)))
+    if not file.is_file():
+        write_json(file, ours)
+        return True
+    theirs = read_json(file)
+    differ = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
+    if differ:
+        said = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} now" for name in differ)
+        raise UsageError(f"{place} was begun with other settings ({said}). Use the same, or another folder.")
+    return False
+
+
 class Shelf:
     """Arrays of unfinished work in a folder, to go on with after an interruption. It belongs to one work alone."""
 
     def __init__(self, folder: Path, work: Mapping[str, Any]) -> None:
         """work: what decides the result; a shelf of other work is an error."""
-        self.folder, note = folder, folder / "work.json"
-        ours = json.loads(json.dumps(dict(work)))
-        if not note.is_file():
-            write_json(note, ours)
-        theirs = read_json(note)
-        differ = [name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)]
-        if differ:
-            name = sorted(differ)[0]
-            raise UsageError(
-                f"{folder} holds unfinished work of other settings ({name}: {theirs.get(name)} there, {ours.get(name)} "
-                "now). Use the same settings, or remove it."
-            )
+        self.folder = folder
+        claim(folder, "work.json", work)
 
     def get(self, name: str) -> dict[str, np.ndarray] | None:
         from safetensors.numpy import load_file

@@ -67,12 +67,13 @@ class Record:
     schema: int = SCHEMA
 
     def to_json(self) -> str:
-        return json.dumps(self._plain(), indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(self.to_plain(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path) -> Path:
-        return journal.write_json(path, self._plain())
+        return journal.write_json(path, self.to_plain())
 
-    def _plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
+        """What its JSON holds."""
         return {"schema": self.schema, "study": self.study, "signature": asdict(self.signature), "parts": self.parts}
 
     @classmethod
@@ -81,6 +82,10 @@ class Record:
             data = json.loads(text)
         except json.JSONDecodeError as error:
             raise RecordError(f"{source} is not JSON ({error}); expected a record written by headcount.") from error
+        return cls.from_plain(data, source=source)
+
+    @classmethod
+    def from_plain(cls, data: Any, *, source: str = "this record") -> Record:
         if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
             raise RecordError(
                 f"{source} is not a record: it has no schema number; expected a record written by headcount."

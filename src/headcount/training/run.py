@@ -70,17 +70,10 @@ class Run:
 
     def claim(self) -> None:
         """Begin the folder, or make sure that it was begun with the same settings."""
-        file, ours = self.work / _SETTINGS, self.plain_settings()
-        if file.is_file():
-            theirs = journal.read_json(file)
-            differ = [name for name in ours if theirs.get(name) != ours[name]]
-            if differ:
-                said = "; ".join(f"{name}: {theirs.get(name)} there, {ours[name]} now" for name in differ)
-                raise UsageError(f"{self.out} was begun with other settings ({said}). Use the same, or another folder.")
-            return
-        if self.out.is_file() or (self.out.is_dir() and any(self.out.iterdir())):
+        new = not (self.work / _SETTINGS).is_file()
+        if new and (self.out.is_file() or (self.out.is_dir() and any(self.out.iterdir()))):
             raise UsageError(f"{self.out} holds something else already; give a new folder.")
-        journal.write_json(file, ours)
+        journal.claim(self.work, _SETTINGS, self.plain_settings())
 
     def abandon(self) -> None:
         """Nothing was begun: other settings may be tried on this folder."""

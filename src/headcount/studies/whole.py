@@ -1,0 +1,213 @@
+"""Whole studies: every experiment of a paper on one model, part by part, in one combined record.
+
+A finished part is kept in the folder and not run again; the same command goes on where it was interrupted.
+DIR/settings.json    what decides the numbers; a folder goes on only with the settings it was begun with
+DIR/parts/NAME.json  the record of each part
+DIR/record.json      all of them
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from headcount import journal
+from headcount.errors import HeadcountError, UnknownName, UsageError
+from headcount.record import Record, Signature
+from headcount.report.exhibits import exhibits
+from headcount.studies.source import Loading, ParallelText, TaskText
+
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting of a whole study; a TOML file may give any of them."""
+
+    model: str
+    data: str
+    task: str = "translation"
+    languages: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    text: str | None = None  # columns of labelled text
+    label: str | None = None
+    pair: str | None = None
+    lowercase: bool = False
+    choose_on: str = "dev"  # split that scores and masks come from
+    measure_on: str = "test"  # split that quality is measured on
+    other: str = ""  # a second split, for the question whether the same heads matter there; none if empty
+    metric: str = ""  # the task's usual one if empty
+    sentences: int = 0  # of each split at most; 0: all
+    batch_size: int = 16
+    max_length: int = 256
+    orders: tuple[str, ...] = ("gradient", "ablation")
+    random: int = 5  # random orders as control
+    step: float = 0.1  # share of the heads that go at a time
+    epochs: tuple[int, ...] = ()  # of the training run in the model's folder; all if empty
+    batches: tuple[int, ...] = (1, 4, 16, 64)
+    lengths: tuple[int, ...] = (32, 128)
+    repeats: int = 7
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Settings:
+        """Settings from a TOML file or a command line; names that are none are an error."""
+        known = cls.__dataclass_fields__
+        for name in given:
+            if name not in known:
+                raise UnknownName("setting", name, known)
+        missing = [name for name in ("model", "data") if not given.get(name)]
+        if missing:
+            raise UsageError(f"A study needs a {missing[0]}: give --{missing[0]}, or {missing[0]} = ... in the file.")
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list | tuple)}
+        return cls(**{**given, **lists})
+
+    def to_toml(self) -> str:
+        """All settings as a TOML file; what is not set is left out."""
+        plain = {name: value for name, value in asdict(self).items() if value is not None}
+        return "".join(f"{name} = {json.dumps(value)}\n" for name, value in plain.items())
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model and data of a study, loaded when first asked for."""
+
+    settings: Settings
+    how: Loading
+    progress: Progress
+
+    @cached_property
+    def model(self) -> Any:
+        return self.how.load(self.settings.model, task=self.settings.task)
+
+    def task(self, split: str, **quality: Any) -> Any:
+        own = self.settings
+        text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
+        fields = {"text": own.text, "label": own.label, "pair": own.pair}
+        measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {}), **quality}
+        work = TaskText(own.task, text, split, own.sentences or None, own.batch_size, own.max_length, fields, measured)
+        return work.build(own.model, self.how)
+
+    @cached_property
+    def choosing(self) -> Any:
+        return self.task(self.settings.choose_on)
+
+    @cached_property
+    def measuring(self) -> Any:
+        return self.task(self.settings.measure_on)
+
+
+Part = Callable[[Subject], Record]
+
+
+def _ablation(subject: Subject) -> Record:
+    from headcount.studies.ablation import ablate
+
+    other = subject.task(subject.settings.other) if subject.settings.other else None
+    name = subject.settings.model
+    return ablate(subject.model, subject.measuring, name=name, other=other, progress=subject.progress)
+
+
+def _gradient(subject: Subject) -> Record:
+    from headcount.studies.scoring import scoring
+
+    name = subject.settings.model
+    return scoring(subject.model, subject.choosing, method="gradient", name=name, progress=subject.progress)
+
+
+def _curves(subject: Subject) -> Record:
+    from headcount.studies.curves import Plan, pruning_curves
+
+    own = subject.settings
+    plan = Plan(orders=own.orders, random=own.random, step=own.step)
+    return pruning_curves(
+        subject.model, subject.choosing, measure_on=subject.measuring, plan=plan, name=own.model,
+        progress=subject.progress,
+    )  # fmt: skip
+
+
+def _dynamics(subject: Subject) -> Record:
+    from headcount.studies.dynamics import dynamics, epochs_of
+
+    own = subject.settings
+    checkpoints = epochs_of(Path(own.model), own.epochs or None)
+    return dynamics(
+        checkpoints, lambda folder: subject.how.load(str(folder), task=own.task), subject.choosing,
+        measure_on=subject.measuring, step=own.step, name=own.model, progress=subject.progress,
+    )  # fmt: skip
+
+
+def _speed(subject: Subject) -> Record:
+    """Half of the heads removed, those with the lowest gradient scores (Michel et al. 2019, Table 4)."""
+    from headcount.scores.score import score
+    from headcount.selection.budget import Budget
+    from headcount.selection.select import select
+    from headcount.studies.speed import Bench, speed
+    from headcount.surgery.remove import remove
+
+    own = subject.settings
+    mask = select(score("gradient", subject.model, subject.choosing), Budget(share=0.5))
+    models = {own.model: subject.model, f"{own.model}, half of its heads": remove(subject.model, mask)}
+    return speed(models, bench=Bench(own.batches, own.lengths, repeats=own.repeats), progress=subject.progress)
+
+
+PARTS: dict[str, Part] = {
+    "gradient": _gradient,
+    "ablation": _ablation,
+    "curves": _curves,
+    "dynamics": _dynamics,
+    "speed": _speed,
+}
+PAPERS: dict[str, tuple[str, ...]] = {"michel2019": ("gradient", "ablation", "curves", "dynamics", "speed")}
+PAPERS["all"] = tuple(dict.fromkeys(part for parts in PAPERS.values() for part in parts))
+
+
+def whole_study(
+    name: str,
+    settings: Settings,
+    out: Path,
+    *,
+    how: Loading | None = None,
+    parts: Sequence[str] | None = None,
+    progress: Progress = lambda *_: None,
+    refresh: Callable[[Record], None] = lambda _: None,
+) -> Record:
+    """Run the parts of a study in order and keep each; refresh is called with what there is after each of them.
+
+    A part that this model or data cannot give is left out with the reason.
+    """
+    wanted = _wanted(name, parts)
+    if not (out / "settings.json").is_file() and out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} holds something else already; give a new folder.")
+    subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), progress)
+    if not all((out / "parts" / f"{part}.json").is_file() for part in wanted):
+        subject.choosing, subject.measuring  # noqa: B018  (wrong data is said at once, not for each part)
+    journal.claim(out, "settings.json", asdict(settings))
+    record = Record(f"study {name}", Signature(settings.model, arguments={"data": settings.data}), {"records": {}})
+    shown = exhibits(None if name == "all" else name)
+    record.parts |= {"missing": {}, "exhibits": [asdict(exhibit) for exhibit in shown]}
+    for part in wanted:
+        file = out / "parts" / f"{part}.json"
+        try:
+            found = Record.load(file) if file.is_file() else PARTS[part](subject)
+        except HeadcountError as error:
+            record.parts["missing"][part] = str(error)
+        else:
+            if not file.is_file():
+                found.save(file)
+            record.parts["records"][part] = found.to_plain()
+        record.save(out / "record.json")
+        refresh(record)
+    return record
+
+
+def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:
+    if name not in PAPERS:
+        raise UnknownName("study", name, PAPERS)
+    for part in parts or ():
+        if part not in PAPERS[name]:
+            raise UnknownName(f"part of {name}", part, PAPERS[name])
+    return parts or PAPERS[name]
