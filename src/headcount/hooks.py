@@ -51,13 +51,17 @@ class Hooks:
 
     def set_argument(self, module: nn.Module, name: str, value: Any) -> None:
         """Have the module called with this argument, however its caller passes arguments."""
+        self.change_argument(module, name, lambda _: value)
+
+    def change_argument(self, module: nn.Module, name: str, function: Callable[[Any], Any]) -> None:
+        """Let `function` replace an argument, None where it is not given, however the caller passes arguments."""
         signature = inspect.signature(module.forward)
 
         def hook(
             _: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]
         ) -> tuple[tuple[Any, ...], dict[str, Any]]:
             call = signature.bind_partial(*positional, **named)
-            call.arguments[name] = value
+            call.arguments[name] = function(call.arguments.get(name))
             return call.args, call.kwargs
 
         self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))

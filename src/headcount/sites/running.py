@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -38,9 +38,14 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-@contextmanager
-def eager_attention(model: nn.Module) -> Iterator[None]:
+def eager_attention(model: nn.Module) -> AbstractContextManager[None]:
     """Compute attention step by step inside the block: the only backend that hands out its probabilities."""
+    return attention_backend(model, "eager")
+
+
+@contextmanager
+def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
+    """Compute attention by this backend inside the block."""
     configs = {
         id(config): config
         for module in model.modules()
@@ -49,7 +54,7 @@ def eager_attention(model: nn.Module) -> Iterator[None]:
     before = [(config, getattr(config, _BACKEND, None)) for config in configs.values()]
     try:
         for config, _ in before:
-            setattr(config, _BACKEND, "eager")
+            setattr(config, _BACKEND, name)
         yield
     finally:
         for config, backend in before:

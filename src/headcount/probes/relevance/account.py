@@ -1,0 +1,53 @@
+"""Account: what relevance constants take (biases above all), part by part of a run. Knows neither models nor rules.
+
+A run is cut into parts; each has a scale of ones [B] that multiplies its constants. The slope of a prediction with
+respect to the scale is the relevance of those constants.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from headcount.errors import ModelError
+
+
+class Account:
+    """One run's scales, by part."""
+
+    def __init__(self) -> None:
+        self.part = 0
+        self._like: Tensor | None = None
+        self._scales: dict[int, Tensor] = {}
+        self.weights: list[tuple[int, Tensor]] = []  # attention weights that keep relevance, with their part
+
+    def open(self, first: Tensor) -> None:
+        """Tell it the batch that the run is on, by any tensor of it."""
+        if self._like is None:
+            self._like = first.detach()[:, :0]
+
+    @property
+    def rows(self) -> int:
+        """Examples of the batch."""
+        return len(self._first)
+
+    @property
+    def _first(self) -> Tensor:
+        if self._like is None:
+            raise ModelError(
+                "Relevance passes a layer before any stack of layers has started: the model cannot be followed."
+            )
+        return self._like
+
+    def advance(self) -> None:
+        """What comes now belongs to the next part."""
+        self.part += 1
+
+    def scale(self) -> Tensor:
+        """[B]: what multiplies the constants of the present part."""
+        if self.part not in self._scales:
+            self._scales[self.part] = self._first.new_ones(self.rows, requires_grad=True)
+        return self._scales[self.part]
+
+    @property
+    def scales(self) -> list[tuple[int, Tensor]]:
+        return list(self._scales.items())

@@ -1,0 +1,58 @@
+"""Conservation: how much of the predictions' relevance arrives at each cut of the network, and what constants absorbed.
+
+Over all predictions, with z the logit, r what crosses a cut, c what constants above it took:
+kept = sum r / sum z, absorbed = sum |c| / sum |z|, error = sum |z - r - c| / sum (|z| + |r| + |c|).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from headcount.errors import ModelError
+from headcount.probes.relevance.trace import Relevance, Trace
+
+Sums = dict[str, np.ndarray]  # cut, with its number -> sums of z, r, |z|, |c|, |z - r - c|, |z| + |r| + |c|
+LARGEST_ERROR = 1e-2  # rounding stays far below it
+_PREFIX = "cut"
+
+
+def conserved(trace: Trace, logits_B: Tensor, found: Relevance) -> Sums:
+    """What one prediction of each example adds to the sums of every cut."""
+    z = logits_B.detach().double().cpu().numpy()
+    sums = {}
+    for number, (cut, r, c) in enumerate(zip(trace.cuts, _numbers(found.cuts), _numbers(found.constants), strict=True)):
+        columns = (z, r, np.abs(z), np.abs(c), np.abs(z - r - c), np.abs(z) + np.abs(r) + np.abs(c))
+        sums[f"{_PREFIX} {number:03} {cut.name}"] = np.array([column.sum() for column in columns])
+    return sums
+
+
+def summary(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The cuts from the predictions down to the input, and the share of relevance that constants absorbed in all."""
+    cuts = {}
+    for name in sorted((name for name in sums if name.startswith(_PREFIX)), reverse=True):
+        z, r, size, absorbed, error, whole = sums[name].tolist()
+        cuts[name.split(maxsplit=2)[2]] = {
+            "kept": r / (z or 1.0),
+            "absorbed": absorbed / (size or 1.0),
+            "error": error / (whole or 1.0),
+        }
+    return {"absorbed": cuts["input"]["absorbed"], "cuts": cuts}
+
+
+def check(found: Mapping[str, Any]) -> None:
+    """Refuse numbers that do not add up: something in the model is not as it was treated."""
+    for name, cut in found["cuts"].items():
+        if not cut["error"] <= LARGEST_ERROR:
+            raise ModelError(
+                f"Relevance does not add up at the cut {name}: {cut['error']:.1%} of it is unaccounted for. Something "
+                "in this model is computed in a way that cannot be followed; the gradient score works on every model."
+            )
+
+
+def _numbers(values: Tensor) -> np.ndarray:
+    numbers: np.ndarray = values.double().cpu().numpy()
+    return numbers

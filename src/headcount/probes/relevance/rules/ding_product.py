@@ -1,0 +1,31 @@
+"""ding-product: as `ding`, with Definition 3's second case where two activations are multiplied: u / (u + u').
+
+That is in gates, and in attention for each weight times value. What an attention weight takes stays with it.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from headcount.probes.relevance.carry import Proportion, WeightedSum
+from headcount.probes.relevance.rules.ding import Ding
+
+
+class DingProduct(Ding):
+    name = "ding-product"
+
+    def product(self, a: Tensor, b: Tensor) -> Tensor:
+        found: Tensor = Proportion.apply(a, b)
+        return found
+
+    def softmax(self, x: Tensor, dim: int) -> Tensor:
+        weights = x.detach().softmax(dim).requires_grad_()
+        self.account.weights.append((self.account.part, weights))
+        return weights
+
+    def matrix_product(self, a: Tensor, b: Tensor) -> Tensor:
+        found: Tensor = WeightedSum.apply(a, b)
+        return found
+
+
+RULE = DingProduct

@@ -1,0 +1,80 @@
+"""zplus2019: alpha = 1, beta = 0, as in the first code of Voita et al. 2019.
+
+A linear layer shares out by |x| max(W, eps), without its bias; a sum by absolute values; layer norm and activations
+hand on what they get; attention weights are the weights of a sum over values. All relevance has one sign and is
+conserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import layer_norm, linear
+
+from headcount.probes.relevance.carry import per_example, tiny
+from headcount.probes.relevance.rules.rule import Rule
+from headcount.probes.relevance.shares import halves, same, shared
+
+FLOOR = 1e-6  # eps: what a weight counts at least
+
+
+class ZPlus2019(Rule):
+    name = "zplus2019"
+    slopes = False
+
+    def affine(self, x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+        strength = x.detach().abs()
+        inverse = linear(strength, weight_OI.clamp_min(FLOOR)).clamp_min(tiny(x.dtype)).reciprocal()
+
+        def sharing(relevance: Tensor) -> tuple[Tensor]:
+            received = strength * ((relevance * inverse) @ weight_OI.clamp_min(FLOOR))
+            return (self._rescaled(received, relevance),)
+
+        return shared(lambda x: linear(x, weight_OI, bias_O), sharing, x)
+
+    def _rescaled(self, received: Tensor, given: Tensor) -> Tensor:
+        """Each example's relevance brought back to what was given: an output made of zeros has nowhere to give."""
+        rows = self.account.rows
+        size_B, wanted_B = per_example(received, rows), per_example(given, rows)
+        factor_B = torch.where(size_B == 0, 1, wanted_B / torch.where(size_B == 0, 1, size_B))
+        return (received.reshape(rows, -1) * factor_B[:, None]).view_as(received)
+
+    def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
+        return same(lambda x: layer_norm(x, norm["shape"], norm["weight"], norm["bias"], norm["eps"]), x)
+
+    def activation(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        return same(function, x)
+
+    def sum(self, a: Tensor, b: Tensor) -> Tensor:
+        first, second = a.detach().abs(), b.detach().abs()
+        inverse = (first + second).clamp_min(tiny(a.dtype)).reciprocal()
+
+        def sharing(relevance: Tensor) -> tuple[Tensor, Tensor]:
+            part = relevance * inverse
+            return (part * first).sum_to_size(a.shape), (part * second).sum_to_size(b.shape)
+
+        return shared(lambda a, b: a + b, sharing, a, b)
+
+    def shift(self, x: Tensor, constant: Tensor) -> Tensor:
+        return same(lambda x: x + constant, x)
+
+    def scale(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        return same(function, x)
+
+    def product(self, a: Tensor, b: Tensor) -> Tensor:
+        return halves(a, b)
+
+    def mixture(self, weights_QK: Tensor, values_KD: Tensor) -> Tensor:
+        weight, strength = weights_QK.clamp_min(0), values_KD.detach().abs()
+        inverse = (weight @ strength).clamp_min(tiny(weight.dtype)).reciprocal()
+
+        def sharing(relevance: Tensor) -> tuple[Tensor]:
+            return (strength * (weight.transpose(-1, -2) @ (relevance * inverse)),)
+
+        return shared(lambda values_KD: weights_QK @ values_KD, sharing, values_KD)
+
+
+RULE = ZPlus2019

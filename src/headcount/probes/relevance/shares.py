@@ -1,0 +1,46 @@
+"""Shares: operations whose backward pass carries relevance itself, shared out by a function of the rule.
+
+Forward is the model's own. Relevance that comes from several sides adds up, as gradients do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.autograd import Function
+
+# relevance of the output -> relevance of each input, in their shapes
+Sharing = Callable[[Tensor], Sequence[Tensor]]
+
+
+class _Shared(Function):
+    @staticmethod
+    def forward(context: Any, compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
+        context.sharing = sharing
+        return compute(*inputs)
+
+    @staticmethod
+    def backward(context: Any, relevance: Tensor) -> Any:
+        return None, None, *context.sharing(relevance)
+
+
+def shared(compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
+    """What `compute` makes of the inputs; its relevance goes to them as `sharing` says."""
+    found: Tensor = _Shared.apply(compute, sharing, *inputs)
+    return found
+
+
+def same(compute: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A function of x alone: it hands on all its relevance, neuron by neuron."""
+    return shared(compute, lambda relevance: (relevance.sum_to_size(x.shape),), x)
+
+
+def halves(a: Tensor, b: Tensor) -> Tensor:
+    """The product of a and b: half of its relevance to each."""
+
+    def sharing(relevance: Tensor) -> tuple[Tensor, Tensor]:
+        return (relevance / 2).sum_to_size(a.shape), (relevance / 2).sum_to_size(b.shape)
+
+    return shared(lambda a, b: a * b, sharing, a, b)
