@@ -28,14 +28,18 @@ class Scores(HeadGrid):
         high: HeadGrid | None = None,
         p: HeadGrid | None = None,
         corrected: HeadGrid | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
-        """p, corrected: that a head does not matter, raw and after Holm's correction for all heads."""
+        """p, corrected: that a head does not matter, raw and after Holm's correction for all heads.
+        details: what else was measured on the way, as plain JSON.
+        """
         super().__init__(values, "float64")
         self.signature = signature
         self.low = low
         self.high = high
         self.p = p
         self.corrected = corrected
+        self.details = dict(details or {})
 
 
 def scores(
@@ -45,6 +49,7 @@ def scores(
     *,
     error: np.ndarray | None = None,
     normalize: bool,
+    details: Mapping[str, Any] | None = None,
 ) -> Scores:
     """Scores from numbers in the order of `heads`, with a normal interval where their standard error is known.
 
@@ -55,7 +60,8 @@ def scores(
     if error is not None:
         low = HeadGrid(list(zip(heads, (values - 1.96 * error) / scale, strict=True)))
         high = HeadGrid(list(zip(heads, (values + 1.96 * error) / scale, strict=True)))
-    return Scores(list(zip(heads, values / scale, strict=True)), signature=signature, low=low, high=high)
+    values = values / scale
+    return Scores(list(zip(heads, values, strict=True)), signature=signature, low=low, high=high, details=details)
 
 
 def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:

@@ -94,6 +94,12 @@ class Classification:
                 right += float((logits_BC.argmax(-1) == labels_B).sum())
         return {"loss": loss / len(self), "accuracy": right / len(self)}
 
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self._logits(model, batch)[:, None]
+
+    def predicted(self, batch: Batch) -> Tensor:
+        return torch.ones(len(batch["labels"]), 1, dtype=torch.bool)
+
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: right or not, and 1; or, where more than that matters, [B, classes * classes] of `confusion`."""
         logits_BC = self._logits(model, batch)

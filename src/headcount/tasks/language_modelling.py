@@ -77,6 +77,16 @@ class LanguageModelling:
             sums = sum(self.measure(model, batch).sum(0) for batch in self.batches())
         return {"loss": float(LOSS.of_sums(np.asarray(sums)))}
 
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        device = next(model.parameters()).device
+        inputs = {name: batch[name].to(device) for name in ("input_ids", "attention_mask")}
+        logits_BTV: Tensor = model(**inputs).logits
+        return logits_BTV
+
+    def predicted(self, batch: Batch) -> Tensor:
+        """The token after each position; none follows the last."""
+        return torch.nn.functional.pad(_predicted(batch), (0, 1))
+
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood and predicted tokens of each text."""
         return np.stack([self.nll(model, batch).double().cpu().numpy(), _predicted(batch).sum(-1).numpy()], axis=1)
@@ -89,9 +99,8 @@ class LanguageModelling:
 
     def _token_nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, T-1]: of each token given those before it; 0 at padding."""
-        device = next(model.parameters()).device
-        inputs = {name: batch[name].to(device) for name in ("input_ids", "attention_mask")}
-        logits_BTV: Tensor = model(**inputs).logits
+        logits_BTV = self.logits(model, batch)
+        device = logits_BTV.device
         target_BT = batch["labels"].to(device).masked_fill(~_real(batch).to(device), -100)[:, 1:]
         scores_BVT = logits_BTV[:, :-1].float().transpose(1, 2)
         return nn.functional.cross_entropy(scores_BVT, target_BT, ignore_index=-100, reduction="none")

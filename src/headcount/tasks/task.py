@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -93,6 +93,25 @@ class Drafting(Task, Protocol):
 
     def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
         """[rows, columns]: what these outputs contribute to the metric."""
+
+
+@runtime_checkable
+class Predicting(Task, Protocol):
+    """A task that says which predictions a model makes on a batch: what relevance asks for."""
+
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        """[B, T, C]: of every class or token, at every position; one position where there is one answer."""
+
+    def predicted(self, batch: Batch) -> Tensor:
+        """[B, T]: whether the model is asked for a prediction at a position of an example."""
+
+
+@runtime_checkable
+class Answering(Predicting, Protocol):
+    """A task whose predictions depend on what was predicted before."""
+
+    def answered(self, model: nn.Module) -> Predicting:
+        """The same task, with what the model writes in place of the reference."""
 
 
 class Trainable(Task, Protocol):

@@ -101,6 +101,22 @@ class Translation:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.loss_sum(model, batch) / (batch["labels"] != IGNORED).sum().clamp_min(1)
 
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        return _predict(model, batch)[0]
+
+    def predicted(self, batch: Batch) -> Tensor:
+        real_BT: Tensor = batch["labels"] != IGNORED
+        return real_BT
+
+    def answered(self, model: nn.Module) -> Translation:
+        """The same sentences, with what the model writes as their target."""
+        written = self.written(model)
+        texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
+        encoded = self.source_ids, Ragged.of(written)
+        return Translation(
+            source=self.source, target=texts, tokenizer=self.tokenizer, tokens=self._tokens, encoded=encoded
+        )
+
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per target token without smoothing, and the share of tokens predicted right given those before."""
         loss = right = tokens = 0.0
