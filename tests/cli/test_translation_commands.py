@@ -90,6 +90,29 @@ def test_score_on_parallel_text(trained: Path, data: Path) -> None:
     assert "encoder.2" in done.output
 
 
+def test_relevance_and_its_rules(trained: Path, data: Path, tmp_path: Path) -> None:
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "3"]
+    options = ["--rule", "zplus2019", "--target", "reference", "--chunk", "30"]
+    done = run("score", str(trained), *given, "--method", "relevance", *options, "--out", str(tmp_path / "score"))
+    assert done.exit_code == 0, done.output
+    assert "constants absorbed 0%" in done.output
+    record = hc.Record.load(tmp_path / "score" / "record.json")
+    assert record.signature.arguments["rule"] == "zplus2019"
+    assert record.parts["details"]["cuts"]["input"]["kept"] == pytest.approx(1, abs=1e-4)
+    done = run("study", "rules", str(trained), *given, "--target", "reference", "--out", str(tmp_path / "rules"))
+    assert done.exit_code == 0, done.output
+    assert "ding / zplus2019" in done.output
+    pairs = hc.Record.load(tmp_path / "rules" / "record.json").parts["spearman"]
+    assert len(pairs) == 15  # six variants
+    assert set(pairs["ding / attnlrp"]) == {"all", "encoder", "decoder", "cross"}
+    done = run("score", str(trained), *given, "--method", "gradient", "--rule", "ding")
+    assert done.exit_code == 2
+    assert "no option 'rule'" in done.output
+    done = run("score", str(trained), *given, "--method", "relevance", "--rule", "attnlrp", "--bias", "redistribute")
+    assert done.exit_code == 2
+    assert "Unknown reading of a bias" in done.output
+
+
 def test_ablate_shows_every_head_and_two_data_sets(trained: Path, data: Path, tmp_path: Path) -> None:
     given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "10"]
     done = run("ablate", str(trained), *given, "--other-split", "dev", "--metric", "loss", "--out", str(tmp_path))

@@ -320,6 +320,18 @@ def claims(console: Console, found: list[Mapping[str, Any]]) -> None:
     console.print("\n")
 
 
+def number_table(first: str, rows: Mapping[str, Mapping[str, float | None]], *, digits: str = ".2f") -> Table:
+    """One row per name, one column per number."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(first)
+    columns = list(next(iter(rows.values()), {}))
+    for column in columns:
+        table.add_column(Text(column, style=colour(column)), justify="right", no_wrap=True)
+    for name, numbers in rows.items():
+        table.add_row(name, *("-" if numbers[c] is None else format(numbers[c], digits) for c in columns))
+    return table
+
+
 def _emphasis(share: float) -> str:
     return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
 

@@ -34,11 +34,13 @@ def scoring(
     options |= {option: value for option, value in running.items() if option in options_of(method)}
     found = score(method, model, task, **options)
     heads = [str(head) for head in found.heads]
-    parts = {
+    parts: dict[str, Any] = {
         "method": method,
         "scores": {head: found[head] for head in heads},
         "ranks": {head: found.rank()[head] for head in heads},
         "low": {head: found.low[head] for head in heads} if found.low is not None else None,
         "high": {head: found.high[head] for head in heads} if found.high is not None else None,
     }
+    if found.details:
+        parts["details"] = found.details
     return Record("score", replace(found.signature, model=name), parts)

@@ -12,6 +12,7 @@ from headcount.registry import Registry
 
 # The same folder as in scores/score.py, listed here without importing torch for --help.
 _METHODS: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
+_RULES: Registry[Any] = Registry("rule", "headcount.probes.relevance.rules", "RULE")
 
 
 @click.command("score")
@@ -23,6 +24,10 @@ _METHODS: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
 )
 @click.option("--normalize/--no-normalize", default=None, help="Divide by the norm of each layer.")
 @click.option("--preset", help="Somebody's exact variant: michel2019-paper, michel2019-code, hf-bertology (gradient).")
+@click.option("--rule", type=click.Choice(_RULES.names()), help="How relevance is shared out (relevance).")
+@click.option("--bias", type=click.Choice(["absorb", "redistribute"]), help="What becomes of biases (relevance).")
+@click.option("--target", type=click.Choice(["own", "reference"]), help="What translations go on from (relevance).")
+@click.option("--chunk", type=click.IntRange(1), help="Padded tokens at once: bounds the memory (relevance).")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -32,15 +37,12 @@ def COMMAND(  # noqa: N802
     output: options.Output,
     as_json: bool,
     how: options.Loading,
-    granularity: str | None,
-    normalize: bool | None,
-    preset: str | None,
+    **asked: Any,
 ) -> None:
     """Score every head of MODEL on your data; higher means more worth keeping."""
     from headcount.cli import show
     from headcount.studies.scoring import scoring
 
-    asked = {"granularity": granularity, "normalize": normalize, "preset": preset}
     with show.working(f"Loading {model}"):
         task = work.build(model, how)  # wrong data is said before a large model is loaded
         live = how.load(model, task=work.task)
@@ -56,5 +58,14 @@ def _show(console: Any, name: str, record: Any) -> None:
     parts = record.parts
     show.title(console, name, f"{parts['method']} score of {len(parts['scores'])} heads, higher = keep")
     console.print(show.head_table(parts["scores"]))
+    if "cuts" in parts.get("details", {}):
+        show.line(console, f"\n{_conserved(parts['details'])}")
     worst = sorted(parts["scores"], key=lambda head: parts["scores"][head])[:5]
     show.line(console, f"\nNext: headcount prune {shlex.quote(name)} --remove {','.join(worst)} --out DIR", dim=True)
+
+
+def _conserved(details: dict[str, Any]) -> str:
+    """What became of relevance on its way from the predictions to the inputs."""
+    error = max(cut["error"] for cut in details["cuts"].values())
+    said = f"{details['predictions']} predictions of {details['examples']} examples"
+    return f"{said}; constants absorbed {details['absorbed']:.0%} of their size; largest error of a cut {error:.0e}"
