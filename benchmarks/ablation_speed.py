@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import psutil
@@ -18,10 +18,11 @@ from benchmarks import laboratory
 from benchmarks.gradient_score import nll
 from benchmarks.models import bert_base, tokens
 from benchmarks.row import Row
-from headcount.scores.variants import Outcome, measure, one_out
+from headcount.scores.variants import measure, one_out
 from headcount.timing import interleave
 from headcount.training.transformer import new_translation_model
 
+Result = TypeVar("Result")
 STEPS, SENTENCES = 900, 48
 
 
@@ -40,7 +41,7 @@ def _row(name: str, model: nn.Module, task: Any, least: float, *, repeats: int) 
 
     def work(way: str) -> Callable[[], None]:
         def run() -> None:
-            found[way], peaks[way] = _with_peak(lambda: measure(model, task, variants, fast=way == "fast"))
+            found[way], peaks[way] = with_peak(lambda: measure(model, task, variants, fast=way == "fast"))
 
         return run
 
@@ -52,7 +53,7 @@ def _row(name: str, model: nn.Module, task: Any, least: float, *, repeats: int) 
     return Row(f"one head out, {name}", times.ratio("naive", "fast"), seconds, at_least=least, note=note)
 
 
-def _with_peak(work: Callable[[], Outcome]) -> tuple[Outcome, int]:
+def with_peak(work: Callable[[], Result]) -> tuple[Result, int]:
     """What the work gives, and the most memory of the process above what it held before, in bytes."""
     process, done, peak = psutil.Process(), threading.Event(), 0
     start = process.memory_info().rss
