@@ -51,7 +51,7 @@ def fast(
     chosen = logits[:, place].argmax(-1)
     logit = trace.predictions(logits, place, chosen)
     found = trace.relevance(logit, torch.ones(1))
-    starts = [event.tensor for event in trace._events if event.what == "start"]
+    starts = [event.tensor for event in trace.events if event.what == "start"]
     return {site: value[0].numpy() for site, value in found.heads.items()}, logit.item(), found, [int(chosen), starts]
 
 

@@ -53,14 +53,14 @@ class Trace:
     def __init__(self, rule: Rule, propagation: Propagation) -> None:
         self._rule = rule
         self._propagation = propagation
-        self._events: list[Event] = []
-        self._contexts: list[tuple[Site, Tensor]] = []
-        self._head: tuple[nn.Linear, Tensor, Tensor] | None = None  # last layer, what it took, what it gave
+        self.events: list[Event] = []
+        self.contexts: list[tuple[Site, Tensor]] = []
+        self.head: tuple[nn.Linear, Tensor, Tensor] | None = None  # last layer, what it took, what it gave
         self._checked: Tensor | None = None
 
     @property
     def cuts(self) -> list[Cut]:
-        return cuts(self._events)
+        return cuts(self.events)
 
     def predictions(self, logits_BTC: Tensor, place: int, classes_B: Tensor) -> Tensor:
         """[B]: the logits at one position, of these classes, ready to be given to `relevance`.
@@ -70,8 +70,8 @@ class Trace:
         if self._checked is not logits_BTC:
             self._propagation.check(logits_BTC)
             self._checked = logits_BTC
-        if self._rule.slopes and self._head is not None and self._head[2] is logits_BTC:
-            layer, states_BTD, _ = self._head
+        if self._rule.slopes and self.head is not None and self.head[2] is logits_BTC:
+            layer, states_BTD, _ = self.head
             found_B = (states_BTD[:, place] * layer.weight.detach()[classes_B]).sum(-1)
             if layer.bias is None:
                 return found_B
@@ -84,13 +84,13 @@ class Trace:
         account, found_cuts = self._rule.account, self.cuts
         crossing = {id(tensor): tensor for cut in found_cuts for tensor in cut.tensors}
         taking = [*(account.scales if self._rule.slopes else []), *account.weights]  # with the part they belong to
-        wanted = [*(context for _, context in self._contexts), *crossing.values(), *(tensor for _, tensor in taking)]
+        wanted = [*(context for _, context in self.contexts), *crossing.values(), *(tensor for _, tensor in taking)]
         start_B = counted_B.to(logits_B.dtype)
         start_B = start_B if self._rule.slopes else start_B * logits_B.detach()
         slopes = torch.autograd.grad(logits_B, wanted, start_B, retain_graph=True, allow_unused=True)
         backs = iter(zip(wanted, slopes, strict=True))
         heads: dict[Key, Tensor] = {}
-        for (site, _), back in zip(self._contexts, backs, strict=False):
+        for (site, _), back in zip(self.contexts, backs, strict=False):
             heads[site.key] = heads.get(site.key, 0) + self._by_head(site, *back)
         across = {key: self._by_example(*back) for key, back in zip(crossing, backs, strict=False)}
         taken = [(part, self._by_example(*back)) for (part, _), back in zip(taking, backs, strict=True)]
@@ -188,7 +188,7 @@ class _Watcher:
         def function(states: Tensor) -> Tensor | None:
             if states.requires_grad:
                 return None
-            if any(event.what == "end" and event.stack == _stack(path) for event in self._trace._events):
+            if any(event.what == "end" and event.stack == _stack(path) for event in self._trace.events):
                 raise ModelError(f"What {path} takes is cut off from the layers before it: no relevance reaches them.")
             first = states.detach().requires_grad_()
             self._rule.account.open(first)
@@ -219,10 +219,10 @@ class _Watcher:
         if what == "end":
             self._ended[name] += 1
             name = f"{name} again ({self._ended[name]})" if self._ended[name] > 1 else name
-        self._trace._events.append(Event(what, _stack(path), name, self._rule.account.part, tensor))
+        self._trace.events.append(Event(what, _stack(path), name, self._rule.account.part, tensor))
 
     def _context(self, site: Site) -> Callable[[Tensor], None]:
-        return lambda context: self._trace._contexts.append((site, context))
+        return lambda context: self._trace.contexts.append((site, context))
 
     def _watch_leaves(self) -> None:
         for path, module in self._model.named_modules():
@@ -254,7 +254,7 @@ class _Watcher:
         self._hooks.see_input(head, taken.append)
 
         def given(logits: Tensor) -> None:
-            self._trace._head = (head, taken[-1], logits)
+            self._trace.head = (head, taken[-1], logits)
 
         self._hooks.change_output(head, given)
 
