@@ -149,3 +149,45 @@ def bootstrap_interval(
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))
+
+
+class Resampling:
+    """Bootstrap of sums in constant memory: examples come once, in batches, and are not kept.
+
+    Each example enters each resample a Poisson(1) number of times, which for many examples is what drawing with
+    replacement gives. How often depends on the seed and on the example's number alone, not on the batches.
+    """
+
+    def __init__(self, resamples: int = 1000, *, seed: int = 0) -> None:
+        self.resamples = resamples
+        self._seed = seed
+        self._drawn: tuple[int, np.ndarray] | None = None
+
+    def counts(self, examples: ArrayLike) -> np.ndarray:
+        """[resamples, examples]: how often each of these examples, by number, enters each resample."""
+        numbers = np.asarray(examples, dtype=np.int64)
+        found = np.empty((self.resamples, len(numbers)), dtype=np.float32)
+        for block in np.unique(numbers // _BLOCK):
+            here = numbers // _BLOCK == block
+            found[:, here] = self._block(int(block))[:, numbers[here] % _BLOCK]
+        return found
+
+    def _block(self, block: int) -> np.ndarray:
+        if self._drawn is None or self._drawn[0] != block:
+            random = np.random.default_rng([self._seed, block])
+            self._drawn = block, random.poisson(1.0, (_BLOCK, self.resamples)).astype(np.float32).T
+        return self._drawn[1]
+
+
+_BLOCK = 512  # examples whose counts are drawn together
+
+
+def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high ends over the first axis; NaN where every resample was empty."""
+    import warnings
+
+    tail = 100 * (1 - confidence) / 2
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="All-NaN slice")
+        low, high = np.nanpercentile(np.asarray(drawn, dtype=np.float64), [tail, 100 - tail], axis=0)
+    return low, high

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 Span = tuple[int, int]  # characters [start, end)
 
 
-def piece_spans(tokenizer: Any, text: str) -> list[Span | None]:
-    """The characters each token of `tokenizer(text)` stands for; None for special tokens.
+class Pieces(NamedTuple):
+    """A text as the tokenizer gives it to a model: ids, and the characters each stands for; None for specials."""
+
+    ids: list[int]
+    spans: list[Span | None]
+
+
+def pieces(tokenizer: Any, text: str) -> Pieces:
+    """What `tokenizer(text)` gives, with the place of every token in the text.
 
     Fast tokenizers say it themselves; for others (SentencePiece models) the pieces are sought in the text in order.
     """
+    unknown = getattr(tokenizer, "unk_token_id", None)  # stands for a word: no special, whatever the tokenizer says
     if getattr(tokenizer, "is_fast", False):
         encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
-        pairs = zip(encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
-        return [None if special else _trimmed(text, (start, end)) for (start, end), special in pairs]
-    ids = tokenizer(text)["input_ids"]
+        rows = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
+        spans = [None if mark and token != unknown else _trimmed(text, (start, end)) for token, (start, end), mark in rows]
+        return Pieces(list(encoded["input_ids"]), spans)
+    spelled = tokenizer.tokenize(text)
+    ids = tokenizer.build_inputs_with_special_tokens(tokenizer.convert_tokens_to_ids(spelled))
     special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
-    rest = iter(_sought(tokenizer.tokenize(text), text))
-    return [None if mark else next(rest) for mark in special]
+    marks = [bool(mark) and token != unknown for token, mark in zip(ids, special, strict=True)]
+    rest = iter(_sought(spelled, text))
+    return Pieces(ids, [None if mark else next(rest) for mark in marks])
+
+
+def piece_spans(tokenizer: Any, text: str) -> list[Span | None]:
+    """The characters each token of `tokenizer(text)` stands for; None for special tokens."""
+    return pieces(tokenizer, text).spans
 
 
 def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> list[list[int]]:
@@ -33,13 +49,35 @@ def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> lis
     for place, piece in enumerate(pieces):
         if piece is None:
             continue
-        shared = [min(piece[1], end) - max(piece[0], start) for start, end in words]
-        for word, characters in enumerate(shared):
+        best, most = -1, 0
+        for word, (start, end) in enumerate(words):
+            characters = min(piece[1], end) - max(piece[0], start)
             if characters > 0:
                 touched[word].append(place)
-        if shared and max(shared) > 0:
-            found[shared.index(max(shared))].append(place)
+                if characters > most:
+                    best, most = word, characters
+        if best >= 0:
+            found[best].append(place)
     return [own or other for own, other in zip(found, touched, strict=True)]
+
+
+def units(words: Sequence[Sequence[int]]) -> list[int]:
+    """For each word the number of the unit it belongs to: words that share a token cannot be told apart by attention.
+
+    Units are numbered in the order of their first words.
+    """
+    unit_of: list[int] = []
+    owner: dict[int, int] = {}  # token -> unit
+    for places in words:
+        shared = sorted({owner[place] for place in places if place in owner})
+        unit = shared[0] if shared else 1 + max(unit_of, default=-1)
+        for other in shared[1:]:
+            unit_of = [unit if number == other else number for number in unit_of]
+            owner = {place: unit if number == other else number for place, number in owner.items()}
+        owner |= dict.fromkeys(places, unit)
+        unit_of.append(unit)
+    order = {unit: number for number, unit in enumerate(dict.fromkeys(unit_of))}
+    return [order[unit] for unit in unit_of]
 
 
 def _trimmed(text: str, span: Span) -> Span:
@@ -50,11 +88,11 @@ def _trimmed(text: str, span: Span) -> Span:
     return start, end
 
 
-def _sought(pieces: Sequence[str], text: str) -> list[Span | None]:
+def _sought(spelled: Sequence[str], text: str) -> list[Span | None]:
     """Each piece where it next occurs in the text, without the marks tokenizers put on it; empty where it does not."""
     found: list[Span | None] = []
     cursor, lowered = 0, text.lower()
-    for piece in pieces:
+    for piece in spelled:
         bare = piece.removeprefix("##").removesuffix("</w>").removesuffix("@@").strip("\u2581\u0120 ")
         start = lowered.find(bare.lower(), cursor) if bare else -1
         if start < 0:

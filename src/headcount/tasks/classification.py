@@ -50,6 +50,7 @@ class Classification:
                 raise UsageError(f"There are {len(found)} texts and {len(values)} {what}; one for each text is needed.")
         if min(self._labels) < 0:
             raise UsageError(f"Labels are class numbers from 0; got {min(self._labels)}.")
+        self.tokenizer = tokenizer
         self._texts = Texts(found, tokenizer, second, max_length)
         self._chunks = list(chunks(len(found), batch_size))
         self.fingerprint = fingerprint([found, second, self._labels])

@@ -37,6 +37,7 @@ class LanguageModelling:
         """metric: perplexity or loss, both per token."""
         self.metric = chosen_metric(metric, METRICS, self.name)
         found = check_texts(texts)
+        self.tokenizer = tokenizer
         self._texts = Texts(found, tokenizer, max_length=max_length)
         self._chunks = list(chunks(len(found), batch_size))
         self.fingerprint = fingerprint(found)

@@ -1,0 +1,127 @@
+"""Frequencies of tokens: how often each occurs in the data a model was trained on, or what is known of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headcount.corpora.lines import read_lines
+from headcount.errors import CorpusError, UsageError
+
+
+class Frequencies:
+    """Counts by token id, and the rank each count has; a token never seen is rarer than all that were."""
+
+    def __init__(self, counts: Mapping[int, float], *, source: str) -> None:
+        if not counts:
+            raise UsageError(f"No token has a frequency ({source}): the rare role cannot be told without any.")
+        self.source = source
+        self._counts = dict(counts)
+        ordered = sorted(set(self._counts.values()), reverse=True)
+        ranks: dict[float, int] = {}
+        above, sizes = 0, Counter(self._counts.values())
+        for count in ordered:
+            ranks[count] = above + 1
+            above += sizes[count]
+        self._ranks, self._last = ranks, above + 1
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def count(self, token: int) -> float:
+        return self._counts.get(token, self._never)
+
+    def rank(self, token: int) -> int:
+        """1 for the most frequent token; equal counts share the better rank."""
+        return self._ranks[self._counts[token]] if token in self._counts else self._last
+
+    @property
+    def _never(self) -> float:
+        return min(0.0, min(self._counts.values()) - 1)
+
+
+def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chunk: int = 1000) -> Frequencies:
+    """How often the tokenizer makes each token of these texts."""
+    counts: Counter[int] = Counter()
+    waiting: list[str] = []
+    for text in texts:
+        waiting.append(text)
+        if len(waiting) == chunk:
+            _count(counts, waiting, tokenizer)
+            waiting = []
+    if waiting:
+        _count(counts, waiting, tokenizer)
+    return Frequencies(counts, source=source)
+
+
+def _count(counts: Counter[int], texts: list[str], tokenizer: Any) -> None:
+    for ids in tokenizer(texts)["input_ids"]:
+        counts.update(ids)
+
+
+def of_tokenizer(tokenizer: Any) -> Frequencies:
+    """What the tokenizer knows itself: vocabularies list frequent pieces first, SentencePiece keeps a score of each.
+
+    Only the order means anything. Byte-pair vocabularies are in the order of their merges, which is that of frequency
+    at the time of merging; WordPiece vocabularies and most others are sorted by frequency.
+    """
+    scores = _scores(tokenizer)
+    special = set(tokenizer.all_special_ids)
+    if scores:
+        return Frequencies({token: score for token, score in scores.items() if token not in special}, source="tokenizer")
+    ids = (token for token in tokenizer.get_vocab().values() if token not in special)
+    return Frequencies({token: -float(token) for token in ids}, source="tokenizer")
+
+
+def _scores(tokenizer: Any) -> dict[int, float]:
+    """SentencePiece scores (log-probability, or minus the number of the merge) by id; none for other tokenizers."""
+    model = getattr(tokenizer, "spm_source", None) or getattr(tokenizer, "sp_model", None)
+    if model is None or not hasattr(model, "get_score"):
+        return {}
+    found: dict[int, float] = {}
+    for number in range(model.get_piece_size()):
+        token = tokenizer.convert_tokens_to_ids(model.id_to_piece(number))
+        if token is not None and token != tokenizer.unk_token_id:
+            found[int(token)] = float(model.get_score(number))
+    return found
+
+
+def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
+    """From a file: .json with {token: count}, .tsv with a token and its count in each line, or plain text to count."""
+    file = Path(path)
+    if not file.is_file():
+        raise CorpusError(f"There is no file {file} with frequencies. Give .json, .tsv or plain text.")
+    if file.suffix not in (".json", ".tsv"):
+        return counted((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
+    pairs = _json(file) if file.suffix == ".json" else _tsv(file)
+    vocabulary = tokenizer.get_vocab()
+    counts = {vocabulary[token]: count for token, count in pairs.items() if token in vocabulary}
+    if not counts:
+        some = ", ".join(map(repr, list(pairs)[:3]))
+        raise CorpusError(f"No token of {file} ({some} ...) is in the tokenizer's vocabulary: it is for another one.")
+    return Frequencies(counts, source=str(file))
+
+
+def _json(file: Path) -> dict[str, float]:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return {str(token): float(count) for token, count in data.items()}
+    except (UnicodeDecodeError, json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
+        raise CorpusError(f"{file} is not a JSON object of tokens and counts: {error}.") from error
+
+
+def _tsv(file: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for number, line in enumerate(read_lines(file), start=1):
+        cells = line.split("\t")
+        if not line.strip():
+            continue
+        try:
+            token, count = cells
+            found[token] = float(count)
+        except ValueError as error:
+            raise CorpusError(f"{file}:{number} is {line!r:.60}, expected a token, a tab and its count.") from error
+    return found

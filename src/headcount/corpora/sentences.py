@@ -1,0 +1,92 @@
+"""Sentences to look at: with trees, with translations, or as plain text, from wherever they are.
+
+    grammar[:LANGUAGE[:DOMAIN]]   the embedded corpus: trees and translations
+    bank.conllu                   a treebank: trees
+    folder, .tsv, .jsonl, hf:     parallel text: translations
+    any other file                plain text, one sentence per line
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from headcount.corpora.conllu import read_conllu
+from headcount.corpora.grammar.corpus import Grammar
+from headcount.corpora.parallel import GRAMMAR, read_parallel
+from headcount.corpora.parsing import parsed
+from headcount.corpora.plain import read_plain
+from headcount.corpora.tables import SUFFIXES
+from headcount.corpora.tree import Tree
+from headcount.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Sentences(Sequence[Tree | str]):
+    """Sentences, trees where they are known; their translations where there are any; what was left out and why."""
+
+    items: Sequence[Tree | str]
+    targets: Sequence[str] | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[Tree | str]:
+        return iter(self.items)
+
+    @property
+    def trees(self) -> int:
+        return sum(isinstance(item, Tree) for item in self.items)
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.blake2b(digest_size=20)
+        for item in (*self.items, *(self.targets or ())):
+            digest.update(repr(item).encode())
+        return digest.hexdigest()
+
+
+def read_sentences(
+    place: str | Path,
+    *,
+    split: str = "test",
+    languages: Sequence[str] | None = None,
+    parser: str | None = None,
+    limit: int | None = None,
+) -> Sentences:
+    """Read sentences; malformed trees are left out and counted.
+
+    split: part of the embedded corpus or of parallel text.
+    parser: parse what has no trees with `spacy` or `stanza`; one text may become several sentences, translations go.
+    """
+    found = _read(str(place), split, languages, limit)
+    if limit is not None:
+        found = replace(found, items=found.items[:limit], targets=found.targets[:limit] if found.targets else None)
+    if parser and not found.trees:
+        trees = tuple(parsed([str(item) for item in found.items], parser))
+        return Sentences(trees, None, found.skipped)
+    return found
+
+
+def _read(place: str, split: str, languages: Sequence[str] | None, limit: int | None) -> Sentences:
+    path = Path(place)
+    if place == GRAMMAR or place.startswith(f"{GRAMMAR}:"):
+        rows = Grammar.named(place).split(split)
+        return Sentences([row.tree for row in rows], [row.target for row in rows])
+    if path.suffix == ".conllu":
+        bank = read_conllu(path, on_error="skip")
+        return Sentences(bank.trees, None, bank.skipped)
+    if path.is_dir() or path.suffix in SUFFIXES or place.startswith("hf:"):
+        pairs = read_parallel(place, languages=languages)
+        rows = pairs[split] if limit is None else pairs[split].select(range(min(limit, len(pairs[split]))))
+        return Sentences(list(rows["source"]), list(rows["target"]), Counter(pairs.skipped.get(split, {})))
+    if not path.is_file():
+        raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")
+    return Sentences(read_plain(path, limit=limit))

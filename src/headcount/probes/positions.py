@@ -1,0 +1,107 @@
+"""Positions: which token stands where for the queries and keys of a site, as far as the batch says.
+
+Shapes: B batch, T positions (Q queries, K keys).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.hooks import original_module
+from headcount.sites.site import Site
+
+_IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id")
+
+
+@dataclass(frozen=True)
+class Positions:
+    """One side of an attention site: what stands at each position."""
+
+    ids_BT: Tensor
+    real_BT: Tensor  # bool: no padding
+    special_BT: Tensor  # bool: CLS, SEP, BOS, EOS and the like, where it is no padding
+
+    @property
+    def tokens_BT(self) -> Tensor:
+        return self.real_BT & ~self.special_BT
+
+    @classmethod
+    def of(cls, ids_BT: Tensor, real_BT: Tensor, specials: Collection[int]) -> Positions:
+        """specials: ids of special tokens."""
+        known = torch.tensor(sorted(specials) or [-1], device=ids_BT.device)
+        return cls(ids_BT, real_BT, torch.isin(ids_BT, known) & real_BT)
+
+    @classmethod
+    def unknown(cls, batch: int, length: int, device: torch.device) -> Positions:
+        """Images, speech: no tokens, every position counts."""
+        ids_BT = torch.zeros(batch, length, dtype=torch.long, device=device)
+        real_BT = torch.ones_like(ids_BT, dtype=torch.bool)
+        return cls(ids_BT, real_BT, ~real_BT)
+
+
+def special_ids(model: nn.Module, tokenizer: Any = None) -> set[int]:
+    """Ids that stand for no text: the tokenizer's, or what the config names. The unknown token stands for a word."""
+    if tokenizer is not None:
+        return {int(token) for token in tokenizer.all_special_ids} - {tokenizer.unk_token_id}
+    config = getattr(original_module(model), "config", None)
+    found = [getattr(config, name, None) for name in _IDS]
+    flat = [token for value in found for token in (value if isinstance(value, list) else [value])]
+    return {int(token) for token in flat if token is not None}
+
+
+def sides(
+    model: nn.Module, site: Site, batch: Mapping[str, Any], shape: torch.Size, specials: Collection[int]
+) -> tuple[Positions, Positions]:
+    """Queries and keys of a site whose attention has the shape [B, H, Q, K].
+
+    In cross attention a query is the step that writes a token: it counts by the token that comes next.
+    """
+    config = getattr(original_module(model), "config", None)
+    both = bool(getattr(config, "is_encoder_decoder", False))
+    source = _side(batch.get("input_ids"), batch.get("attention_mask"), specials)
+    read, written = _target(config, batch, specials) if both else (None, None)
+    chosen = {"decoder": (read, read), "cross": (written, source)} if both else {}
+    queries, keys = chosen.get(site.kind, (source, source))
+    rows, _, asked, looked_at = shape
+    return _fitting(queries, rows, asked, batch), _fitting(keys, rows, looked_at, batch)
+
+
+def _side(ids_BT: Tensor | None, mask_BT: Tensor | None, specials: Collection[int]) -> Positions | None:
+    if ids_BT is None or ids_BT.dim() != 2:
+        return None
+    known = mask_BT is not None and mask_BT.shape == ids_BT.shape
+    real_BT = mask_BT.bool() if known and mask_BT is not None else torch.ones_like(ids_BT, dtype=torch.bool)
+    return Positions.of(ids_BT, real_BT, specials)
+
+
+def _target(
+    config: Any, batch: Mapping[str, Any], specials: Collection[int]
+) -> tuple[Positions | None, Positions | None]:
+    """What a decoder reads, and what it writes at each position."""
+    labels_BT, read_BT = batch.get("labels"), batch.get("decoder_input_ids")
+    padding = getattr(config, "pad_token_id", None) or 0
+    if labels_BT is not None and labels_BT.dim() == 2:
+        real_BT = labels_BT != -100
+        written_BT = labels_BT.where(real_BT, padding)
+        if read_BT is None or read_BT.shape != labels_BT.shape:
+            read_BT = written_BT.roll(1, dims=1)
+            read_BT[:, 0] = getattr(config, "decoder_start_token_id", None) or 0
+        read = Positions.of(read_BT, real_BT, specials)
+        start_BT = torch.zeros_like(real_BT)
+        start_BT[:, 0] = True  # whatever its id, the first position is the start sign
+        read = Positions(read.ids_BT, real_BT, read.special_BT | (start_BT & real_BT))
+        return read, Positions.of(written_BT, real_BT, specials)
+    read = _side(read_BT, batch.get("decoder_attention_mask"), specials)
+    return read, read
+
+
+def _fitting(side: Positions | None, rows: int, length: int, batch: Mapping[str, Any]) -> Positions:
+    if side is not None and tuple(side.ids_BT.shape) == (rows, length):
+        return side
+    device = next((value.device for value in batch.values() if isinstance(value, Tensor)), torch.device("cpu"))
+    return Positions.unknown(rows, length, device)

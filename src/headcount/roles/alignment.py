@@ -1,0 +1,58 @@
+"""alignment: a head of cross attention moves through the source as the target is written.
+
+diagonal   the maximum lies within one token of the place that is as far in the source as the step is in the target
+monotone   of every two steps, the later one looks further on (+1) or further back (-1): Kendall's tau without
+           correction for ties, so that a head that never moves has 0, as one that moves at random
+Shapes: B batch, H heads of a site, Q queries, K keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.sight import Sight, View
+
+
+class Alignment:
+    """Along the diagonal, or at least ever forward."""
+
+    kinds = ("cross",)
+
+    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+        return ["diagonal", "monotone"]
+
+    def trials(self, view: View) -> Trials:
+        near = asking(view, [_near(view)])
+        steps_B = view.asking_BQ.sum(-1)
+        couples_B = steps_B * (steps_B - 1) // 2
+        trials_BL = torch.stack([near.trials_BL[:, 0], couples_B], -1)
+        chance_BL = torch.stack([near.chance_BL[:, 0], torch.zeros_like(near.chance_BL[:, 0])], -1)
+        return Trials(trials_BL, chance_BL, near)
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        place_BHQ, found_BHQ = sight.place_BHQ, sight.found_BHQ
+        later_QQ = torch.ones(place_BHQ.shape[-1], place_BHQ.shape[-1]).triu(1)
+        both_BHQQ = found_BHQ[..., :, None] & found_BHQ[..., None, :]
+        moves_BHQQ = torch.sign(place_BHQ[..., None, :] - place_BHQ[..., :, None]) * both_BHQQ
+        forward_BH = (moves_BHQQ * later_QQ).sum((-1, -2))
+        return torch.stack([looking(trials.targets, sight)[..., 0].float(), forward_BH.float()], -1)
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+        return Verdict(reading.threshold("alignment"), sure=True)
+
+
+def _near(view: View) -> Tensor:
+    """[B, Q, K]: keys within one token of the place that is proportionally as far."""
+    step_BQ = view.queries.tokens_BT.cumsum(-1) - 1
+    token_BK = view.keys.tokens_BT.cumsum(-1) - 1
+    last_step_B, last_token_B = (side.tokens_BT.sum(-1) - 1 for side in (view.queries, view.keys))
+    expected_BQ = step_BQ * (last_token_B / last_step_B.clamp_min(1))[:, None]
+    return (token_BK[:, None] - expected_BQ[..., None]).abs() <= 1
+
+
+ROLE = Alignment()

@@ -1,0 +1,78 @@
+"""delimiter: the head rests on a token that is always there: a special one, the first one, or punctuation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from headcount.probes.peaks import SAME
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.sight import Sight, View
+
+
+class Delimiter:
+    """The maximum is a special token before or after the text, or, specials left out, the first token or punctuation."""
+
+    kinds = ("self", "cross")
+
+    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+        return ["start", "end", "first", "punctuation"]
+
+    def trials(self, view: View) -> Trials:
+        tokens_BK, places_K = view.keys.tokens_BT, torch.arange(view.keys.ids_BT.shape[1])
+        first_B = tokens_BK.int().argmax(-1)
+        first_BK = tokens_BK & (places_K == first_B[:, None])
+        own_BQ = view.offsets_QK == 0 if view.kind == "self" else torch.zeros_like(view.offsets_QK, dtype=torch.bool)
+        not_itself_BQ = ~(own_BQ & first_BK[:, None]).any(-1)  # that the first token looks at itself says nothing
+        among = asking(view, [first_BK, _punctuation(view)], [not_itself_BQ, torch.ones_like(not_itself_BQ)])
+        before_BS, after_BS = (part & view.specials[1] for part in _sides(view, first_B))
+        trials, chance, sees = [], [], []
+        for here_BS in (before_BS, after_BS):
+            seen_BQS = here_BS[:, None].expand(-1, view.asking_BQ.shape[1], -1)
+            if view.causal:
+                seen_BQS = seen_BQS & (view.specials[0][:, None] <= torch.arange(view.asking_BQ.shape[1])[:, None])
+            counted_BQ = view.queries.tokens_BT & (view.choices_BQ > 0) & seen_BQS.any(-1)
+            trials.append(counted_BQ.sum(-1))
+            every_BQ = view.choices_BQ + view.specials[1].sum(-1, keepdim=True)
+            chance.append((counted_BQ * seen_BQS.sum(-1) / every_BQ.clamp_min(1)).sum(-1))
+            sees.append((here_BS, counted_BQ))
+        return Trials(
+            torch.cat([torch.stack(trials, -1), among.trials_BL], -1),
+            torch.cat([torch.stack(chance, -1), among.chance_BL], -1),
+            (sees, among),
+        )
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        sees, among = trials.targets
+        (before_BS, asked_BQ), (after_BS, asked_too_BQ) = sees
+        before_BHQ, after_BHQ = (
+            (sight.special_BHQS * here_BS[:, None, None]).amax(-1) for here_BS in (before_BS, after_BS)
+        )
+        on_start_BHQ = _above(before_BHQ, torch.maximum(after_BHQ, sight.weight_BHQ)) & asked_BQ[:, None]
+        on_end_BHQ = _above(after_BHQ, torch.maximum(before_BHQ, sight.weight_BHQ)) & asked_too_BQ[:, None]
+        on_specials = torch.stack([on_start_BHQ.sum(-1), on_end_BHQ.sum(-1)], -1)
+        return torch.cat([on_specials, looking(among, sight)], -1)
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+        return Verdict(reading.threshold("delimiter"), sure=True)
+
+
+def _sides(view: View, first_B: Tensor) -> tuple[Tensor, Tensor]:
+    """Which special tokens stand before the first token, which after it."""
+    before_BS = view.specials[0] < first_B[:, None]
+    return before_BS, ~before_BS
+
+
+def _punctuation(view: View) -> Tensor:
+    known = view.batch.punctuation_BT
+    return known if known.shape == view.keys.ids_BT.shape else torch.zeros_like(view.keys.tokens_BT)
+
+
+def _above(one: Tensor, other: Tensor) -> Tensor:
+    return other < one * (1 - SAME)
+
+
+ROLE = Delimiter()

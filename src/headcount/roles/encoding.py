@@ -1,0 +1,193 @@
+"""Encoding: sentences as what a model takes in, with what the roles need to know of every token and word.
+
+Shapes: B batch, T tokens, U units (words that attention can tell apart), N instances of relations.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount.corpora.alignment import Span, pieces, pieces_of_words, units
+from headcount.corpora.frequencies import Frequencies
+from headcount.corpora.tree import Tree
+from headcount.errors import CorpusError
+
+WINDOW = 512  # sentences sorted by length together: little padding, and memory does not grow with the corpus
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence, encoded."""
+
+    number: int  # in the corpus
+    ids: Sequence[int]
+    special: Sequence[bool]
+    punctuation: Sequence[bool]
+    words: Sequence[Sequence[int]]  # tokens of each unit; none without a tree
+    arcs: Sequence[tuple[int, int, str]]  # (dependent, head, relation) by unit
+    target: Sequence[int]  # ids of the translation, with its end; empty where there is none
+
+
+class Encoder:
+    """Turns trees and texts into sentences; counts what it leaves out."""
+
+    def __init__(self, tokenizer: Any, *, longest: int, relations: Sequence[str]) -> None:
+        self._tokenizer, self._longest, self._relations = tokenizer, longest, relations
+        self.skipped: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()  # instances of relations, asked for or not
+        self.trees = 0
+
+    def sentence(self, number: int, item: Tree | str, target: str | None) -> Sentence | None:
+        text = item.text if isinstance(item, Tree) else item
+        if not isinstance(text, str):
+            raise CorpusError(f"Sentence {number} is {type(item).__name__}, expected a Tree or text.")
+        encoded = pieces(self._tokenizer, text) if text.strip() else None
+        if encoded is None or all(span is None for span in encoded.spans):
+            self.skipped["empty"] += 1
+            return None
+        wanted = list(self._tokenizer(text_target=target)["input_ids"]) if target is not None else []
+        if max(len(encoded.ids), len(wanted)) > self._longest:
+            self.skipped[f"more than the model's {self._longest} tokens"] += 1
+            return None
+        words, arcs = self._syntax(item, encoded.spans) if isinstance(item, Tree) else ([], [])
+        return Sentence(
+            number,
+            encoded.ids,
+            [span is None for span in encoded.spans],
+            [span is not None and _is_punctuation(text, span) for span in encoded.spans],
+            words,
+            arcs,
+            wanted,
+        )
+
+    def _syntax(
+        self, tree: Tree, spans: Sequence[Span | None]
+    ) -> tuple[list[list[int]], list[tuple[int, int, str]]]:
+        tokens = pieces_of_words(tree.spans, spans)
+        if not all(tokens):
+            self.skipped["words without tokens of their own (syntactic only)"] += 1
+            return [], []
+        self.trees += 1
+        unit_of = units(tokens)
+        words: list[list[int]] = [[] for _ in range(1 + max(unit_of))]
+        for unit, places in zip(unit_of, tokens, strict=True):
+            words[unit] += [place for place in places if place not in words[unit]]
+        self.found.update(arc.relation for arc in tree.arcs())
+        arcs = [(unit_of[arc.dependent], unit_of[arc.head], arc.relation) for arc in tree.arcs(*self._relations)]
+        within = sum(dependent == head for dependent, head, _ in arcs)
+        if within:
+            self.skipped["relations within one token (syntactic only)"] += within
+        return words, [arc for arc in arcs if arc[0] != arc[1]]
+
+
+def _is_punctuation(text: str, span: Span) -> bool:
+    return span[0] < span[1] and all(unicodedata.category(sign).startswith("P") for sign in text[span[0] : span[1]])
+
+
+def windows(
+    encoder: Encoder, corpus: Iterable[Tree | str], targets: Iterable[str] | None
+) -> Iterator[tuple[int, list[Sentence]]]:
+    """(number of sentences read, encoded ones) for each run of the corpus."""
+    waiting: list[Sentence] = []
+    read, other = 0, iter(targets) if targets is not None else None
+    for item in corpus:
+        target = next(other, None) if other is not None else None
+        if other is not None and target is None:
+            raise CorpusError(f"There are only {read} translations for more sentences; they come in pairs.")
+        found = encoder.sentence(read, item, target)
+        waiting += [found] if found is not None else []
+        read += 1
+        if len(waiting) == WINDOW:
+            yield read, waiting
+            waiting = []
+    if waiting:
+        yield read, waiting
+
+
+def batches(sentences: Sequence[Sentence], tokens: int) -> Iterator[Batch]:
+    """Sentences of like length together, at most so many tokens at once, padding included."""
+    order = sorted(sentences, key=lambda one: (len(one.ids), len(one.target)))
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * len(order[stop].ids) <= tokens:
+            stop += 1
+        yield Batch(order[start:stop])
+        start = stop
+
+
+class Batch:
+    """Encoded sentences side by side, padded at the end."""
+
+    def __init__(self, rows: Sequence[Sentence]) -> None:
+        self.rows = rows
+        self.numbers = np.array([row.number for row in rows])
+
+    @cached_property
+    def ids_BT(self) -> Tensor:
+        return _padded([row.ids for row in self.rows], 0)
+
+    @cached_property
+    def real_BT(self) -> Tensor:
+        return _padded([[1] * len(row.ids) for row in self.rows], 0).bool()
+
+    @cached_property
+    def special_BT(self) -> Tensor:
+        return _padded([row.special for row in self.rows], 0).bool()
+
+    @cached_property
+    def punctuation_BT(self) -> Tensor:
+        return _padded([row.punctuation for row in self.rows], 0).bool()
+
+    @property
+    def has_targets(self) -> bool:
+        return any(row.target for row in self.rows)
+
+    @cached_property
+    def labels_BT(self) -> Tensor:
+        """What a decoder is to write, -100 where there is nothing."""
+        return _padded([row.target for row in self.rows], -100)
+
+    @property
+    def has_words(self) -> bool:
+        return any(row.arcs for row in self.rows)
+
+    @cached_property
+    def words_BUT(self) -> Tensor:
+        """1 where a token belongs to a unit."""
+        most = max(len(row.words) for row in self.rows)
+        table = np.zeros((len(self.rows), max(1, most), self.ids_BT.shape[1]), dtype=np.float32)
+        for number, row in enumerate(self.rows):
+            for unit, places in enumerate(row.words):
+                table[number, unit, places] = 1.0
+        return torch.from_numpy(table)
+
+    def rarest(self, frequencies: Frequencies, common: int) -> tuple[Tensor, Tensor]:
+        """[B, T] each: the rarest token, and one of the two rarest, of sentences that have a rare one at all."""
+        table = np.zeros((2, len(self.rows), self.ids_BT.shape[1]), dtype=bool)
+        for number, row in enumerate(self.rows):
+            tokens = [place for place, special in enumerate(row.special) if not special]
+            counts = {row.ids[place]: frequencies.count(row.ids[place]) for place in tokens}
+            order = sorted(counts, key=lambda token: counts[token])
+            if frequencies.rank(order[0]) <= common:
+                continue
+            for place in tokens:
+                table[0, number, place] = counts[row.ids[place]] <= counts[order[0]]
+                table[1, number, place] = counts[row.ids[place]] <= counts[order[min(1, len(order) - 1)]]
+        return torch.from_numpy(table[0]), torch.from_numpy(table[1])
+
+
+def _padded(rows: Sequence[Sequence[int]], padding: int) -> Tensor:
+    table = np.full((len(rows), max(map(len, rows))), padding, dtype=np.int64)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = row
+    return torch.from_numpy(table)

@@ -1,0 +1,36 @@
+"""induction: the head looks at what came after the token when it occurred before (Elhage et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.sight import Sight, View
+
+
+class Induction:
+    """The maximum of a token that occurred earlier is the token after one of its earlier occurrences."""
+
+    kinds = ("self",)
+
+    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+        return ["after the last time"]
+
+    def trials(self, view: View) -> Trials:
+        before_BK = view.keys.ids_BT.roll(1, dims=1)
+        there_BK = view.keys.tokens_BT.roll(1, dims=1)
+        there_BK[:, 0] = False
+        again_BQK = (view.queries.ids_BT[:, :, None] == before_BK[:, None]) & there_BK[:, None]
+        return asking(view, [again_BQK & (view.offsets_QK < 0)])
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        return looking(trials, sight)
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+        return Verdict(reading.threshold("induction"), sure=True)
+
+
+ROLE = Induction()

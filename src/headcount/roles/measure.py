@@ -1,0 +1,293 @@
+"""roles: what every head of a model does on a corpus, in one pass over it.
+
+Attention is reduced layer by layer to where each query looks; sums over sentences are all that stays. Confidence
+comes from the same pass.
+Shapes: B batch, H heads of a site, Q queries, K keys, L labels of all roles, R resamples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.corpora.frequencies import Frequencies
+from headcount.corpora.tree import Tree
+from headcount.errors import CorpusError, UnknownName, UsageError
+from headcount.heads import HeadGrid
+from headcount.hooks import original_module
+from headcount.probes.positions import Positions, special_ids
+from headcount.probes.taps import tapped
+from headcount.record import Signature
+from headcount.roles.encoding import Batch, Encoder, batches, windows
+from headcount.roles.evidence import Evidence, held
+from headcount.roles.reading import Reading
+from headcount.roles.role import FURTHEST, Role, Trials
+from headcount.roles.role import roles as members
+from headcount.roles.sight import Sight, View
+from headcount.roles.tallies import Column, Tally
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.inputs import longest
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.sites.site import Site
+from headcount.statistics import Interval, Resampling
+
+Progress = Callable[[int, int], None]  # sentences done, of; 0 where it is not known
+_KINDS = ("encoder", "decoder", "cross")
+
+
+class Roles(HeadGrid):
+    """For each head its evidence, one entry for each role and label that had trials; none where a head did not run."""
+
+    confidence: HeadGrid  # Interval of each head; None where it did not run
+    left_out: HeadGrid  # share of attention on special tokens; NaN where a head did not run
+    signature: Signature
+    skipped: Counter[str]  # sentences or instances by reason
+    relations: Counter[str]  # instances of every relation in the trees
+    relative: Mapping[str, Mapping[int, int]]  # label -> offset of the partner in words -> instances
+    sentences: int
+    trees: int
+
+    def held(self) -> HeadGrid:
+        """The roles each head plays, clearest first."""
+        return self.map(held)
+
+
+def roles(
+    model: nn.Module,
+    corpus: Iterable[Tree | str],
+    *,
+    tokenizer: Any,
+    targets: Iterable[str] | None = None,
+    roles: Sequence[str] | None = None,
+    frequencies: Frequencies | None = None,
+    tokens: int = 4096,
+    resamples: int = 1000,
+    seed: int = 0,
+    progress: Progress = lambda *_: None,
+    **reading: Any,
+) -> Roles:
+    """What every head of a model does: evidence for each role, its baseline, and bootstrap intervals over sentences.
+
+    corpus: trees (a Treebank, or the trees of the grammar) or plain texts, which have no syntax.
+    targets: translations of the sentences; without them an encoder-decoder shows its encoder only.
+    roles: names of the roles to look for; all if not given.
+    frequencies: of tokens in the training data, for the rare role; counted in the corpus itself if not given.
+    tokens: at most so many at once, padding included.
+    reading: how definitions are read: relations, directions, margin, excess, diagonal, edges, thresholds, furthest,
+        common; see `Reading`.
+    """
+    read = Reading(**reading)
+    chosen = {name: members[name] for name in (members.names() if roles is None else roles)}
+    if isinstance(corpus, str | bytes):
+        raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
+    corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
+    counted = frequencies or (_counted(corpus, tokenizer) if "rare" in chosen else None)
+    encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
+    work = _Work(model, tokenizer, chosen, read, counted, Resampling(resamples, seed=seed))
+    total = len(corpus) if isinstance(corpus, Sized) else 0
+    with evaluating(model), tapped(model, "attention", sink=work.see):
+        for done, sentences in windows(encoder, corpus, targets):
+            for batch in batches(sentences, tokens):
+                work.run(batch)
+            progress(done, total)
+    if not work.sentences:
+        raise CorpusError(f"No sentence to look at; left out: {dict(encoder.skipped) or 'nothing, there was none'}.")
+    _check_relations(encoder, read, chosen)
+    arguments = {**asdict(read), "roles": sorted(chosen), "frequencies": counted.source if counted else None}
+    signature = Signature(weights=weight_hash(model), seed=seed, arguments={**arguments, "resamples": resamples})
+    return work.result(encoder, signature)
+
+
+def _counted(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
+    from headcount.corpora.frequencies import counted
+
+    texts = [item.text if isinstance(item, Tree) else item for item in corpus]
+    texts = [text for text in texts if isinstance(text, str) and text.strip()]
+    return counted(texts, tokenizer, source="the corpus itself") if texts else None
+
+
+def _check_relations(encoder: Encoder, reading: Reading, chosen: Mapping[str, Role]) -> None:
+    """A relation the trees do not know is a mistake in its name, not a role that no head plays."""
+    if not encoder.trees or "syntactic" not in chosen:
+        return
+    for relation in reading.relations:
+        if not encoder.found[relation]:
+            raise UnknownName("relation in these trees", relation, encoder.found)
+
+
+@dataclass
+class _Shown:
+    """What one kind of attention has before it in the batch at hand."""
+
+    view: View
+    trials: dict[str, Trials | None]  # by role
+    trials_BL: np.ndarray
+    chance_BL: np.ndarray
+
+
+class _Work:
+    """One pass over a corpus."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        chosen: Mapping[str, Role],
+        reading: Reading,
+        frequencies: Frequencies | None,
+        resampling: Resampling,
+    ) -> None:
+        self._model, self._reading, self._frequencies = model, reading, frequencies
+        self._original: Any = original_module(model)
+        self._config = getattr(self._original, "config", None)
+        self._both = bool(getattr(self._config, "is_encoder_decoder", False))
+        self._specials = special_ids(model, tokenizer)
+        self._padding = tokenizer.pad_token_id or 0
+        self._roles = {"self": _of(chosen, "self"), "cross": _of(chosen, "cross")}
+        self._columns = {kind: _columns(members, reading) for kind, members in self._roles.items()}
+        self._resampling = resampling
+        self._tallies: dict[tuple[str, int], Tally] = {}
+        self._shown: dict[str, _Shown] = {}
+        self._counts_RB = np.zeros(0)
+        self.sentences = 0
+
+    def run(self, batch: Batch) -> None:
+        self.sentences += len(batch.rows)
+        self._shown = {}
+        self._batch = batch
+        self._counts_RB = self._resampling.counts(batch.numbers)
+        device = next(self._model.parameters()).device
+        mask_BT = batch.real_BT.long()
+        inputs = {"input_ids": batch.ids_BT.where(batch.real_BT, self._padding), "attention_mask": mask_BT}
+        if self._both and batch.has_targets:
+            inputs["decoder_input_ids"] = self._read_BT(batch)
+        inner = self._original
+        if self._both and not batch.has_targets:
+            inner = self._original.get_encoder()
+        elif hasattr(self._original, "base_model"):
+            inner = self._original.base_model  # without what predicts: nobody looks at it
+        if self._both and batch.has_targets or "decoder" in locate(self._model).kinds and not self._both:
+            inner(**{name: value.to(device) for name, value in inputs.items()}, use_cache=False)
+        else:
+            inner(**{name: value.to(device) for name, value in inputs.items()})
+
+    def see(self, site: Site, attention_BHQK: Tensor) -> None:
+        if site.kind not in _KINDS:
+            return
+        kind = "cross" if site.kind == "cross" else "self"
+        if site.kind not in self._shown:
+            self._shown[site.kind] = self._show(site.kind)
+        shown = self._shown[site.kind]
+        sight = Sight(shown.view, attention_BHQK)
+        if site.key not in self._tallies:
+            self._tallies[site.key] = Tally(self._columns[kind], site.num_heads, self._resampling.resamples)
+        hits_BHL = torch.zeros(*attention_BHQK.shape[:2], len(self._columns[kind]) + 2)
+        start, offsets = 0, {}
+        for name, role in self._roles[kind].items():
+            trials, width = shown.trials[name], len(role.labels(self._reading))
+            if trials is not None:
+                hits_BHL[..., start : start + width] = role.hits(trials, sight)
+                if trials.offsets_LO is not None:
+                    offsets[start] = trials.offsets_LO
+            start += width
+        asked_BQ = _asked(shown.view)
+        hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
+        hits_BHL[..., start + 1] = (sight.special_BHQS.sum(-1) * asked_BQ[:, None]).sum(-1)
+        self._tallies[site.key].add(hits_BHL.numpy(), shown.trials_BL, shown.chance_BL, offsets, self._counts_RB)
+
+    def _show(self, kind: str) -> _Shown:
+        """Trials and chance of a kind, made once for all its sites."""
+        view = self._view(kind)
+        group = "cross" if kind == "cross" else "self"
+        width = len(self._columns[group]) + 2
+        trials_BL, chance_BL = torch.zeros(len(self._batch.rows), width), torch.zeros(len(self._batch.rows), width)
+        found, start = {}, 0
+        for name, role in self._roles[group].items():
+            found[name] = trials = role.trials(view)
+            stop = start + len(role.labels(self._reading))
+            if trials is not None:
+                trials_BL[:, start:stop], chance_BL[:, start:stop] = trials.trials_BL, trials.chance_BL
+            start = stop
+        trials_BL[:, start:] = _asked(view).sum(-1)[:, None]
+        return _Shown(view, found, trials_BL.numpy(), chance_BL.numpy())
+
+    def _view(self, kind: str) -> View:
+        batch = self._batch
+        source = Positions(batch.ids_BT, batch.real_BT, batch.special_BT)
+        if kind == "cross":
+            return View(batch, "cross", False, self._written(batch), source, self._reading, None)
+        if kind == "decoder" and self._both:
+            read = Positions.of(self._read_BT(batch), batch.labels_BT != -100, self._specials)
+            read.special_BT[:, 0] = True  # the start sign, whatever its id
+            return View(_without_words(batch), "self", True, read, read, self._reading, None)
+        return View(batch, "self", kind == "decoder", source, source, self._reading, self._frequencies)
+
+    def _written(self, batch: Batch) -> Positions:
+        real_BT = batch.labels_BT != -100
+        return Positions.of(batch.labels_BT.where(real_BT, self._padding), real_BT, self._specials)
+
+    def _read_BT(self, batch: Batch) -> Tensor:
+        """What a decoder reads while it writes the labels."""
+        real_BT = batch.labels_BT != -100
+        read_BT = batch.labels_BT.where(real_BT, self._padding).roll(1, dims=1)
+        read_BT[:, 0] = getattr(self._config, "decoder_start_token_id", None) or 0
+        return read_BT
+
+    def result(self, encoder: Encoder, signature: Signature) -> Roles:
+        heads = locate(self._model).heads
+        evidence: dict[Any, tuple[Evidence, ...]] = dict.fromkeys(heads, ())
+        confidence: dict[Any, Interval | None] = dict.fromkeys(heads, None)
+        left_out: dict[Any, float] = dict.fromkeys(heads, float("nan"))
+        relative: dict[str, dict[int, int]] = {}
+        for site in locate(self._model):
+            tally = self._tallies.get(site.key)
+            if tally is None:
+                continue
+            group = "cross" if site.kind == "cross" else "self"
+            found = tally.evidence(self._roles[group], self._reading)
+            values, shares = tally.value(len(tally.columns)), tally.value(len(tally.columns) + 1)[0]
+            for place, head in enumerate(site.head_names()):
+                evidence[head] = tuple(found[place])
+                confidence[head] = Interval(*(float(part[place]) for part in values))
+                left_out[head] = float(shares[place])
+            relative = relative or _relative(tally)
+        grid = Roles(list(evidence.items()), "object")
+        grid.confidence, grid.left_out = HeadGrid(list(confidence.items()), "object"), HeadGrid(list(left_out.items()))
+        grid.signature, grid.skipped, grid.relations = signature, encoder.skipped, encoder.found
+        grid.relative, grid.sentences, grid.trees = relative, self.sentences, encoder.trees
+        return grid
+
+
+def _of(chosen: Mapping[str, Role], kind: str) -> dict[str, Role]:
+    return {name: role for name, role in chosen.items() if kind in role.kinds}
+
+
+def _columns(chosen: Mapping[str, Role], reading: Reading) -> list[Column]:
+    return [Column(name, label) for name, role in chosen.items() for label in role.labels(reading)]
+
+
+def _asked(view: View) -> Tensor:
+    """Queries that count for confidence: every token that sees a token."""
+    return view.queries.tokens_BT & view.keys.tokens_BT.any(-1, keepdim=True)
+
+
+def _without_words(batch: Batch) -> Batch:
+    """The same sentences without their trees and punctuation, which are of the source."""
+    from dataclasses import replace
+
+    return Batch([replace(row, words=[], arcs=[]) for row in batch.rows])
+
+
+def _relative(tally: Tally) -> dict[str, dict[int, int]]:
+    return {
+        column.label: {offset - FURTHEST: int(count) for offset, count in enumerate(tally.offsets_LO[place]) if count}
+        for place, column in enumerate(tally.columns)
+        if tally.offsets_LO[place].any()
+    }

@@ -1,0 +1,48 @@
+"""positional: the head looks at one fixed offset (Voita et al. 2019, section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict
+from headcount.roles.sight import Sight, View
+
+
+class Positional:
+    """At least 90% of queries have their maximum at the same offset; every offset is reported."""
+
+    kinds = ("self",)
+
+    def labels(self, reading: Reading) -> Sequence[str]:
+        return [f"{offset:+d}" if offset else "0" for offset in _offsets(reading)]
+
+    def trials(self, view: View) -> Trials:
+        share_BQ = view.asking_BQ / view.choices_BQ.clamp_min(1)
+        trials, chance = [], []
+        for offset in _offsets(view.reading):
+            at_BQ = view.seen_BQK.logical_and(view.offsets_QK == offset).any(-1)
+            counted_BQ = view.asking_BQ & at_BQ
+            trials.append(view.asking_BQ.sum(-1) if view.reading.edges == "all" else counted_BQ.sum(-1))
+            chance.append((share_BQ * at_BQ).sum(-1))
+        return Trials(torch.stack(trials, -1), torch.stack(chance, -1))
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:  # noqa: ARG002
+        furthest = sight.view.reading.furthest
+        offset_BHQ = sight.place_BHQ - torch.arange(sight.place_BHQ.shape[-1])
+        near_BHQ = sight.found_BHQ & (offset_BHQ.abs() <= furthest)
+        counts = torch.zeros(*offset_BHQ.shape[:2], 2 * furthest + 1, dtype=torch.long)
+        return counts.scatter_add(-1, (offset_BHQ + furthest).clamp(0, 2 * furthest), near_BHQ.long())
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+        return Verdict(reading.threshold("positional"), sure=False)
+
+
+def _offsets(reading: Reading) -> range:
+    return range(-reading.furthest, reading.furthest + 1)
+
+
+ROLE = Positional()

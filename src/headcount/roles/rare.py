@@ -1,0 +1,34 @@
+"""rare: the head looks at the least frequent tokens of a sentence (Voita et al. 2019, section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.sight import Sight, View
+
+
+class Rare:
+    """The maximum is the rarest token, or one of the two rarest, in sentences that have a rare token."""
+
+    kinds = ("self",)
+
+    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+        return ["rarest", "two rarest"]
+
+    def trials(self, view: View) -> Trials | None:
+        if view.frequencies is None:
+            return None
+        return asking(view, view.batch.rarest(view.frequencies, view.reading.common))
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        return looking(trials, sight)
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+        return Verdict(reading.threshold("rare"), sure=True)
+
+
+ROLE = Rare()

@@ -1,0 +1,70 @@
+"""Reading: how the definitions of roles are read. The paper leaves some of them open; each reading is an option."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from headcount.errors import UnknownName, UsageError
+
+Margin = Literal["relative", "points"]
+Edges = Literal["possible", "all"]
+Direction = Literal["head->dependent", "dependent->head"]
+
+RELATIONS = ("nsubj", "obj", "amod", "advmod")  # those of the paper; its dobj is obj today
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+THRESHOLDS = {
+    "positional": 0.9,  # Voita et al. 2019, section 5.1
+    "rare": 0.5,
+    "delimiter": 0.5,
+    "same-token": 0.5,
+    "induction": 0.5,
+    "alignment": 0.5,
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that decides what counts as what.
+
+    margin: "relative": syntactic from (1 + excess) x baseline on; "points": from baseline + excess on.
+    diagonal: whether a token may be its own maximum.
+    edges: "possible": a query counts for an offset only if there is a token at that offset; "all": every query counts.
+    thresholds: by role, instead of the usual ones.
+    furthest: offsets from -furthest to +furthest are reported.
+    common: a sentence counts for the rare role if its rarest token is not among so many most frequent ones.
+    """
+
+    relations: Sequence[str] = RELATIONS
+    directions: Sequence[Direction] = DIRECTIONS
+    margin: Margin = "relative"
+    excess: float = 0.10
+    diagonal: bool = True
+    edges: Edges = "possible"
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    furthest: int = 5
+    common: int = 500
+
+    def __post_init__(self) -> None:
+        if self.margin not in get_args(Margin):
+            raise UnknownName("margin", self.margin, get_args(Margin))
+        if self.edges not in get_args(Edges):
+            raise UnknownName("reading of edges", self.edges, get_args(Edges))
+        for direction in self.directions:
+            if direction not in DIRECTIONS:
+                raise UnknownName("direction", direction, DIRECTIONS)
+        for role in self.thresholds:
+            if role not in THRESHOLDS:
+                raise UnknownName("role with a threshold", role, THRESHOLDS)
+        if isinstance(self.relations, str) or not all(isinstance(one, str) and one for one in self.relations):
+            raise UsageError(f"relations is a list of names such as nsubj; got {self.relations!r}.")
+        if self.furthest < 1 or self.common < 0 or self.excess < 0:
+            raise UsageError(
+                f"furthest is at least 1, common and excess at least 0; got {self.furthest}, {self.common}, {self.excess}."
+            )
+        renamed = tuple(dict.fromkeys("obj" if one == "dobj" else one for one in self.relations))
+        object.__setattr__(self, "relations", renamed)
+
+    def threshold(self, role: str) -> float:
+        return self.thresholds.get(role, THRESHOLDS[role])

@@ -1,0 +1,96 @@
+"""Role: the contract of a role. It says what a trial is, when a head hits, and what a hit is worth.
+
+A trial is a query, or an instance of a relation, in which a head of this role would look at certain keys. The value of
+a role is hits / trials. Trials and chance depend on the text alone and are made once for all heads of a kind.
+Shapes: B batch, H heads of a site, Q queries, K keys, L labels of a role, O offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount.registry import Registry
+from headcount.roles.reading import Reading
+from headcount.roles.sight import Sight, View
+
+FURTHEST = 60  # relative places of words are counted up to here on both sides
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What a batch has to offer to a role."""
+
+    trials_BL: Tensor
+    chance_BL: Tensor  # expected hits of a head that looks anywhere, each choice alike
+    targets: Any = None  # what `hits` needs to know again
+    offsets_LO: np.ndarray | None = None  # trials by relative place, where the baseline is the best fixed offset
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """From which value on a head plays a role, and whether it has to be above its baseline beyond doubt."""
+
+    threshold: float
+    sure: bool
+
+
+class Role(Protocol):
+    """One role: a file of this folder with ROLE."""
+
+    kinds: Sequence[str]  # self, cross: the attention it is about
+
+    def labels(self, reading: Reading) -> Sequence[str]: ...
+
+    def trials(self, view: View) -> Trials | None:
+        """The trials of a batch; none where it has nothing to offer."""
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        """[B, H, L]"""
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict: ...
+
+
+roles: Registry[Role] = Registry(
+    "role",
+    "headcount.roles",
+    "ROLE",
+    besides=("evidence", "reading", "encoding", "sight", "role", "tallies", "measure"),
+)
+
+
+def asking(view: View, targets: Sequence[Tensor], asked: Sequence[Tensor] | None = None) -> Trials:
+    """Trials of queries that have a target among the keys they see.
+
+    targets: for each label [B, K], the same for all queries, or [B, Q, K].
+    asked: for each label the queries [B, Q] that count; all that have a choice if not given.
+    """
+    wanted = [(target[:, None] if target.dim() == 2 else target) & view.seen_BQK for target in targets]
+    reachable = [target_BQK.sum(-1) for target_BQK in wanted]
+    counted = [
+        view.asking_BQ & (reach_BQ > 0) & (asked[label] if asked else True) for label, reach_BQ in enumerate(reachable)
+    ]
+    chance = [
+        (reach_BQ / view.choices_BQ.clamp_min(1) * counted_BQ).sum(-1)
+        for reach_BQ, counted_BQ in zip(reachable, counted, strict=True)
+    ]
+    return Trials(
+        torch.stack([counted_BQ.sum(-1) for counted_BQ in counted], -1),
+        torch.stack(chance, -1),
+        list(zip(wanted, counted, strict=True)),
+    )
+
+
+def looking(trials: Trials, sight: Sight) -> Tensor:
+    """Hits of the trials that `asking` made: the maximum is one of the targets."""
+    hits = []
+    for wanted_BQK, counted_BQ in trials.targets:
+        place_BHQ = sight.place_BHQ.clamp_min(0)
+        on_BHQ = wanted_BQK[:, None].expand(-1, place_BHQ.shape[1], -1, -1).gather(-1, place_BHQ[..., None])[..., 0]
+        hits.append((on_BHQ & sight.found_BHQ & counted_BQ[:, None]).sum(-1))
+    return torch.stack(hits, -1)

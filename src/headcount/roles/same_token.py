@@ -1,0 +1,33 @@
+"""same-token: the head looks at another occurrence of the same token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.sight import Sight, View
+
+
+class SameToken:
+    """The maximum of a token that occurs again is one of its other occurrences."""
+
+    kinds = ("self",)
+
+    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+        return ["another occurrence"]
+
+    def trials(self, view: View) -> Trials:
+        same_BQK = view.queries.ids_BT[:, :, None] == view.keys.ids_BT[:, None]
+        return asking(view, [same_BQK & (view.offsets_QK != 0)])
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        return looking(trials, sight)
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+        return Verdict(reading.threshold("same-token"), sure=True)
+
+
+ROLE = SameToken()

@@ -1,0 +1,97 @@
+"""View and Sight: what heads have before them in one batch, and where the heads of one site look.
+
+Shapes: B batch, H heads of a site, Q queries, K keys, U units (words).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from headcount.corpora.frequencies import Frequencies
+from headcount.probes.peaks import Peaks, at_places, few_places, peaks
+from headcount.probes.positions import Positions
+from headcount.roles.encoding import Batch
+from headcount.roles.reading import Reading
+
+
+@dataclass(frozen=True)
+class View:
+    """What all heads of one kind have before them: the tokens that ask, those they may look at, and who sees whom."""
+
+    batch: Batch
+    kind: str  # self or cross
+    causal: bool
+    queries: Positions
+    keys: Positions
+    reading: Reading
+    frequencies: Frequencies | None  # of the keys' tokens, where known
+
+    @cached_property
+    def seen_BQK(self) -> Tensor:
+        """Keys among which a query chooses: tokens, not after it where attention is causal."""
+        shape = (*self.queries.ids_BT.shape, self.keys.ids_BT.shape[1])
+        seen_BQK = self.keys.tokens_BT[:, None].expand(shape)
+        if self.causal:
+            seen_BQK = seen_BQK & torch.ones(shape[1:], dtype=torch.bool).tril()
+        if self.kind == "self" and not self.reading.diagonal:
+            seen_BQK = seen_BQK & ~torch.eye(shape[1], dtype=torch.bool)
+        return seen_BQK
+
+    @cached_property
+    def choices_BQ(self) -> Tensor:
+        return self.seen_BQK.sum(-1)
+
+    @cached_property
+    def asking_BQ(self) -> Tensor:
+        """Tokens that have a choice: a maximum among one is no finding."""
+        return self.queries.tokens_BT & (self.choices_BQ > 1)
+
+    @cached_property
+    def offsets_QK(self) -> Tensor:
+        """Place of the key relative to the query."""
+        return torch.arange(self.keys.ids_BT.shape[1])[None] - torch.arange(self.queries.ids_BT.shape[1])[:, None]
+
+    @cached_property
+    def specials(self) -> tuple[Tensor, Tensor]:
+        return few_places(self.keys.special_BT)
+
+
+class Sight:
+    """Where the heads of one site look in one batch: all that is left of their attention."""
+
+    def __init__(self, view: View, attention_BHQK: Tensor) -> None:
+        self.view = view
+        device = attention_BHQK.device
+        keys_BK = view.keys.tokens_BT.to(device)
+        with_self = peaks(attention_BHQK, keys_BK)
+        outside = view.kind == "self" and not view.reading.diagonal
+        found = peaks(attention_BHQK, keys_BK, diagonal=False) if outside else with_self
+        places_BS, there_BS = (part.to(device) for part in view.specials)
+        self.special_BHQS = at_places(attention_BHQK, places_BS, there_BS).cpu()
+        self.confidence_BHQ = with_self.weight_BHQ.cpu()
+        self.weight_BHQ = found.weight_BHQ.cpu()
+        self.place_BHQ = _only(found).cpu()
+        self.word_place_BHU = self._words(attention_BHQK) if view.batch.has_words and view.kind == "self" else None
+
+    def _words(self, attention_BHQK: Tensor) -> Tensor:
+        """The unit each unit looks at most: attention to a word is the sum over its tokens, from it their mean."""
+        words_BUT = self.view.batch.words_BUT.to(attention_BHQK.device)
+        sizes_BU = words_BUT.sum(-1)
+        to_words_BHQU = attention_BHQK.float() @ words_BUT.transpose(1, 2)[:, None]
+        from_words_BUQ = words_BUT / sizes_BU.clamp_min(1.0)[..., None]
+        between_BHUU = from_words_BUQ[:, None] @ to_words_BHQU
+        return _only(peaks(between_BHUU, sizes_BU > 0, diagonal=self.view.reading.diagonal)).cpu()
+
+    @cached_property
+    def found_BHQ(self) -> Tensor:
+        """Queries that have a choice and one maximum."""
+        return (self.place_BHQ >= 0) & self.view.asking_BQ[:, None]
+
+
+def _only(found: Peaks) -> Tensor:
+    """The place of the maximum, -1 where it is tied."""
+    return found.place_BHQ.where(found.alone_BHQ, -1)

@@ -1,0 +1,88 @@
+"""Tallies: hits and trials of all roles, summed over sentences, plain and resampled. Memory depends on heads alone.
+
+Shapes: B batch, H heads of a site, L labels of all roles, R resamples, O offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headcount.roles.evidence import Evidence
+from headcount.roles.reading import Reading
+from headcount.roles.role import FURTHEST, Role
+from headcount.statistics import percentile_interval
+
+
+@dataclass(frozen=True)
+class Column:
+    """One label of one role."""
+
+    role: str
+    label: str
+
+
+class Tally:
+    """Sums of one site. The last two columns are not roles: the maximum weight, and the weight on specials."""
+
+    def __init__(self, columns: Sequence[Column], heads: int, resamples: int) -> None:
+        width = len(columns) + 2
+        self.columns = tuple(columns)
+        self.hits_HL = np.zeros((heads, width))
+        self.trials_L = np.zeros(width)
+        self.chance_L = np.zeros(width)
+        self.drawn_hits_RHL = np.zeros((resamples, heads, width), dtype=np.float32)
+        self.drawn_trials_RL = np.zeros((resamples, width), dtype=np.float32)
+        self.offsets_LO = np.zeros((len(columns), 2 * FURTHEST + 1), dtype=np.int64)
+
+    def add(
+        self,
+        hits_BHL: np.ndarray,
+        trials_BL: np.ndarray,
+        chance_BL: np.ndarray,
+        offsets: Mapping[int, np.ndarray],
+        counts_RB: np.ndarray,
+    ) -> None:
+        """What one batch gave; counts: how often each of its sentences is in each resample."""
+        rows, heads, width = hits_BHL.shape
+        self.hits_HL += hits_BHL.sum(0, dtype=np.float64)
+        self.trials_L += trials_BL.sum(0, dtype=np.float64)
+        self.chance_L += chance_BL.sum(0, dtype=np.float64)
+        self.drawn_hits_RHL += (counts_RB @ hits_BHL.reshape(rows, -1)).reshape(-1, heads, width)
+        self.drawn_trials_RL += counts_RB @ trials_BL
+        for first, table_LO in offsets.items():
+            self.offsets_LO[first : first + len(table_LO)] += table_LO
+
+    def value(self, column: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """[H] each: hits / trials and its 95% interval."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value_H = self.hits_HL[:, column] / self.trials_L[column]
+            drawn_RH = self.drawn_hits_RHL[:, :, column] / self.drawn_trials_RL[:, column, None]
+        return value_H, *percentile_interval(drawn_RH)
+
+    def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[Evidence]]:
+        """For each head what was found; labels without a single trial are left out."""
+        found: list[list[Evidence]] = [[] for _ in self.hits_HL]
+        for place, column in enumerate(self.columns):
+            if not self.trials_L[place]:
+                continue
+            baseline = self.baseline(place)
+            verdict = roles[column.role].verdict(column.label, baseline, reading)
+            for head, (value, low, high) in enumerate(zip(*self.value(place), strict=True)):
+                holds = value >= verdict.threshold and (low > baseline or not verdict.sure)
+                found[head].append(
+                    Evidence(
+                        column.role, column.label, float(value), baseline, verdict.threshold,
+                        float(low), float(high), int(self.trials_L[place]), bool(holds),
+                    )
+                )  # fmt: skip
+        return found
+
+    def baseline(self, column: int) -> float:
+        """The best fixed offset where offsets were counted, chance elsewhere."""
+        by_offset = self.offsets_LO[column]
+        if by_offset.any():
+            return float(by_offset[1:-1].max() / self.trials_L[column])  # the ends hold all that is further
+        return float(self.chance_L[column] / self.trials_L[column])

@@ -1,0 +1,118 @@
+"""confidence: how sure a head is of where it looks (Voita et al. 2019, section 4).
+
+The maximum attention weight of a query, averaged over the query tokens. Specials and padding are left out as queries
+and as keys, weights are not renormalised; the share of attention that goes to specials comes along. One pass, batch by
+batch: no attention map outlives its layer.
+Shapes: B batch, H heads of a site, Q queries, K keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.heads import HeadGrid
+from headcount.probes.peaks import at_places, few_places, peaks
+from headcount.probes.positions import sides, special_ids
+from headcount.probes.taps import tapped
+from headcount.record import Signature
+from headcount.scores.score import Scores
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.sites.site import Site
+from headcount.statistics import Resampling, percentile_interval
+from headcount.tasks.task import Batch, Task
+
+Progress = Callable[[int], None]  # batches done
+
+
+class Confidence(Scores):
+    """Confidences with their 95% intervals over sentences, and the share of attention that special tokens took."""
+
+    left_out: HeadGrid
+
+
+def confidence(
+    model: nn.Module,
+    task: Task | None,
+    *,
+    specials: Collection[int] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    progress: Progress = lambda _: None,
+) -> Confidence:
+    """Mean over query tokens of the largest attention weight.
+
+    specials: ids left out as queries and as keys; those of the task's tokenizer, or of the model's config, if not given.
+    """
+    if task is None:
+        raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
+    known = special_ids(model, getattr(task, "tokenizer", None)) if specials is None else set(specials)
+    sums = _Sums(model, known, Resampling(resamples, seed=seed))
+    with evaluating(model), tapped(model, "attention", sink=sums.add):
+        for done, batch in enumerate(task.batches(), start=1):
+            sums.begin(batch)
+            task.nll(model, batch)
+            sums.end()
+            progress(done)
+    arguments = {"score": "confidence", "specials": sorted(known)}
+    return sums.scores(Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments))
+
+
+class _Sums:
+    """Sums over queries by sentence, kept for one batch; over all sentences, plain and resampled, kept for good."""
+
+    def __init__(self, model: nn.Module, specials: Collection[int], resampling: Resampling) -> None:
+        self._model, self._specials, self._resampling = model, specials, resampling
+        self._heads = locate(model).heads
+        self._place = {head: place for place, head in enumerate(self._heads)}
+        self._total = np.zeros((3, len(self._heads)))  # weights, weights on specials, queries
+        self._drawn = np.zeros((resampling.resamples, 2, len(self._heads)))  # weights, queries
+        self._batch: Batch = {}
+        self._rows: np.ndarray = np.zeros(0)
+        self._seen = 0
+
+    def begin(self, batch: Batch) -> None:
+        self._batch = batch
+        rows = next(len(value) for value in batch.values() if isinstance(value, Tensor))
+        self._rows = np.zeros((3, rows, len(self._heads)))
+
+    def add(self, site: Site, attention_BHQK: Tensor) -> None:
+        queries, keys = sides(self._model, site, self._batch, attention_BHQK.shape, self._specials)
+        asked_BQ = queries.tokens_BT.to(attention_BHQK.device)
+        tokens_BK, special_BK = (side.to(attention_BHQK.device) for side in (keys.tokens_BT, keys.special_BT))
+        found = peaks(attention_BHQK, tokens_BK)
+        special_BHQ = at_places(attention_BHQK, *few_places(special_BK)).sum(-1)
+        sees_BQ = asked_BQ & tokens_BK.any(-1, keepdim=True)
+        columns = [self._place[head] for head in site.head_names()]
+        for row, values_BHQ in enumerate((found.weight_BHQ, special_BHQ, torch.ones_like(special_BHQ))):
+            self._rows[row][:, columns] += (values_BHQ.double() * sees_BQ[:, None]).sum(-1).cpu().numpy()
+
+    def end(self) -> None:
+        numbers = np.arange(self._seen, self._seen + self._rows.shape[1])
+        self._seen += len(numbers)
+        self._total += self._rows.sum(1)
+        self._drawn += np.tensordot(self._resampling.counts(numbers), self._rows[[0, 2]], axes=(1, 1))
+
+    def scores(self, signature: Signature) -> Confidence:
+        weight_H, special_H, queries_H = self._total
+        if not queries_H.any():
+            raise UsageError("No sentence has a token besides specials: there is nothing to measure confidence on.")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value_H, left_out_H = weight_H / queries_H, special_H / queries_H
+            low_H, high_H = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1])
+        grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
+        found = Confidence(
+            list(zip(self._heads, map(float, value_H), strict=True)), signature=signature, low=grids[0], high=grids[1]
+        )
+        found.left_out = grids[2]
+        return found
+
+
+SCORE: Callable[..., Any] = confidence
