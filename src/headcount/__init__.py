@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from headcount.probes.taps import tapped as tapped
     from headcount.record import Record as Record
     from headcount.record import Signature as Signature
+    from headcount.roles.evidence import Evidence as Evidence
+    from headcount.roles.measure import Roles as Roles
     from headcount.scores.score import Scores as Scores
     from headcount.scores.score import score as score
     from headcount.selection.budget import Budget as Budget
@@ -47,12 +49,14 @@ if TYPE_CHECKING:
 # Each name is imported when it is first used: `import headcount` must not pay for torch.
 _HOMES = {
     "Budget": "selection.budget",
+    "Evidence": "roles.evidence",
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
     "Pruned": "methods.method",
     "Quality": "tasks.task",
     "Record": "record",
+    "Roles": "roles.measure",
     "Scores": "scores.score",
     "Signature": "record",
     "add_family": "sites.locate",
@@ -64,6 +68,7 @@ _HOMES = {
     "mean_outputs": "probes.means",
     "prune": "methods.method",
     "remove": "surgery.remove",
+    "roles": "roles.measure",
     "save": "checkpoints.save",
     "score": "scores.score",
     "select": "selection.select",
