@@ -183,11 +183,13 @@ _BLOCK = 512  # examples whose counts are drawn together
 
 
 def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Low and high ends over the first axis; NaN where every resample was empty."""
-    import warnings
-
+    """Low and high ends over the first axis, resamples without a number left out; NaN where none has one."""
+    table = np.asarray(drawn)
     tail = 100 * (1 - confidence) / 2
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="All-NaN slice")
-        low, high = np.nanpercentile(np.asarray(drawn, dtype=np.float64), [tail, 100 - tail], axis=0)
+    low, high = np.percentile(table, [tail, 100 - tail], axis=0)
+    for place in zip(*np.nonzero(np.isnan(table).any(0)), strict=True):
+        there = table[(slice(None), *place)]
+        there = there[~np.isnan(there)]
+        if len(there):
+            low[place], high[place] = np.percentile(there, [tail, 100 - tail])
     return low, high

@@ -42,16 +42,22 @@ def piece_spans(tokenizer: Any, text: str) -> list[Span | None]:
 def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> list[list[int]]:
     """For each word the places of its tokens: a token is of the word it shares most characters with.
 
-    A word whose every token belongs rather to another word (parts of a contraction) gets those it touches.
+    Both come in the order of the text. A word whose every token belongs rather to another word (parts of a contraction) gets those it touches.
     """
     found: list[list[int]] = [[] for _ in words]
     touched: list[list[int]] = [[] for _ in words]
+    first = 0  # no word before this one reaches the pieces to come
     for place, piece in enumerate(pieces):
         if piece is None:
             continue
+        start, end = piece
+        while first < len(words) and words[first][1] <= start:
+            first += 1
         best, most = -1, 0
-        for word, (start, end) in enumerate(words):
-            characters = min(piece[1], end) - max(piece[0], start)
+        for word in range(first, len(words)):
+            if words[word][0] >= end:
+                break
+            characters = min(end, words[word][1]) - max(start, words[word][0])
             if characters > 0:
                 touched[word].append(place)
                 if characters > most:
@@ -66,6 +72,8 @@ def units(words: Sequence[Sequence[int]]) -> list[int]:
 
     Units are numbered in the order of their first words.
     """
+    if sum(map(len, words)) == len(set().union(*words)):
+        return list(range(len(words)))
     unit_of: list[int] = []
     owner: dict[int, int] = {}  # token -> unit
     for places in words:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from headcount.corpora.lines import read_lines
 from headcount.errors import CorpusError, UsageError
 
@@ -27,6 +29,7 @@ class Frequencies:
             ranks[count] = above + 1
             above += sizes[count]
         self._ranks, self._last = ranks, above + 1
+        self._never = min(0.0, ordered[-1] - 1)
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -38,9 +41,14 @@ class Frequencies:
         """1 for the most frequent token; equal counts share the better rank."""
         return self._ranks[self._counts[token]] if token in self._counts else self._last
 
-    @property
-    def _never(self) -> float:
-        return min(0.0, min(self._counts.values()) - 1)
+    def table(self, size: int) -> np.ndarray:
+        """[2, size]: count and rank of the tokens 0 to size."""
+        found = np.empty((2, size))
+        found[0], found[1] = self._never, self._last
+        known = [token for token in self._counts if token < size]
+        found[0, known] = [self._counts[token] for token in known]
+        found[1, known] = [self._ranks[self._counts[token]] for token in known]
+        return found
 
 
 def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chunk: int = 1000) -> Frequencies:

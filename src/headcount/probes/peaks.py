@@ -17,7 +17,7 @@ class Peaks(NamedTuple):
     """The largest weight of each query among the keys that count, whose it is, and whether it is the only one."""
 
     weight_BHQ: Tensor
-    place_BHQ: Tensor
+    place_BHQ: Tensor  # 0 where the maximum is tied
     alone_BHQ: Tensor  # bool: no other key has the same weight
 
 
@@ -26,14 +26,21 @@ def peaks(attention_BHQK: Tensor, keys_BK: Tensor, *, diagonal: bool = True) -> 
 
     diagonal: whether the key at the query's own place counts.
     """
-    weights_BHQK = attention_BHQK.float().masked_fill(~keys_BK[:, None, None], -1.0)  # a copy: the model's own stays
+    weights_BHQK = attention_BHQK.float() * keys_BK[:, None, None]  # a copy: the model's own stays as it is
     if not diagonal:
-        weights_BHQK.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
-    weight_BHQ, place_BHQ = weights_BHQK.max(-1)
-    weights_BHQK.scatter_(-1, place_BHQ[..., None], -1.0)
-    second_BHQ = weights_BHQK.amax(-1)
-    alone_BHQ = (weight_BHQ > 0) & (second_BHQ < weight_BHQ * (1 - SAME))
-    return Peaks(weight_BHQ.clamp_min(0.0), place_BHQ, alone_BHQ)
+        weights_BHQK.diagonal(dim1=-2, dim2=-1).zero_()
+    return highest(weights_BHQK)
+
+
+def highest(weights_BHQK: Tensor) -> Peaks:
+    """Peaks of weights that are 0 wherever a key does not count. The leading dimensions may be any."""
+    weight_BHQ = weights_BHQK.amax(-1)
+    top_BHQK = (weights_BHQK >= (weight_BHQ * (1 - SAME))[..., None]).to(weights_BHQK.dtype)
+    # How many keys are at the top, and the sum of their places: with one of them, its place. Faster than argmax.
+    places_K = torch.arange(weights_BHQK.shape[-1], device=weights_BHQK.device, dtype=weights_BHQK.dtype)
+    many_BHQ, place_BHQ = (top_BHQK @ torch.stack([torch.ones_like(places_K), places_K], -1)).unbind(-1)
+    alone_BHQ = (many_BHQ == 1) & (weight_BHQ > 0)
+    return Peaks(weight_BHQ, (place_BHQ * alone_BHQ).long(), alone_BHQ)
 
 
 def at_places(attention_BHQK: Tensor, places_BS: Tensor, there_BS: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from headcount.corpora.alignment import Span, pieces, pieces_of_words, units
-from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
 
@@ -63,7 +62,7 @@ class Encoder:
             number,
             encoded.ids,
             [span is None for span in encoded.spans],
-            [span is not None and _is_punctuation(text, span) for span in encoded.spans],
+            [span is not None and _is_punctuation(text[span[0] : span[1]]) for span in encoded.spans],
             words,
             arcs,
             wanted,
@@ -89,8 +88,9 @@ class Encoder:
         return words, [arc for arc in arcs if arc[0] != arc[1]]
 
 
-def _is_punctuation(text: str, span: Span) -> bool:
-    return span[0] < span[1] and all(unicodedata.category(sign).startswith("P") for sign in text[span[0] : span[1]])
+@lru_cache(maxsize=100_000)
+def _is_punctuation(piece: str) -> bool:
+    return bool(piece) and all(unicodedata.category(sign).startswith("P") for sign in piece)
 
 
 def windows(
@@ -171,19 +171,20 @@ class Batch:
                 table[number, unit, places] = 1.0
         return torch.from_numpy(table)
 
-    def rarest(self, frequencies: Frequencies, common: int) -> tuple[Tensor, Tensor]:
-        """[B, T] each: the rarest token, and one of the two rarest, of sentences that have a rare one at all."""
-        table = np.zeros((2, len(self.rows), self.ids_BT.shape[1]), dtype=bool)
-        for number, row in enumerate(self.rows):
-            tokens = [place for place, special in enumerate(row.special) if not special]
-            counts = {row.ids[place]: frequencies.count(row.ids[place]) for place in tokens}
-            order = sorted(counts, key=lambda token: counts[token])
-            if frequencies.rank(order[0]) <= common:
-                continue
-            for place in tokens:
-                table[0, number, place] = counts[row.ids[place]] <= counts[order[0]]
-                table[1, number, place] = counts[row.ids[place]] <= counts[order[min(1, len(order) - 1)]]
-        return torch.from_numpy(table[0]), torch.from_numpy(table[1])
+    def rarest(self, table: np.ndarray, common: int) -> tuple[Tensor, Tensor]:
+        """[B, T] each: the rarest token, and one of the two rarest, of sentences that have a rare one at all.
+
+        table: count and rank of every token. Tokens of equal count are equally rare.
+        """
+        ids_BT, tokens_BT = self.ids_BT.numpy(), (self.real_BT & ~self.special_BT).numpy()
+        counts_BT = np.where(tokens_BT, table[0][ids_BT], np.inf)
+        rarest_B1 = np.take_along_axis(ids_BT, counts_BT.argmin(-1)[:, None], -1)
+        first_B1 = counts_BT.min(-1, keepdims=True)
+        others_BT = np.where(ids_BT == rarest_B1, np.inf, counts_BT)
+        second_B1 = others_BT.min(-1, keepdims=True)
+        second_B1 = np.where(np.isinf(second_B1), first_B1, second_B1)  # a sentence of one type of token
+        rare_B1 = table[1][rarest_B1] > common
+        return tuple(torch.from_numpy(tokens_BT & rare_B1 & (counts_BT <= most)) for most in (first_B1, second_B1))  # type: ignore[return-value]
 
 
 def _padded(rows: Sequence[Sequence[int]], padding: int) -> Tensor:

@@ -144,7 +144,8 @@ class _Work:
         frequencies: Frequencies | None,
         resampling: Resampling,
     ) -> None:
-        self._model, self._reading, self._frequencies = model, reading, frequencies
+        self._model, self._reading = model, reading
+        self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
         self._original: Any = original_module(model)
         self._config = getattr(self._original, "config", None)
         self._both = bool(getattr(self._config, "is_encoder_decoder", False))
@@ -252,11 +253,11 @@ class _Work:
                 continue
             group = "cross" if site.kind == "cross" else "self"
             found = tally.evidence(self._roles[group], self._reading)
-            values, shares = tally.value(len(tally.columns)), tally.value(len(tally.columns) + 1)[0]
+            values = tally.values()
             for place, head in enumerate(site.head_names()):
                 evidence[head] = tuple(found[place])
-                confidence[head] = Interval(*(float(part[place]) for part in values))
-                left_out[head] = float(shares[place])
+                confidence[head] = Interval(*(float(part[place, -2]) for part in values))
+                left_out[head] = float(values[0][place, -1])
             relative = relative or _relative(tally)
         grid = Roles(list(evidence.items()), "object")
         grid.confidence, grid.left_out = HeadGrid(list(confidence.items()), "object"), HeadGrid(list(left_out.items()))

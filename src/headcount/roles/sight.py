@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.corpora.frequencies import Frequencies
-from headcount.probes.peaks import Peaks, at_places, few_places, peaks
+from headcount.probes.peaks import Peaks, at_places, few_places, highest, peaks
 from headcount.probes.positions import Positions
 from headcount.roles.encoding import Batch
 from headcount.roles.reading import Reading
@@ -28,7 +28,7 @@ class View:
     queries: Positions
     keys: Positions
     reading: Reading
-    frequencies: Frequencies | None  # of the keys' tokens, where known
+    frequencies: np.ndarray | None  # count and rank of the keys' tokens, where known
 
     @cached_property
     def seen_BQK(self) -> Tensor:
@@ -80,11 +80,15 @@ class Sight:
     def _words(self, attention_BHQK: Tensor) -> Tensor:
         """The unit each unit looks at most: attention to a word is the sum over its tokens, from it their mean."""
         words_BUT = self.view.batch.words_BUT.to(attention_BHQK.device)
-        sizes_BU = words_BUT.sum(-1)
-        to_words_BHQU = attention_BHQK.float() @ words_BUT.transpose(1, 2)[:, None]
-        from_words_BUQ = words_BUT / sizes_BU.clamp_min(1.0)[..., None]
-        between_BHUU = from_words_BUQ[:, None] @ to_words_BHQU
-        return _only(peaks(between_BHUU, sizes_BU > 0, diagonal=self.view.reading.diagonal)).cpu()
+        rows, heads, _, length = attention_BHQK.shape
+        units = words_BUT.shape[1]
+        mean_BUT = words_BUT / words_BUT.sum(-1, keepdim=True).clamp_min(1.0)
+        by_query_BQHK = attention_BHQK.float().transpose(1, 2).reshape(rows, length, heads * length)
+        from_words_BUHK = (mean_BUT @ by_query_BQHK).view(rows, units * heads, length)
+        between_BUHU = (from_words_BUHK @ words_BUT.transpose(1, 2)).view(rows, units, heads, units)
+        if not self.view.reading.diagonal:
+            between_BUHU.diagonal(dim1=1, dim2=3).zero_()
+        return _only(highest(between_BUHU)).transpose(1, 2).cpu()
 
     @cached_property
     def found_BHQ(self) -> Tensor:

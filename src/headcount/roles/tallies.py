@@ -55,22 +55,23 @@ class Tally:
         for first, table_LO in offsets.items():
             self.offsets_LO[first : first + len(table_LO)] += table_LO
 
-    def value(self, column: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """[H] each: hits / trials and its 95% interval."""
+    def values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """[H, L] each: hits / trials and its 95% interval; NaN where there were no trials."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            value_H = self.hits_HL[:, column] / self.trials_L[column]
-            drawn_RH = self.drawn_hits_RHL[:, :, column] / self.drawn_trials_RL[:, column, None]
-        return value_H, *percentile_interval(drawn_RH)
+            value_HL = self.hits_HL / self.trials_L
+            drawn_RHL = self.drawn_hits_RHL / self.drawn_trials_RL[:, None]
+        return value_HL, *percentile_interval(drawn_RHL)
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[Evidence]]:
         """For each head what was found; labels without a single trial are left out."""
         found: list[list[Evidence]] = [[] for _ in self.hits_HL]
+        values_HL = self.values()
         for place, column in enumerate(self.columns):
             if not self.trials_L[place]:
                 continue
             baseline = self.baseline(place)
             verdict = roles[column.role].verdict(column.label, baseline, reading)
-            for head, (value, low, high) in enumerate(zip(*self.value(place), strict=True)):
+            for head, (value, low, high) in enumerate(zip(*(part[:, place] for part in values_HL), strict=True)):
                 holds = value >= verdict.threshold and (low > baseline or not verdict.sure)
                 found[head].append(
                     Evidence(
