@@ -364,3 +364,44 @@ def _cost_row(table: Table, label: str | Text, values: list[float | None]) -> No
         first, second = values
         cells.append(f"{100 * (second / first - 1):+.1f}%" if first and second is not None else "")
     table.add_row(label, *cells)
+
+
+_ROLES = {"positional": "magenta", "syntactic": "green", "rare": "yellow"}  # the colours of Voita et al. 2019
+
+
+def role_table(parts: Mapping[str, Any]) -> Table:
+    """Each head's confidence, what specials take of its attention, and its roles with value and baseline."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("head", no_wrap=True)
+    table.add_column("confidence", justify="right", no_wrap=True)
+    table.add_column("on specials", justify="right", no_wrap=True)
+    table.add_column("roles (value / baseline)")
+    for head, confidence in parts["confidence"].items():
+        said = Text()
+        for one in parts["roles"][head]:
+            said.append("   " if said else "")
+            said.append(f"{one['role']} {one['label']}", style=_ROLES.get(one["role"], "cyan"))
+            said.append(f" {one['value']:.2f}/{one['baseline']:.2f}")
+        name = Text(head, style=colour(head.split(".")[0]))
+        table.add_row(name, f"{confidence['value']:.2f}", f"{parts['left_out'][head]:.2f}", said or Text("-", "dim"))
+    return table
+
+
+def syntax_table(rows: list[Mapping[str, Any]]) -> Table:
+    """The best head of each relation and direction: accuracy, interval, baseline."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("relation", "best head", "accuracy", "95% interval", "baseline", "instances", "syntactic"):
+        left = column in ("relation", "best head")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    for row in rows:
+        interval = f"{100 * row['low']:.0f} - {100 * row['high']:.0f}" if row["low"] is not None else ""
+        shares = f"{100 * row['value']:.0f}%", interval, f"{100 * row['baseline']:.0f}%"
+        table.add_row(row["label"], row["head"], *shares, str(row["trials"]), "yes" if row["holds"] else "no")
+    return table
+
+
+def shade(weight: float) -> tuple[str, str]:
+    """Three columns of the terminal for one attention weight, with their style."""
+    signs = " \u00b7\u2591\u2592\u2593\u2588"
+    step = next((number for number, most in enumerate((0.02, 0.06, 0.15, 0.3, 0.6)) if weight < most), 5)
+    return f" {signs[step] * 2}", "magenta" if step > 2 else ""

@@ -1,0 +1,69 @@
+"""headcount attention: where one head looks in one sentence."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+
+from headcount.cli import options
+
+
+@click.command("attention")
+@options.loading
+@click.option("--head", required=True, help="Such as encoder.0.3.")
+@click.option("--text", required=True, help="The sentence.")
+@click.option("--target", help="What the decoder reads, for its heads; what the model writes if not given.")
+@options.output
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    how: options.Loading,
+    head: str,
+    text: str,
+    target: str | None,
+    output: options.Output,
+    as_json: bool,
+) -> None:
+    """Show where a head of MODEL looks in a sentence: a map in the terminal, and a picture with --out."""
+    from headcount.cli import show
+    from headcount.studies.attention import attention_map
+
+    with show.working(f"Loading {model}"):
+        tokenizer = how.tokenizer(model)
+        live = how.load(model)
+        record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
+    output.save(record)
+    if as_json:
+        click.echo(record.to_json())
+        return
+    console = show.console()
+    show.title(console, model, f"attention of {record.parts['head']}")
+    _map(console, record.parts["attention"])
+    if output.out:
+        show.line(console, f"\n{output.said()}", dim=True)
+    else:
+        again = f"--head {head} --text {shlex.quote(text)} --out DIR"
+        show.line(console, f"\nNext: headcount attention {shlex.quote(model)} {again}", dim=True)
+
+
+def _map(console: Any, found: dict[str, Any]) -> None:
+    """Rows look, columns are looked at; the darker, the more. Columns are numbered as the rows of keys below."""
+    from rich.text import Text
+
+    from headcount.cli import show
+
+    queries, keys, weights = found["queries"], found["keys"], found["weights"]
+    width = min(14, max(map(len, queries)))
+    same = queries == keys
+    console.print(Text(" " * (width + 5) + "".join(f"{number:>3}" for number in range(len(keys))), style="dim"))
+    for number, (query, row) in enumerate(zip(queries, weights, strict=True)):
+        line = Text(f"{query[:width]:>{width}} {number:>2}  ")
+        for weight in row:
+            line.append(*show.shade(weight))
+        top = max(range(len(row)), key=row.__getitem__)
+        line.append(f"  {row[top]:.2f} {keys[top]}", style="dim")
+        console.print(line, soft_wrap=True)
+    if not same:
+        console.print(Text("\ncolumns: " + " ".join(f"{number}:{key}" for number, key in enumerate(keys)), style="dim"))

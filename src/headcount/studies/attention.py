@@ -1,0 +1,92 @@
+"""attention: the map of one head on one sentence (Voita et al. 2019, Figure 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.corpora.alignment import pieces
+from headcount.errors import UsageError
+from headcount.heads import Head
+from headcount.hooks import original_module
+from headcount.probes.taps import tapped
+from headcount.record import Record, Signature
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+
+
+def attention_map(
+    model: nn.Module, tokenizer: Any, text: str, *, head: str, target: str | None = None, name: str = ""
+) -> Record:
+    """The attention weights of one head on one sentence, with the tokens on both sides.
+
+    target: what the decoder of an encoder-decoder reads, for its heads; what the model writes itself if not given.
+    """
+    if not text.strip():
+        raise UsageError("The text is empty: there is no token to look from or at.")
+    (found,) = locate(model).find(Head.parse(head))
+    original: Any = original_module(model)
+    config = original.config
+    both = bool(getattr(config, "is_encoder_decoder", False))
+    ids, source = _tokens(tokenizer, text)
+    inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
+    device = next(model.parameters()).device
+    inputs = {key: value.to(device) for key, value in inputs.items()}
+    written: list[str] = []
+    with evaluating(model):
+        if both and found.kind != "encoder":
+            read_1T, written = _target(original, tokenizer, inputs, target)
+            inputs["decoder_input_ids"] = read_1T
+        runs = original.get_encoder() if both and found.kind == "encoder" else original
+        with tapped(model, "attention") as taps:
+            runs(**inputs)
+    queries, keys = _sides(found.kind, both, source, written)
+    site = locate(model)[found.site]
+    weights_QK: Tensor = taps.calls(found.site)[0][0, site.heads.index(found.index)].float().cpu()
+    parts = {
+        "head": str(found),
+        "text": text,
+        "attention": {"queries": queries, "keys": keys, "weights": [[round(x, 6) for x in r] for r in weights_QK.tolist()]},
+    }
+    arguments = {"head": str(found), "text": text, "target": target}
+    return Record("attention", Signature(name, weight_hash(model), arguments=arguments), parts)
+
+
+def _sides(kind: str, both: bool, source: list[str], written: list[str]) -> tuple[list[str], list[str]]:
+    if not both or kind == "encoder":
+        return source, source
+    return (written[1:], source) if kind == "cross" else (written[:-1], written[:-1])
+
+
+def _target(model: Any, tokenizer: Any, inputs: Any, target: str | None) -> tuple[Tensor, list[str]]:
+    """What the decoder reads, and its tokens with the end; a row of cross attention is named by what it writes."""
+    start = int(model.config.decoder_start_token_id or 0)
+    if target is None:
+        ids = model.generate(**inputs, num_beams=1, do_sample=False)[0].tolist()[1:]
+    else:
+        ids = list(tokenizer(text_target=target)["input_ids"])
+    if not ids:
+        raise UsageError("The target is empty: there is no token to look from.")
+    read_1T = torch.tensor([[start, *ids[:-1]]], device=inputs["input_ids"].device)
+    return read_1T, ["<start>", *(_spelled(tokenizer, token, target=True) for token in ids)]
+
+
+def _tokens(tokenizer: Any, text: str) -> tuple[list[int], list[str]]:
+    """Ids and readable tokens: the characters each stands for, or its name where it stands for none."""
+    encoded = pieces(tokenizer, text)
+    shown = [
+        text[span[0] : span[1]] if span is not None and span[0] < span[1] else _spelled(tokenizer, token)
+        for token, span in zip(encoded.ids, encoded.spans, strict=True)
+    ]
+    return encoded.ids, shown
+
+
+def _spelled(tokenizer: Any, token: int, *, target: bool = False) -> str:
+    if target or token in tokenizer.all_special_ids:
+        (piece,) = tokenizer.convert_ids_to_tokens([token])
+    else:
+        piece = tokenizer.decode([token])
+    return str(piece).strip("\u2581\u0120 ") or str(piece)
