@@ -51,8 +51,10 @@ def _near(view: View) -> Tensor:
     step_BQ = view.queries.tokens_BT.cumsum(-1) - 1
     token_BK = view.keys.tokens_BT.cumsum(-1) - 1
     last_step_B, last_token_B = (side.tokens_BT.sum(-1) - 1 for side in (view.queries, view.keys))
-    expected_BQ = step_BQ * (last_token_B / last_step_B.clamp_min(1))[:, None]
-    return (token_BK[:, None] - expected_BQ[..., None]).abs() <= 1
+    last_step_B = last_step_B.clamp_min(1)
+    # |token - step * last token / last step| <= 1, in whole numbers: rounding must not decide.
+    apart_BQK = token_BK[:, None] * last_step_B[:, None, None] - (step_BQ * last_token_B[:, None])[..., None]
+    return apart_BQK.abs() <= last_step_B[:, None, None]
 
 
 ROLE = Alignment()
