@@ -401,7 +401,7 @@ def syntax_table(rows: list[Mapping[str, Any]]) -> Table:
 
 
 def shade(weight: float) -> tuple[str, str]:
-    """Three columns of the terminal for one attention weight, with their style."""
+    """Two columns of the terminal for one attention weight, with their style."""
     signs = " \u00b7\u2591\u2592\u2593\u2588"
     step = next((number for number, most in enumerate((0.02, 0.06, 0.15, 0.3, 0.6)) if weight < most), 5)
-    return f" {signs[step] * 2}", "magenta" if step > 2 else ""
+    return signs[step] * 2, "magenta" if step > 2 else ""

@@ -9,6 +9,7 @@ RED, SKY, YELLOW, GREY, INK = "#D55E00", "#56B4E9", "#F0E442", "#9A9A9A", "#2222
 
 # The colours of Voita et al. 2019 for what heads do.
 ROLES = {"positional": PURPLE, "syntactic": GREEN, "rare": ORANGE, "none": GREY}
+ROLES |= {"delimiter": SKY, "same-token": BLUE, "induction": RED, "alignment": YELLOW}  # beyond the paper
 _OTHER_ROLES = (SKY, RED, YELLOW, BLUE)
 KINDS = {"encoder": BLUE, "cross": ORANGE, "decoder": GREEN, "text": BLUE, "vision": GREEN}
 LINES = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, INK, GREY)

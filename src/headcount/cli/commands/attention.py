@@ -49,21 +49,21 @@ def COMMAND(  # noqa: N802
 
 
 def _map(console: Any, found: dict[str, Any]) -> None:
-    """Rows look, columns are looked at; the darker, the more. Columns are numbered as the rows of keys below."""
+    """Rows look, columns are looked at; the darker, the more. Every second column is numbered."""
     from rich.text import Text
 
     from headcount.cli import show
 
     queries, keys, weights = found["queries"], found["keys"], found["weights"]
     width = min(14, max(map(len, queries)))
-    same = queries == keys
-    console.print(Text(" " * (width + 5) + "".join(f"{number:>3}" for number in range(len(keys))), style="dim"))
+    numbers = "".join(f"{number:<4}" for number in range(0, len(keys), 2))
+    console.print(Text(" " * (width + 5) + numbers, style="dim"), soft_wrap=True)
     for number, (query, row) in enumerate(zip(queries, weights, strict=True)):
         line = Text(f"{query[:width]:>{width}} {number:>2}  ")
         for weight in row:
             line.append(*show.shade(weight))
         top = max(range(len(row)), key=row.__getitem__)
-        line.append(f"  {row[top]:.2f} {keys[top]}", style="dim")
+        line.append(f" {row[top]:.2f} {keys[top]}", style="dim")
         console.print(line, soft_wrap=True)
-    if not same:
+    if queries != keys:
         console.print(Text("\ncolumns: " + " ".join(f"{number}:{key}" for number, key in enumerate(keys)), style="dim"))

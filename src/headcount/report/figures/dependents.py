@@ -1,0 +1,63 @@
+"""Where dependents stand relative to their heads, relation by relation (Voita et al. 2019, Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.canvas import panels
+from headcount.report.figure import Drawing, Figure
+from headcount.report.palette import GREY, LINES
+
+_REACH = 8  # words shown on both sides; the rest is added at the ends
+_ARROW = ("v->s", "v->o", "n->a", "v->a", "h->d")  # from the head to the dependent
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    labels = [
+        label for label in dict.fromkeys(name for one in records for name in one.parts["relative"]) if _forward(label)
+    ]
+    canvas, axes = panels(len(labels), width=3.0, height=2.2, columns=4)
+    rows: list[dict[str, Any]] = []
+    width = 0.85 / len(records)
+    for plot, label in zip(axes, labels, strict=True):
+        for number, record in enumerate(records):
+            shares = _shares(record.parts["relative"].get(label, {}))
+            at = [offset + (number - (len(records) - 1) / 2) * width for offset in shares]
+            plot.bar(at, list(shares.values()), width=width, color=LINES[number % len(LINES)], label=_data(record))
+            rows += [
+                {"data": _data(record), "relation": label.split()[0], "offset": offset, "share": share}
+                for offset, share in shares.items()
+            ]
+        plot.axvline(0, color=GREY, linewidth=0.6, zorder=0)
+        plot.set_title(label.split()[0])
+        ticks = [-_REACH, -4, -2, 0, 2, 4, _REACH]
+        plot.set_xticks(ticks, [f"\u2264 {-_REACH}", "-4", "-2", "0", "2", "4", f"\u2265 {_REACH}"])
+        plot.set_xlabel("place of the dependent")
+    axes[0].set_ylabel("share")
+    if len(records) > 1:
+        handles, names = axes[0].get_legend_handles_labels()
+        canvas.legend(handles, names, loc="outside lower center", ncols=len(records))
+    data = ", ".join(dict.fromkeys(map(_data, records)))
+    caption = f"Place of dependents relative to the word they depend on, in words, on {data}."
+    return Drawing(canvas, caption, rows)
+
+
+def _forward(label: str) -> bool:
+    return label.endswith(_ARROW)
+
+
+def _data(record: Record) -> str:
+    return str(record.signature.arguments.get("data", "")).rpartition("/")[2] or "data"
+
+
+def _shares(counts: dict[str, int]) -> dict[int, float]:
+    total = sum(counts.values()) or 1
+    shares = dict.fromkeys(range(-_REACH, _REACH + 1), 0.0)
+    for offset, count in counts.items():
+        shares[max(-_REACH, min(_REACH, int(offset)))] += count / total
+    return shares
+
+
+FIGURE = Figure("Where dependents stand", "Voita et al. 2019, Figure 3", ("relative",), _draw)

@@ -1,0 +1,156 @@
+"""Relevance, confidence and function of heads, those of each layer sorted by relevance (Voita et al. 2019, Figures 1, 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headcount.heads import Head
+from headcount.record import Record
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import GREY, INK, role_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_OF_THE_PAPER = ("positional", "syntactic", "rare")
+_SHORT = {"rarest": "rare", "two rarest": "rare", "another occurrence": "same", "after the last time": "ind."}
+_SHORT |= {"start": "start", "end": "end", "first": "first", "punctuation": "punct", "diagonal": "diag", "monotone": "mono"}
+_CELL = 0.52  # inches
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    from matplotlib.figure import Figure as Canvas
+
+    panels = [(record, kind, layers) for record in records for kind, layers in _kinds(record).items()]
+    maps = [("confidence", "confidence")]
+    if all(record.parts.get("relevance") for record in records):
+        maps.insert(0, ("relevance", "relevance"))
+    across = max(len(heads) for _, _, layers in panels for heads in layers.values())
+    narrow, wide = _CELL * 0.55 * across + 0.6, _CELL * across + 0.2
+    heights = [_CELL * len(layers) + 0.75 for _, _, layers in panels]
+    canvas = Canvas(figsize=(narrow * len(maps) + wide + 0.6, sum(heights) + 0.45), layout="constrained")
+    grid = canvas.add_gridspec(len(panels), len(maps) + 1, width_ratios=[narrow] * len(maps) + [wide], height_ratios=heights)
+    rows: list[dict[str, Any]] = []
+    for number, (record, kind, layers) in enumerate(panels):
+        title = f"{named(record)}, {kind}" if len(records) > 1 or len(_kinds(record)) > 1 else named(record)
+        for column, (part, label) in enumerate(maps):
+            axes = canvas.add_subplot(grid[number, column])
+            _heat(axes, layers, _values(record, part), across, f"{title}: {label}" if column == 0 else label)
+        axes = canvas.add_subplot(grid[number, len(maps)])
+        _functions(axes, layers, record.parts["roles"], across)
+        rows += _rows(record, layers)
+    _legend(canvas, records)
+    sorted_by = "relevance" if len(maps) == 2 else "confidence (no relevance was measured)"
+    caption = (
+        f"Heads of each layer, sorted by {sorted_by}; from left to right the most to the least. Purple: positional, "
+        "with the offset; green: syntactic, with the relation; orange: rare tokens; grey: no role found. "
+        "A head with several roles is divided; +1: it plays the role with one more label. Small numbers are heads."
+    )
+    return Drawing(canvas, caption, rows)
+
+
+def _values(record: Record, part: str) -> dict[str, float]:
+    found = record.parts[part]
+    return {head: value["value"] if isinstance(value, Mapping) else value for head, value in found.items()}
+
+
+def _kinds(record: Record) -> dict[str, dict[int, list[str]]]:
+    """kind -> layer -> names of its heads, sorted."""
+    order = _values(record, "relevance" if record.parts.get("relevance") else "confidence")
+    kinds: dict[str, dict[int, list[str]]] = {}
+    for name in record.parts["confidence"]:
+        head = Head.parse(name)
+        kinds.setdefault(head.kind, {}).setdefault(head.layer, []).append(name)
+    return {
+        kind: {layer: sorted(names, key=lambda name: -order.get(name, 0.0)) for layer, names in layers.items()}
+        for kind, layers in kinds.items()
+    }
+
+
+def _heat(axes: Axes, layers: Mapping[int, list[str]], values: Mapping[str, float], across: int, title: str) -> None:
+    table = np.full((len(layers), across), np.nan)
+    for row, names in enumerate(layers.values()):
+        table[row, : len(names)] = [values.get(name, np.nan) for name in names]
+    image = axes.imshow(table, cmap="Blues", vmin=0, aspect="auto")
+    axes.figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
+    _frame(axes, layers, across, title)
+
+
+def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, Any], across: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.set_xlim(-0.5, across - 0.5)
+    axes.set_ylim(len(layers) - 0.5, -0.5)
+    for row, names in enumerate(layers.values()):
+        for column, name in enumerate(names):
+            shown = _shown(roles[name])
+            for part, (role, text) in enumerate(shown or [("none", "")]):
+                height = 1 / max(1, len(shown))
+                corner = (column - 0.5, row - 0.5 + part * height)
+                colour = role_colour(role) if role != "none" else GREY
+                strength = 0.95 if role in _OF_THE_PAPER else 0.3 if role != "none" else 0.22
+                axes.add_patch(Rectangle(corner, 1, height, color=colour, alpha=strength, linewidth=0))
+                if text:
+                    longest = max(map(len, text.split("\n")))
+                    size = 6.5 if longest < 9 and len(shown) < 3 else 5.2 if longest < 11 else 4.4
+                    light = "white" if role in ("positional", "syntactic") else INK
+                    axes.text(column, corner[1] + height / 2, text, ha="center", va="center", color=light, size=size)
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=1.5))
+            axes.text(column + 0.46, row + 0.46, name.rpartition(".")[2], ha="right", va="bottom", color=INK, size=4.5)
+    _frame(axes, layers, across, "function")
+
+
+def _shown(held: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """At most three roles of a head with their labels, those of the paper first, each role once."""
+    found: dict[str, list[str]] = {}
+    for one in sorted(held, key=lambda one: one["role"] not in _OF_THE_PAPER):
+        label = one["label"].replace("->", "\u2192")
+        found.setdefault(one["role"], []).append(_SHORT.get(label, label))
+    shown = []
+    for role, labels in list(found.items())[:3]:
+        more = len(dict.fromkeys(labels)) - 1
+        text = labels[0].replace(" ", "\n") if len(found) == 1 else labels[0]
+        shown.append((role, f"{text} +{more}" if more else text))  # +1: one more label of the same role
+    return shown
+
+
+def _frame(axes: Axes, layers: Mapping[int, list[str]], across: int, title: str) -> None:
+    axes.set_title(title)
+    axes.set_yticks(range(len(layers)), [str(layer) for layer in layers])
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_ylabel("layer")
+    axes.set_xlim(-0.5, across - 0.5)
+
+
+def _legend(canvas: Any, records: Sequence[Record]) -> None:
+    from matplotlib.patches import Patch
+
+    present = {one["role"] for record in records for held in record.parts["roles"].values() for one in held}
+    others = [role for role in sorted(present) if role not in _OF_THE_PAPER]
+    named_roles = [*_OF_THE_PAPER, *others]
+    patches = [Patch(color=role_colour(role), alpha=0.95 if role in _OF_THE_PAPER else 0.3, label=role) for role in named_roles]
+    patches.append(Patch(color=GREY, alpha=0.22, label="no role"))
+    canvas.legend(handles=patches, loc="outside lower center", ncols=min(8, len(patches)))
+
+
+def _rows(record: Record, layers: Mapping[int, list[str]]) -> list[dict[str, Any]]:
+    relevance = record.parts.get("relevance") or {}
+    return [
+        {
+            "model": record.signature.model,
+            "head": name,
+            "relevance": relevance.get(name),
+            "confidence": record.parts["confidence"][name]["value"],
+            "roles": "; ".join(f"{one['role']} {one['label']}" for one in record.parts["roles"][name]),
+        }
+        for names in layers.values()
+        for name in names
+    ]
+
+
+FIGURE = Figure("What heads do", "Voita et al. 2019, Figures 1 and 2", ("confidence", "roles"), _draw)
