@@ -65,7 +65,8 @@ def _target(model: Any, tokenizer: Any, inputs: Any, target: str | None) -> tupl
     """What the decoder reads, and its tokens with the end; a row of cross attention is named by what it writes."""
     start = int(model.config.decoder_start_token_id or 0)
     if target is None:
-        ids = model.generate(**inputs, num_beams=1, do_sample=False)[0].tolist()[1:]
+        most = 2 * inputs["input_ids"].shape[1] + 10
+        ids = model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
     else:
         ids = list(tokenizer(text_target=target)["input_ids"])
     if not ids:

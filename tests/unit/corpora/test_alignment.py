@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import BertTokenizer, PreTrainedTokenizerFast
 
 import laboratory
-from headcount.corpora.alignment import _sought, piece_spans, pieces_of_words
+from headcount.corpora.alignment import _sought, piece_spans, pieces, pieces_of_words, units
 from headcount.corpora.grammar.corpus import Grammar
 
 TREES = [row.tree for row in Grammar("light", "written", train=300).splits()["dev"][:60]]
@@ -63,3 +63,16 @@ def test_a_piece_of_two_words_goes_to_the_larger_share() -> None:
 def test_slow_tokenizers_are_sought_in_the_text() -> None:
     assert _sought(["The", "##re", "\u2581is", "!"], "There is!") == [(0, 3), (3, 5), (6, 8), (8, 9)]
     assert _sought(["x"], "abc") == [(0, 0)]
+
+
+@pytest.mark.parametrize("make", [byte_level, marian, word_piece])
+def test_pieces_are_what_the_tokenizer_gives(make: Any, tmp_path: Path) -> None:
+    tokenizer = make(tmp_path)
+    for text in (*(tree.text for tree in TREES), "\u00e9t\u00e9 \u4f60\u597d, dog"):
+        assert pieces(tokenizer, text).ids == list(tokenizer(text)["input_ids"])
+
+
+def test_words_that_share_tokens_are_one_unit() -> None:
+    assert units([[1], [2, 3], [4]]) == [0, 1, 2]
+    assert units([[1], [1], [2]]) == [0, 0, 1]
+    assert units([[1], [2], [1, 2], [3]]) == [0, 0, 0, 1]

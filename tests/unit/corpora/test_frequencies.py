@@ -1,0 +1,62 @@
+"""Frequencies: counted, read from files, or what the tokenizer knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import laboratory
+from headcount.corpora.frequencies import Frequencies, counted, of_tokenizer, read_frequencies
+from headcount.errors import CorpusError, UsageError
+from tokens import word_tokenizer
+
+
+def test_counts_and_ranks() -> None:
+    marks = word_tokenizer()
+    found = counted(["w5 w5 w7", "w5 w7 w9"], marks, chunk=1)
+    assert [found.count(token) for token in (5, 7, 9, 11)] == [3, 2, 1, 0]
+    assert [found.rank(token) for token in (5, 7, 9, 11)] == [1, 2, 3, 4]
+    table = found.table(12)
+    assert [(table[0, token], table[1, token]) for token in (5, 7, 9, 11)] == [(3, 1), (2, 2), (1, 3), (0, 4)]
+
+
+def test_equal_counts_share_a_rank() -> None:
+    found = Frequencies({3: 5, 4: 5, 5: 1}, source="test")
+    assert [found.rank(token) for token in (3, 4, 5, 6)] == [1, 1, 3, 4]
+
+
+def test_files(tmp_path: Path) -> None:
+    marks = word_tokenizer()
+    (tmp_path / "a.json").write_text(json.dumps({"w5": 10, "w6": 2, "elsewhere": 7}))
+    (tmp_path / "a.tsv").write_text("w5\t10\nw6\t2\n")
+    (tmp_path / "a.txt").write_text("w5 w5 w6\n")
+    for name in ("a.json", "a.tsv", "a.txt"):
+        found = read_frequencies(tmp_path / name, marks)
+        assert found.rank(5) == 1
+        assert found.rank(6) == 2
+    (tmp_path / "bad.tsv").write_text("w5 ten\n")
+    (tmp_path / "bad.json").write_text("[1]")
+    (tmp_path / "other.json").write_text('{"x": 1}')
+    for name, said in (("bad.tsv", "bad.tsv:1"), ("bad.json", "JSON"), ("other.json", "another"), ("no.tsv", "no file")):
+        with pytest.raises(CorpusError, match=said):
+            read_frequencies(tmp_path / name, marks)
+    with pytest.raises(UsageError, match="No token"):
+        Frequencies({}, source="nothing")
+
+
+def test_what_a_tokenizer_knows_agrees_with_what_is_counted(tmp_path: Path) -> None:
+    """Byte-pair pieces are listed in the order they were merged: frequent ones first."""
+    from scipy.stats import spearmanr
+
+    marks = laboratory.vocabulary(tmp_path / "v")
+    known = of_tokenizer(marks)
+    seen = counted(laboratory.parallel()["train"]["source"], marks)
+    spelled = {token: piece.strip("\u2581") for piece, token in marks.get_vocab().items()}
+    # Single letters stand at the end of such a vocabulary, whatever their frequency.
+    shared = [token for token in range(3, len(marks)) if seen.count(token) > 0 and len(spelled[token]) > 1]
+    assert len(shared) > 50
+    assert spearmanr([known.rank(token) for token in shared], [seen.rank(token) for token in shared]).statistic > 0.3
+    plain = of_tokenizer(word_tokenizer())
+    assert plain.rank(3) < plain.rank(90)

@@ -1,0 +1,196 @@
+"""What can go wrong with sentences, trees and options; and that measuring leaves no trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import headcount as hc
+import zoo
+from behaviour import hooks, identical, outputs, weights
+from headcount.corpora.conllu import read_conllu
+from headcount.corpora.sentences import Sentences, read_sentences
+from headcount.corpora.tree import Tree
+from headcount.errors import CorpusError, UnknownName, UsageError
+from headcount.roles.role import roles as members
+from planted import tokenizer, trees
+
+
+def model() -> Any:
+    return zoo.build("bert", "eager")
+
+
+def short(count: int = 12) -> list[Tree]:
+    return [tree for tree in trees(60) if len(tokenizer()(tree.text)["input_ids"]) <= 60][:count]
+
+
+def test_the_model_is_left_as_it_was(bert: torch.nn.Module) -> None:
+    before, made = weights(bert), outputs(bert)
+    hc.roles(bert, short(), tokenizer=tokenizer())
+    assert identical(before, weights(bert))
+    assert identical(made, outputs(bert))
+
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hc.roles(bert, short(), tokenizer=tokenizer(), progress=stop)
+    assert hooks(bert) == 0
+    assert bert.config._attn_implementation == "sdpa"
+    assert identical(made, outputs(bert))
+
+
+def test_batches_and_their_order_make_no_difference() -> None:
+    found = [hc.roles(model(), short(20), tokenizer=tokenizer(), tokens=tokens, common=10) for tokens in (70, 4096)]
+    for head in found[0].heads:
+        for one, other in zip(found[0][head], found[1][head], strict=True):
+            assert (one.role, one.label, one.trials) == (other.role, other.label, other.trials)
+            np.testing.assert_allclose(
+                [one.value, one.low, one.high, one.baseline], [other.value, other.low, other.high, other.baseline],
+                atol=1e-5,
+            )  # fmt: skip
+
+
+def test_every_role_has_evidence_and_a_threshold() -> None:
+    found = hc.roles(model(), short(), tokenizer=tokenizer(), common=10)
+    seen = {one.role for head in found.heads for one in found[head]}
+    assert seen == {name for name, role in members.items() if "self" in role.kinds}
+    assert found.sentences == len(short())
+    assert found.trees == len(short())
+    for head in found.heads:
+        for one in found[head]:
+            assert one.trials > 0
+            assert one.low <= one.value <= one.high
+            assert one.certain in (True, False)
+
+
+def test_plain_text_has_no_syntax() -> None:
+    found = hc.roles(model(), [tree.text for tree in short()], tokenizer=tokenizer())
+    assert not [one for head in found.heads for one in found[head] if one.role == "syntactic"]
+    assert found.trees == 0
+    assert found.relative == {}
+
+
+def test_what_is_left_out_is_counted() -> None:
+    odd = Tree("the  dog", ("the", " ", "dog"), ((0, 3), (3, 4), (5, 8)), (2, 2, -1), ("det", "dep", "root"))
+    corpus = [*short(4), "", "   ", "dog " * 80, odd]
+    found = hc.roles(model(), corpus, tokenizer=tokenizer())
+    assert found.skipped == {
+        "empty": 2,
+        "more than the model's 64 tokens": 1,
+        "words without tokens of their own (syntactic only)": 1,
+    }
+    assert found.sentences == 5
+
+
+def test_words_that_share_a_token_are_one() -> None:
+    """Parts of a contraction cannot be told apart: their own relation is left out and counted."""
+    tree = Tree("dog", ("do", "g"), ((0, 3), (0, 3)), (-1, 0), ("root", "nsubj"))
+    found = hc.roles(model(), [tree, *short(4)], tokenizer=tokenizer())
+    assert found.skipped["relations within one token (syntactic only)"] == 1
+
+
+def test_one_word_is_no_choice() -> None:
+    """A maximum among one is no finding; only specials could have been looked at instead."""
+    found = hc.roles(model(), ["a", "i"], tokenizer=tokenizer())
+    for head in found.heads:
+        assert {(one.role, one.label) for one in found[head]} == {("delimiter", "start"), ("delimiter", "end")}
+        assert found.confidence[head].value > 0
+
+
+@pytest.mark.parametrize("corpus", [[], [""], ["  ", ""]])
+def test_nothing_to_look_at_is_an_error(corpus: list[str]) -> None:
+    with pytest.raises(CorpusError, match="No sentence to look at"):
+        hc.roles(model(), corpus, tokenizer=tokenizer())
+
+
+def test_wrong_usage_is_named() -> None:
+    live = model()
+    with pytest.raises(UnknownName, match=r"'nsubjj'.*nsubj"):
+        hc.roles(live, short(), tokenizer=tokenizer(), relations=["nsubjj"])
+    with pytest.raises(UnknownName, match=r"role.*'positionall'.*positional"):
+        hc.roles(live, short(), tokenizer=tokenizer(), roles=["positionall"])
+    with pytest.raises(UnknownName, match="margin"):
+        hc.roles(live, short(), tokenizer=tokenizer(), margin="absolute")
+    with pytest.raises(UnknownName, match="direction"):
+        hc.roles(live, short(), tokenizer=tokenizer(), directions=["up"])
+    with pytest.raises(UsageError, match="list of sentences"):
+        hc.roles(live, "The dog.", tokenizer=tokenizer())
+    with pytest.raises(CorpusError, match="Sentence 0 is int"):
+        hc.roles(live, [3, 4], tokenizer=tokenizer(), roles=["positional"])
+    with pytest.raises(CorpusError, match="only 1 translations"):
+        hc.roles(zoo.build("marian", "eager"), ["the dog", "the man"], targets=["the"], tokenizer=tokenizer())
+
+
+def test_dobj_is_obj() -> None:
+    found = hc.roles(model(), short(), tokenizer=tokenizer(), relations=["dobj"], roles=["syntactic"])
+    assert {one.label for one in found["encoder.0.0"]} == {"obj v->o", "obj o->v"}
+
+
+def test_any_relation_and_one_direction() -> None:
+    found = hc.roles(
+        model(), short(), tokenizer=tokenizer(), relations=["det"], roles=["syntactic"], directions=["dependent->head"]
+    )
+    assert {one.label for one in found["encoder.0.0"]} == {"det d->h"}
+
+
+def test_a_causal_model_is_asked_for_what_it_can_see() -> None:
+    llama = zoo.build("llama", "eager")
+    found = hc.roles(llama, short(), tokenizer=tokenizer(), common=10)
+    offsets = [one.label for one in found["decoder.0.0"] if one.role == "positional"]
+    assert offsets == ["-5", "-4", "-3", "-2", "-1", "0"]
+
+
+def test_intervals_shrink_with_data() -> None:
+    live, marks = model(), tokenizer()
+    few, many = (hc.roles(live, short(count), tokenizer=marks, roles=["positional"]) for count in (4, 40))
+    wide = [one.high - one.low for head in few.heads for one in few[head]]
+    narrow = [one.high - one.low for head in many.heads for one in many[head]]
+    assert np.mean(narrow) < 0.7 * np.mean(wide)
+
+
+def test_the_package_can_be_called_and_imported() -> None:
+    """`hc.roles` is a function also after a part of the package of that name was imported."""
+    import importlib
+
+    package = importlib.import_module("headcount.roles")
+    assert callable(package)
+    assert callable(hc.roles)
+    found = package(model(), short(3), tokenizer=tokenizer(), roles=["positional"])
+    assert isinstance(found, hc.Roles)
+
+
+def test_malformed_treebanks_are_counted(tmp_path: Path) -> None:
+    good = "1\tdog\t_\tNOUN\t_\t_\t0\troot\t_\t_\n2\tran\t_\tVERB\t_\t_\t1\tnsubj\t_\t_\n\n"
+    bad = "1\tdog\t_\tNOUN\t_\t_\t7\troot\t_\t_\n\n1\tdog\n\n1\ta\t_\t_\t_\t_\t1\tx\t_\t_\n\n"
+    (tmp_path / "bank.conllu").write_text(good + bad)
+    found = read_sentences(tmp_path / "bank.conllu")
+    assert len(found) == 1
+    assert sum(found.skipped.values()) == 3
+    (tmp_path / "bad.conllu").write_text(bad)
+    with pytest.raises(CorpusError, match="no sentence in CoNLL-U"):
+        read_sentences(tmp_path / "bad.conllu")
+    with pytest.raises(CorpusError, match=r"bank.conllu:4"):
+        read_conllu(tmp_path / "bank.conllu")
+
+
+def test_sentences_from_anywhere(tmp_path: Path) -> None:
+    embedded = read_sentences("grammar:light:dialogue", split="dev", limit=5)
+    assert embedded.trees == 5
+    assert embedded.targets is not None
+    assert len(embedded.targets) == 5
+    (tmp_path / "lines.txt").write_text("One sentence.\n\nAnother one.\n")
+    plain = read_sentences(tmp_path / "lines.txt")
+    assert list(plain) == ["One sentence.", "Another one."]
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "dev.en").write_text("a\nb\n")
+    (tmp_path / "p" / "dev.de").write_text("x\ny\n")
+    both = read_sentences(tmp_path / "p", split="dev", languages=("en", "de"), limit=1)
+    assert (list(both), both.targets) == (["a"], ["x"])
+    with pytest.raises(CorpusError, match="Give grammar, a treebank"):
+        read_sentences(tmp_path / "none.txt")
+    assert Sentences(["a"]).fingerprint != Sentences(["b"]).fingerprint
