@@ -87,6 +87,46 @@ def speed() -> Record:
     return Record("bench", Signature("shop/model-a"), {"rows": rows, "verdict": {"shop/model-b": "faster"}})
 
 
+def evidence(role: str, label: str, value: float, *, holds: bool = True) -> dict[str, object]:
+    return {
+        "role": role, "label": label, "value": value, "baseline": 0.4, "threshold": 0.5, "low": value - 0.05,
+        "high": value + 0.05, "trials": 100, "holds": holds,
+    }  # fmt: skip
+
+
+def roles(model: str = "shop/model-a", seed: int = 0, *, relevance: bool = True) -> Record:
+    random = np.random.default_rng(seed)
+    heads = names(TRANSLATION)
+    held = [
+        [evidence("positional", "-1", 0.95)],
+        [evidence("syntactic", "advmod a->v", 0.7), evidence("syntactic", "obj v->o", 0.6), evidence("delimiter", "end", 0.6)],
+        [evidence("rare", "two rarest", 0.6)],
+        [],
+        [evidence("positional", "+1", 0.93), evidence("syntactic", "nsubj s->v", 0.6), evidence("same-token", "another occurrence", 0.6)],
+        [evidence("alignment", "monotone", 0.7)],
+    ]  # fmt: skip
+    labels = ("nsubj v->s", "nsubj s->v", "obj v->o", "obj o->v")
+    parts = {
+        "confidence": {head: {"value": float(value), "low": 0.1, "high": 0.9} for head, value in zip(heads, random.random(len(heads)), strict=True)},
+        "roles": {head: held[place % len(held)] for place, head in enumerate(heads)},
+        "syntax": [
+            {"kind": "encoder", "head": "encoder.0.1", **evidence("syntactic", label, 0.3 + 0.1 * place, holds=place > 1)}
+            for place, label in enumerate(labels)
+        ],
+        "relative": {label: {"-12": 3, "-2": 5, "-1": 20, "1": 8, "3": 2} for label in labels},
+    }  # fmt: skip
+    if relevance:
+        parts["relevance"] = {head: float(value) for head, value in zip(heads, random.random(len(heads)), strict=True)}
+    return Record("roles", Signature(model, arguments={"data": "grammar dev"}), parts)
+
+
+def attention(tokens: int = 30) -> Record:
+    weights = np.random.default_rng(0).dirichlet(np.full(tokens, 0.1), tokens)
+    words = [f"word{number}" if number % 3 else "$5" for number in range(tokens)]
+    found = {"queries": words, "keys": words, "weights": weights.tolist()}
+    return Record("attention", Signature("shop/model-a"), {"head": "encoder.0.3", "text": "", "attention": found})
+
+
 # For each figure the records it is tried on.
 SAMPLES = {
     "ablation-map": [ablation()],
@@ -96,4 +136,8 @@ SAMPLES = {
     "pruning-by-kind": [curves()],
     "dynamics": [dynamics()],
     "speed": [speed()],
+    "head-functions": [roles(), roles("shop/model-b", seed=1)],
+    "dependents": [roles(), roles("shop/model-b", seed=1)],
+    "syntactic-heads": [roles(), roles("shop/model-b", seed=1)],
+    "attention": [attention()],
 }

@@ -8,11 +8,14 @@ from scipy import stats
 
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusion
 from headcount.statistics import (
+    Resampling,
     bootstrap_sums,
     holm,
     mcnemar,
+    metric_interval,
     paired_bootstrap,
     pearson,
+    percentile_interval,
     randomisation,
     resamples_for,
     spearman,
@@ -121,3 +124,36 @@ def test_matthews_of_three_classes_is_gorodkins() -> None:
     assert MATTHEWS.of(confusion(answers, labels, 3)) == pytest.approx(expected)
     means = [2 * one[:, c] @ other[:, c] / (one[:, c].sum() + other[:, c].sum()) for c in range(3)]
     assert F1.of(confusion(answers, labels, 3)) == pytest.approx(np.mean(means))
+
+
+def test_resampling_is_the_bootstrap_in_constant_memory() -> None:
+    """The interval of a ratio of sums agrees with the ordinary bootstrap, whatever the batches."""
+    random = np.random.default_rng(0)
+    trials = random.integers(1, 20, 400).astype(float)
+    hits = random.binomial(trials.astype(int), 0.3).astype(float)
+    ordinary = metric_interval(np.stack([hits, trials], 1), lambda sums: sums[..., 0] / sums[..., 1], resamples=4000)
+    found = []
+    for size in (7, 400):
+        resampling, drawn = Resampling(4000, seed=3), np.zeros((4000, 2))
+        for start in range(0, 400, size):
+            numbers = np.arange(start, min(400, start + size))
+            drawn += resampling.counts(numbers) @ np.stack([hits, trials], 1)[numbers]
+        found.append(percentile_interval(drawn[:, 0] / drawn[:, 1]))
+    assert found[0] == found[1]
+    np.testing.assert_allclose(found[0], [ordinary.low, ordinary.high], atol=0.004)
+
+
+def test_resampling_depends_on_numbers_and_seed_alone() -> None:
+    first = Resampling(50, seed=1).counts([600, 3, 1200])
+    again = Resampling(50, seed=1)
+    np.testing.assert_array_equal(first[:, 1], again.counts([3])[:, 0])
+    np.testing.assert_array_equal(first[:, 0], again.counts([600])[:, 0])
+    assert not np.array_equal(first, Resampling(50, seed=2).counts([600, 3, 1200]))
+    assert abs(Resampling(2000).counts(range(500)).mean() - 1) < 0.01
+
+
+def test_percentiles_leave_empty_resamples_out() -> None:
+    drawn = np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan]])
+    low, high = percentile_interval(drawn)
+    assert 1.0 <= low[0] < high[0] <= 2.0
+    assert np.isnan(low[1])

@@ -24,7 +24,9 @@ def pieces(tokenizer: Any, text: str) -> Pieces:
     if getattr(tokenizer, "is_fast", False):
         encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
         rows = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
-        spans = [None if mark and token != unknown else _trimmed(text, (start, end)) for token, (start, end), mark in rows]
+        spans = [
+            None if mark and token != unknown else _trimmed(text, (start, end)) for token, (start, end), mark in rows
+        ]
         return Pieces(list(encoded["input_ids"]), spans)
     spelled = tokenizer.tokenize(text)
     ids = tokenizer.build_inputs_with_special_tokens(tokenizer.convert_tokens_to_ids(spelled))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from headcount.corpora.conllu import read_conllu
 from headcount.corpora.lines import read_lines
 from headcount.errors import CorpusError, UsageError
 
@@ -73,13 +74,15 @@ def _count(counts: Counter[int], texts: list[str], tokenizer: Any) -> None:
 def of_tokenizer(tokenizer: Any) -> Frequencies:
     """What the tokenizer knows itself: vocabularies list frequent pieces first, SentencePiece keeps a score of each.
 
-    Only the order means anything. Byte-pair vocabularies are in the order of their merges, which is that of frequency
-    at the time of merging; WordPiece vocabularies and most others are sorted by frequency.
+    Only the order means anything, and it is rough: byte-pair vocabularies are in the order of their merges, which is
+    that of frequency at the time of merging, with single letters at one end; others are mostly sorted by frequency.
     """
     scores = _scores(tokenizer)
     special = set(tokenizer.all_special_ids)
     if scores:
-        return Frequencies({token: score for token, score in scores.items() if token not in special}, source="tokenizer")
+        return Frequencies(
+            {token: score for token, score in scores.items() if token not in special}, source="tokenizer"
+        )
     ids = (token for token in tokenizer.get_vocab().values() if token not in special)
     return Frequencies({token: -float(token) for token in ids}, source="tokenizer")
 
@@ -98,10 +101,15 @@ def _scores(tokenizer: Any) -> dict[int, float]:
 
 
 def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
-    """From a file: .json with {token: count}, .tsv with a token and its count in each line, or plain text to count."""
+    """From a file: .json with {token: count}, .tsv with a token and its count in each line, or text to count.
+
+    Text is a treebank (.conllu) or, under any other name, plain lines.
+    """
     file = Path(path)
     if not file.is_file():
         raise CorpusError(f"There is no file {file} with frequencies. Give .json, .tsv or plain text.")
+    if file.suffix == ".conllu":
+        return counted((tree.text for tree in read_conllu(file, on_error="skip")), tokenizer, source=str(file))
     if file.suffix not in (".json", ".tsv"):
         return counted((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
     pairs = _json(file) if file.suffix == ".json" else _tsv(file)

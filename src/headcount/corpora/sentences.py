@@ -1,9 +1,9 @@
 """Sentences to look at: with trees, with translations, or as plain text, from wherever they are.
 
-    grammar[:LANGUAGE[:DOMAIN]]   the embedded corpus: trees and translations
-    bank.conllu                   a treebank: trees
-    folder, .tsv, .jsonl, hf:     parallel text: translations
-    any other file                plain text, one sentence per line
+grammar[:LANGUAGE[:DOMAIN]]   the embedded corpus: trees and translations
+bank.conllu                   a treebank: trees
+folder, .tsv, .jsonl, hf:     parallel text: translations
+any other file                plain text, one sentence per line
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Sentences(Sequence[Tree | str]):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self.items[index]
 
     def __iter__(self) -> Iterator[Tree | str]:

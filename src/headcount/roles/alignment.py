@@ -23,7 +23,7 @@ class Alignment:
 
     kinds = ("cross",)
 
-    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+    def labels(self, reading: Reading) -> Sequence[str]:
         return ["diagonal", "monotone"]
 
     def trials(self, view: View) -> Trials:
@@ -42,7 +42,7 @@ class Alignment:
         forward_BH = (moves_BHQQ * later_QQ).sum((-1, -2))
         return torch.stack([looking(trials.targets, sight)[..., 0].float(), forward_BH.float()], -1)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("alignment"), sure=True)
 
 

@@ -18,7 +18,7 @@ class Delimiter:
 
     kinds = ("self", "cross")
 
-    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+    def labels(self, reading: Reading) -> Sequence[str]:
         return ["start", "end", "first", "punctuation"]
 
     def trials(self, view: View) -> Trials:
@@ -56,7 +56,7 @@ class Delimiter:
         on_specials = torch.stack([on_start_BHQ.sum(-1), on_end_BHQ.sum(-1)], -1)
         return torch.cat([on_specials, looking(among, sight)], -1)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("delimiter"), sure=True)
 
 

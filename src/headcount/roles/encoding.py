@@ -68,9 +68,7 @@ class Encoder:
             wanted,
         )
 
-    def _syntax(
-        self, tree: Tree, spans: Sequence[Span | None]
-    ) -> tuple[list[list[int]], list[tuple[int, int, str]]]:
+    def _syntax(self, tree: Tree, spans: Sequence[Span | None]) -> tuple[list[list[int]], list[tuple[int, int, str]]]:
         tokens = pieces_of_words(tree.spans, spans)
         if not all(tokens):
             self.skipped["words without tokens of their own (syntactic only)"] += 1

@@ -16,7 +16,7 @@ class Induction:
 
     kinds = ("self",)
 
-    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+    def labels(self, reading: Reading) -> Sequence[str]:
         return ["after the last time"]
 
     def trials(self, view: View) -> Trials:
@@ -29,7 +29,7 @@ class Induction:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("induction"), sure=True)
 
 

@@ -90,7 +90,7 @@ def roles(
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
     counted = frequencies or (_counted(corpus, tokenizer) if "rare" in chosen else None)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
-    work = _Work(model, tokenizer, chosen, read, counted, Resampling(resamples, seed=seed))
+    work = Work(model, tokenizer, chosen, read, counted, Resampling(resamples, seed=seed))
     total = len(corpus) if isinstance(corpus, Sized) else 0
     with evaluating(model), tapped(model, "attention", sink=work.see):
         for done, sentences in windows(encoder, corpus, targets):
@@ -132,8 +132,8 @@ class _Shown:
     chance_BL: np.ndarray
 
 
-class _Work:
-    """One pass over a corpus."""
+class Work:
+    """One pass over a corpus: `run` gives the model a batch, `see` takes what its sites show."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _Work:
             inner = self._original.get_encoder()
         elif hasattr(self._original, "base_model"):
             inner = self._original.base_model  # without what predicts: nobody looks at it
-        if self._both and batch.has_targets or "decoder" in locate(self._model).kinds and not self._both:
+        if (self._both and batch.has_targets) or ("decoder" in locate(self._model).kinds and not self._both):
             inner(**{name: value.to(device) for name, value in inputs.items()}, use_cache=False)
         else:
             inner(**{name: value.to(device) for name, value in inputs.items()})
@@ -241,8 +241,15 @@ class _Work:
         read_BT[:, 0] = getattr(self._config, "decoder_start_token_id", None) or 0
         return read_BT
 
+    def evidence(self) -> dict[tuple[str, int], list[list[Evidence]]]:
+        """For each site that ran, for each head, what was found."""
+        return {
+            key: tally.evidence(self._roles["cross" if key[0] == "cross" else "self"], self._reading)
+            for key, tally in self._tallies.items()
+        }
+
     def result(self, encoder: Encoder, signature: Signature) -> Roles:
-        heads = locate(self._model).heads
+        heads, found = locate(self._model).heads, self.evidence()
         evidence: dict[Any, tuple[Evidence, ...]] = dict.fromkeys(heads, ())
         confidence: dict[Any, Interval | None] = dict.fromkeys(heads, None)
         left_out: dict[Any, float] = dict.fromkeys(heads, float("nan"))
@@ -251,11 +258,9 @@ class _Work:
             tally = self._tallies.get(site.key)
             if tally is None:
                 continue
-            group = "cross" if site.kind == "cross" else "self"
-            found = tally.evidence(self._roles[group], self._reading)
             values = tally.values()
             for place, head in enumerate(site.head_names()):
-                evidence[head] = tuple(found[place])
+                evidence[head] = tuple(found[site.key][place])
                 confidence[head] = Interval(*(float(part[place, -2]) for part in values))
                 left_out[head] = float(values[0][place, -1])
             relative = relative or _relative(tally)

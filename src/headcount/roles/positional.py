@@ -30,14 +30,14 @@ class Positional:
             chance.append((share_BQ * at_BQ).sum(-1))
         return Trials(torch.stack(trials, -1), torch.stack(chance, -1))
 
-    def hits(self, trials: Trials, sight: Sight) -> Tensor:  # noqa: ARG002
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
         furthest = sight.view.reading.furthest
         offset_BHQ = sight.place_BHQ - torch.arange(sight.place_BHQ.shape[-1])
         near_BHQ = sight.found_BHQ & (offset_BHQ.abs() <= furthest)
         counts = torch.zeros(*offset_BHQ.shape[:2], 2 * furthest + 1, dtype=torch.long)
         return counts.scatter_add(-1, (offset_BHQ + furthest).clamp(0, 2 * furthest), near_BHQ.long())
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("positional"), sure=False)
 
 

@@ -16,7 +16,7 @@ class Rare:
 
     kinds = ("self",)
 
-    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+    def labels(self, reading: Reading) -> Sequence[str]:
         return ["rarest", "two rarest"]
 
     def trials(self, view: View) -> Trials | None:
@@ -27,7 +27,7 @@ class Rare:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("rare"), sure=True)
 
 

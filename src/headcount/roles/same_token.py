@@ -16,7 +16,7 @@ class SameToken:
 
     kinds = ("self",)
 
-    def labels(self, reading: Reading) -> Sequence[str]:  # noqa: ARG002
+    def labels(self, reading: Reading) -> Sequence[str]:
         return ["another occurrence"]
 
     def trials(self, view: View) -> Trials:
@@ -26,7 +26,7 @@ class SameToken:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("same-token"), sure=True)
 
 

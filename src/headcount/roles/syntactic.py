@@ -61,7 +61,7 @@ class Syntactic:
         hits.index_add_(0, found.row_N * width + found.label_N, right_NH.float())
         return hits.view(rows, width, -1).transpose(1, 2)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:  # noqa: ARG002
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         relative = reading.margin == "relative"
         return Verdict(baseline * (1 + reading.excess) if relative else baseline + reading.excess, sure=False)
 

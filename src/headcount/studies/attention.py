@@ -49,7 +49,11 @@ def attention_map(
     parts = {
         "head": str(found),
         "text": text,
-        "attention": {"queries": queries, "keys": keys, "weights": [[round(x, 6) for x in r] for r in weights_QK.tolist()]},
+        "attention": {
+            "queries": queries,
+            "keys": keys,
+            "weights": [[round(x, 6) for x in r] for r in weights_QK.tolist()],
+        },
     }
     arguments = {"head": str(found), "text": text, "target": target}
     return Record("attention", Signature(name, weight_hash(model), arguments=arguments), parts)

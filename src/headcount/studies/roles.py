@@ -76,7 +76,9 @@ def parts_of(found: Roles) -> dict[str, Any]:
         "evidence": {str(head): [_plain(one.to_json()) for one in found[head]] for head in seen},
         "best": best,
         "syntax": [row for row in best if row["role"] == "syntactic"],
-        "relative": {label: {str(at): n for at, n in sorted(places.items())} for label, places in found.relative.items()},
+        "relative": {
+            label: {str(at): n for at, n in sorted(places.items())} for label, places in found.relative.items()
+        },
         "relations": dict(found.relations.most_common()),
         "claims": _claims(found),
         "sentences": found.sentences,

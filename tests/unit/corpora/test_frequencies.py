@@ -39,7 +39,12 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "bad.tsv").write_text("w5 ten\n")
     (tmp_path / "bad.json").write_text("[1]")
     (tmp_path / "other.json").write_text('{"x": 1}')
-    for name, said in (("bad.tsv", "bad.tsv:1"), ("bad.json", "JSON"), ("other.json", "another"), ("no.tsv", "no file")):
+    for name, said in (
+        ("bad.tsv", "bad.tsv:1"),
+        ("bad.json", "JSON"),
+        ("other.json", "another"),
+        ("no.tsv", "no file"),
+    ):
         with pytest.raises(CorpusError, match=said):
             read_frequencies(tmp_path / name, marks)
     with pytest.raises(UsageError, match="No token"):

@@ -63,7 +63,9 @@ def fake_stanza() -> Any:
 
 
 @pytest.mark.parametrize(("name", "make"), [("spacy", fake_spacy), ("stanza", fake_stanza)])
-def test_trees_speak_universal_dependencies(name: str, make: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_trees_speak_universal_dependencies(
+    name: str, make: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     monkeypatch.setitem(sys.modules, name, make())
     (tmp_path / "lines.txt").write_text("Dogs  chase cats\n")
     (tree,) = read_sentences(tmp_path / "lines.txt", parser=name)

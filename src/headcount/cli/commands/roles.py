@@ -41,7 +41,7 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @click.option(
     "--frequencies", default="train", show_default=True,
     help="Of tokens, for the rare role: train (of the grammar or of parallel text), corpus, tokenizer, or a file: "
-    ".json or .tsv with counts, or text.",
+    ".json or .tsv with counts, or text (.conllu or lines) to count.",
 )  # fmt: skip
 @click.option("--common", default=500, show_default=True, type=click.IntRange(0), help="Tokens that are never rare.")
 @click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
@@ -85,7 +85,11 @@ def COMMAND(  # noqa: N802
         before = Record.load(relevance / "record.json" if relevance.is_dir() else relevance) if relevance else None
     with show.working(f"Loading {model}"):
         live = how.load(model)
-    asked: dict[str, Any] = {"roles": _list(names), "relations": _list(relations), "directions": _DIRECTIONS[directions]}
+    asked: dict[str, Any] = {
+        "roles": _list(names),
+        "relations": _list(relations),
+        "directions": _DIRECTIONS[directions],
+    }
     reading |= {name: value for name, value in asked.items() if value is not None}
     with show.Bars() as bars:
         record = look(

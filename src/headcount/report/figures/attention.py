@@ -30,7 +30,13 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.tick_params(which="minor", length=0)
         plot.set_xlabel(f"{named(record)} {record.parts['head']}")
         rows += [
-            {"model": record.signature.model, "head": record.parts["head"], "query": query, "key": key, "weight": weight}
+            {
+                "model": record.signature.model,
+                "head": record.parts["head"],
+                "query": query,
+                "key": key,
+                "weight": weight,
+            }
             for query, row in zip(queries, weights, strict=True)
             for key, weight in zip(keys, row, strict=True)
         ]

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 _OF_THE_PAPER = ("positional", "syntactic", "rare")
 _SHORT = {"rarest": "rare", "two rarest": "rare", "another occurrence": "same", "after the last time": "ind."}
-_SHORT |= {"start": "start", "end": "end", "first": "first", "punctuation": "punct", "diagonal": "diag", "monotone": "mono"}
+_SHORT |= {
+    "start": "start",
+    "end": "end",
+    "first": "first",
+    "punctuation": "punct",
+    "diagonal": "diag",
+    "monotone": "mono",
+}
 _CELL = 0.52  # inches
 
 
@@ -32,7 +39,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
     narrow, wide = _CELL * 0.55 * across + 0.6, _CELL * across + 0.2
     heights = [_CELL * len(layers) + 0.75 for _, _, layers in panels]
     canvas = Canvas(figsize=(narrow * len(maps) + wide + 0.6, sum(heights) + 0.45), layout="constrained")
-    grid = canvas.add_gridspec(len(panels), len(maps) + 1, width_ratios=[narrow] * len(maps) + [wide], height_ratios=heights)
+    grid = canvas.add_gridspec(
+        len(panels), len(maps) + 1, width_ratios=[narrow] * len(maps) + [wide], height_ratios=heights
+    )
     rows: list[dict[str, Any]] = []
     for number, (record, kind, layers) in enumerate(panels):
         title = f"{named(record)}, {kind}" if len(records) > 1 or len(_kinds(record)) > 1 else named(record)
@@ -133,7 +142,9 @@ def _legend(canvas: Any, records: Sequence[Record]) -> None:
     present = {one["role"] for record in records for held in record.parts["roles"].values() for one in held}
     others = [role for role in sorted(present) if role not in _OF_THE_PAPER]
     named_roles = [*_OF_THE_PAPER, *others]
-    patches = [Patch(color=role_colour(role), alpha=0.95 if role in _OF_THE_PAPER else 0.3, label=role) for role in named_roles]
+    patches = [
+        Patch(color=role_colour(role), alpha=0.95 if role in _OF_THE_PAPER else 0.3, label=role) for role in named_roles
+    ]
     patches.append(Patch(color=GREY, alpha=0.22, label="no role"))
     canvas.legend(handles=patches, loc="outside lower center", ncols=min(8, len(patches)))
 

@@ -24,7 +24,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
         at = [place + (number - (len(records) - 1) / 2) * width for place in range(len(labels))]
         values = [table[label]["value"] if label in table else 0.0 for label in labels]
         colour = LINES[number % len(LINES)]
-        plot.bar(at, [100 * value for value in values], width=width * 0.92, color=colour, alpha=0.85, label=names[number])
+        plot.bar(
+            at, [100 * value for value in values], width=width * 0.92, color=colour, alpha=0.85, label=names[number]
+        )
         for x, label in zip(at, labels, strict=True):
             if label not in table:
                 continue
