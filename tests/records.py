@@ -99,24 +99,30 @@ def roles(model: str = "shop/model-a", seed: int = 0, *, relevance: bool = True)
     heads = names(TRANSLATION)
     held = [
         [evidence("positional", "-1", 0.95)],
-        [evidence("syntactic", "advmod a->v", 0.7), evidence("syntactic", "obj v->o", 0.6), evidence("delimiter", "end", 0.6)],
+        [
+            evidence("syntactic", "advmod a->v", 0.7), evidence("syntactic", "obj v->o", 0.6),
+            evidence("delimiter", "end", 0.6),
+        ],
         [evidence("rare", "two rarest", 0.6)],
         [],
-        [evidence("positional", "+1", 0.93), evidence("syntactic", "nsubj s->v", 0.6), evidence("same-token", "another occurrence", 0.6)],
+        [
+            evidence("positional", "+1", 0.93), evidence("syntactic", "nsubj s->v", 0.6),
+            evidence("same-token", "another occurrence", 0.6),
+        ],
         [evidence("alignment", "monotone", 0.7)],
     ]  # fmt: skip
     labels = ("nsubj v->s", "nsubj s->v", "obj v->o", "obj o->v")
     parts = {
-        "confidence": {head: {"value": float(value), "low": 0.1, "high": 0.9} for head, value in zip(heads, random.random(len(heads)), strict=True)},
+        "confidence": {head: {"value": float(random.random()), "low": 0.1, "high": 0.9} for head in heads},
         "roles": {head: held[place % len(held)] for place, head in enumerate(heads)},
         "syntax": [
-            {"kind": "encoder", "head": "encoder.0.1", **evidence("syntactic", label, 0.3 + 0.1 * place, holds=place > 1)}
+            {"kind": "encoder", "head": "encoder.0.1", **evidence("syntactic", label, 0.3 + place / 9, holds=place > 1)}
             for place, label in enumerate(labels)
         ],
         "relative": {label: {"-12": 3, "-2": 5, "-1": 20, "1": 8, "3": 2} for label in labels},
     }  # fmt: skip
     if relevance:
-        parts["relevance"] = {head: float(value) for head, value in zip(heads, random.random(len(heads)), strict=True)}
+        parts["relevance"] = {head: float(random.random()) for head in heads}
     return Record("roles", Signature(model, arguments={"data": "grammar dev"}), parts)
 
 

@@ -175,19 +175,23 @@ class Resampling:
     def _block(self, block: int) -> np.ndarray:
         if self._drawn is None or self._drawn[0] != block:
             random = np.random.default_rng([self._seed, block])
-            self._drawn = block, random.poisson(1.0, (_BLOCK, self.resamples)).astype(np.float32).T
+            drawn = random.integers(0, len(_POISSON), (self.resamples, _BLOCK), dtype=np.uint16)
+            self._drawn = block, _POISSON[drawn]
         return self._drawn[1]
 
 
 _BLOCK = 512  # examples whose counts are drawn together
+# Poisson(1) by inverting its distribution at 65536 steps: ten times as fast as drawing, probabilities off by < 2e-5.
+_CHANCE = np.cumsum(np.exp(-1.0) / np.cumprod([1.0, *range(1, 10)]))
+_POISSON = np.searchsorted(_CHANCE, (np.arange(65536) + 0.5) / 65536).astype(np.float32)
 
 
 def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Low and high ends over the first axis, resamples without a number left out; NaN where none has one."""
+    """Low and high ends of [resamples, ...]; resamples without a number are left out, NaN where none has one."""
     table = np.asarray(drawn)
     tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(table, [tail, 100 - tail], axis=0)
-    for place in zip(*np.nonzero(np.isnan(table).any(0)), strict=True):
+    for place in map(tuple, np.argwhere(np.isnan(table).any(0))):
         there = table[(slice(None), *place)]
         there = there[~np.isnan(there)]
         if len(there):

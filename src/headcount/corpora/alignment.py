@@ -44,7 +44,8 @@ def piece_spans(tokenizer: Any, text: str) -> list[Span | None]:
 def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> list[list[int]]:
     """For each word the places of its tokens: a token is of the word it shares most characters with.
 
-    Both come in the order of the text. A word whose every token belongs rather to another word (parts of a contraction) gets those it touches.
+    Both come in the order of the text. A word whose every token belongs rather to another word (parts of a
+    contraction) gets those it touches.
     """
     found: list[list[int]] = [[] for _ in words]
     touched: list[list[int]] = [[] for _ in words]

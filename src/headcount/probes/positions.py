@@ -91,11 +91,9 @@ def _target(
         if read_BT is None or read_BT.shape != labels_BT.shape:
             read_BT = written_BT.roll(1, dims=1)
             read_BT[:, 0] = getattr(config, "decoder_start_token_id", None) or 0
-        read = Positions.of(read_BT, real_BT, specials)
-        start_BT = torch.zeros_like(real_BT)
-        start_BT[:, 0] = True  # whatever its id, the first position is the start sign
-        read = Positions(read.ids_BT, real_BT, read.special_BT | (start_BT & real_BT))
-        return read, Positions.of(written_BT, real_BT, specials)
+        reading = Positions.of(read_BT, real_BT, specials)
+        reading.special_BT[:, 0] = real_BT[:, 0]  # the start sign, whatever its id
+        return reading, Positions.of(written_BT, real_BT, specials)
     read = _side(read_BT, batch.get("decoder_attention_mask"), specials)
     return read, read
 

@@ -14,7 +14,7 @@ from headcount.roles.sight import Sight, View
 
 
 class Delimiter:
-    """The maximum is a special token before or after the text, or, specials left out, the first token or punctuation."""
+    """The maximum is a special token before or after the text; or, those left out, the first token or punctuation."""
 
     kinds = ("self", "cross")
 

@@ -164,10 +164,20 @@ class Batch:
         """1 where a token belongs to a unit."""
         most = max(len(row.words) for row in self.rows)
         table = np.zeros((len(self.rows), max(1, most), self.ids_BT.shape[1]), dtype=np.float32)
-        for number, row in enumerate(self.rows):
-            for unit, places in enumerate(row.words):
-                table[number, unit, places] = 1.0
+        belongs = [
+            (number, unit, place)
+            for number, row in enumerate(self.rows)
+            for unit, places in enumerate(row.words)
+            for place in places
+        ]
+        table[tuple(np.array(belongs, dtype=np.int64).reshape(-1, 3).T)] = 1.0
         return torch.from_numpy(table)
+
+    @cached_property
+    def unit_BT(self) -> Tensor:
+        """The unit each token belongs to; the number of units for tokens of none. No token is of two."""
+        units = self.words_BUT.shape[1]
+        return torch.where(self.words_BUT.any(1), self.words_BUT.argmax(1), units)
 
     def rarest(self, table: np.ndarray, common: int) -> tuple[Tensor, Tensor]:
         """[B, T] each: the rarest token, and one of the two rarest, of sentences that have a rare one at all.

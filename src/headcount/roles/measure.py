@@ -149,6 +149,7 @@ class Work:
         self._original: Any = original_module(model)
         self._config = getattr(self._original, "config", None)
         self._both = bool(getattr(self._config, "is_encoder_decoder", False))
+        self._sites = locate(model)
         self._specials = special_ids(model, tokenizer)
         self._padding = tokenizer.pad_token_id or 0
         self._roles = {"self": _of(chosen, "self"), "cross": _of(chosen, "cross")}
@@ -169,15 +170,17 @@ class Work:
         inputs = {"input_ids": batch.ids_BT.where(batch.real_BT, self._padding), "attention_mask": mask_BT}
         if self._both and batch.has_targets:
             inputs["decoder_input_ids"] = self._read_BT(batch)
-        inner = self._original
+        self._inner(batch)(**{name: value.to(device) for name, value in inputs.items()}, **self._no_cache(batch))
+
+    def _inner(self, batch: Batch) -> Any:
+        """What is run: nothing that predicts, and no decoder that has nothing to read."""
         if self._both and not batch.has_targets:
-            inner = self._original.get_encoder()
-        elif hasattr(self._original, "base_model"):
-            inner = self._original.base_model  # without what predicts: nobody looks at it
-        if (self._both and batch.has_targets) or ("decoder" in locate(self._model).kinds and not self._both):
-            inner(**{name: value.to(device) for name, value in inputs.items()}, use_cache=False)
-        else:
-            inner(**{name: value.to(device) for name, value in inputs.items()})
+            return self._original.get_encoder()
+        return getattr(self._original, "base_model", self._original)
+
+    def _no_cache(self, batch: Batch) -> dict[str, bool]:
+        decodes = batch.has_targets if self._both else "decoder" in self._sites.kinds
+        return {"use_cache": False} if decodes else {}
 
     def see(self, site: Site, attention_BHQK: Tensor) -> None:
         if site.kind not in _KINDS:
@@ -249,12 +252,12 @@ class Work:
         }
 
     def result(self, encoder: Encoder, signature: Signature) -> Roles:
-        heads, found = locate(self._model).heads, self.evidence()
+        heads, found = self._sites.heads, self.evidence()
         evidence: dict[Any, tuple[Evidence, ...]] = dict.fromkeys(heads, ())
         confidence: dict[Any, Interval | None] = dict.fromkeys(heads, None)
         left_out: dict[Any, float] = dict.fromkeys(heads, float("nan"))
         relative: dict[str, dict[int, int]] = {}
-        for site in locate(self._model):
+        for site in self._sites:
             tally = self._tallies.get(site.key)
             if tally is None:
                 continue

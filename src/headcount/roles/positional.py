@@ -24,7 +24,7 @@ class Positional:
         share_BQ = view.asking_BQ / view.choices_BQ.clamp_min(1)
         trials, chance = [], []
         for offset in _offsets(view.reading):
-            at_BQ = view.seen_BQK.logical_and(view.offsets_QK == offset).any(-1)
+            at_BQ = _at(view.seen_BQK, offset)
             counted_BQ = view.asking_BQ & at_BQ
             trials.append(view.asking_BQ.sum(-1) if view.reading.edges == "all" else counted_BQ.sum(-1))
             chance.append((share_BQ * at_BQ).sum(-1))
@@ -39,6 +39,15 @@ class Positional:
 
     def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("positional"), sure=False)
+
+
+def _at(seen_BQK: Tensor, offset: int) -> Tensor:
+    """[B, Q]: whether the query sees a token at this offset."""
+    there_BQ = torch.zeros(seen_BQK.shape[:2], dtype=torch.bool)
+    line = seen_BQK.diagonal(offset=offset, dim1=1, dim2=2)
+    first = max(0, -offset)
+    there_BQ[:, first : first + line.shape[-1]] = line
+    return there_BQ
 
 
 def _offsets(reading: Reading) -> range:

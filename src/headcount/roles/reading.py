@@ -60,9 +60,8 @@ class Reading:
         if isinstance(self.relations, str) or not all(isinstance(one, str) and one for one in self.relations):
             raise UsageError(f"relations is a list of names such as nsubj; got {self.relations!r}.")
         if self.furthest < 1 or self.common < 0 or self.excess < 0:
-            raise UsageError(
-                f"furthest is at least 1, common and excess at least 0; got {self.furthest}, {self.common}, {self.excess}."
-            )
+            seen = f"{self.furthest}, {self.common}, {self.excess}"
+            raise UsageError(f"furthest is at least 1, common and excess at least 0; got {seen}.")
         renamed = tuple(dict.fromkeys("obj" if one == "dobj" else one for one in self.relations))
         object.__setattr__(self, "relations", renamed)
 

@@ -61,10 +61,11 @@ class View:
 
 
 class Sight:
-    """Where the heads of one site look in one batch: all that is left of their attention."""
+    """Where the heads of one site look in one batch. It holds the attention itself, and lives for one layer's turn."""
 
     def __init__(self, view: View, attention_BHQK: Tensor) -> None:
         self.view = view
+        self._attention_BHQK = attention_BHQK
         device = attention_BHQK.device
         keys_BK = view.keys.tokens_BT.to(device)
         with_self = peaks(attention_BHQK, keys_BK)
@@ -75,20 +76,24 @@ class Sight:
         self.confidence_BHQ = with_self.weight_BHQ.cpu()
         self.weight_BHQ = found.weight_BHQ.cpu()
         self.place_BHQ = _only(found).cpu()
-        self.word_place_BHU = self._words(attention_BHQK) if view.batch.has_words and view.kind == "self" else None
 
-    def _words(self, attention_BHQK: Tensor) -> Tensor:
-        """The unit each unit looks at most: attention to a word is the sum over its tokens, from it their mean."""
-        words_BUT = self.view.batch.words_BUT.to(attention_BHQK.device)
-        rows, heads, _, length = attention_BHQK.shape
-        units = words_BUT.shape[1]
-        mean_BUT = words_BUT / words_BUT.sum(-1, keepdim=True).clamp_min(1.0)
-        by_query_BQHK = attention_BHQK.float().transpose(1, 2).reshape(rows, length, heads * length)
-        from_words_BUHK = (mean_BUT @ by_query_BQHK).view(rows, units * heads, length)
-        between_BUHU = (from_words_BUHK @ words_BUT.transpose(1, 2)).view(rows, units, heads, units)
+    def words(self, row_N: Tensor, unit_N: Tensor) -> Tensor:
+        """[N, H]: the unit that each of these units looks at most, -1 where it is tied.
+
+        Attention to a word is the sum over its tokens, from a word the mean over them.
+        """
+        device, batch = self._attention_BHQK.device, self.view.batch
+        chosen_NQ = batch.words_BUT[row_N, unit_N]
+        which_P, query_P = chosen_NQ.nonzero(as_tuple=True)  # every token of every word that is asked
+        from_PHK = self._attention_BHQK[row_N[which_P].to(device), :, query_P.to(device)].float()
+        from_PHK = from_PHK / chosen_NQ.sum(-1)[which_P].to(device)[:, None, None]
+        from_NHK = from_PHK.new_zeros(len(row_N), *from_PHK.shape[1:]).index_add_(0, which_P.to(device), from_PHK)
+        unit_NHK = batch.unit_BT[row_N].to(device)[:, None].expand_as(from_NHK)
+        units = batch.words_BUT.shape[1]
+        to_NHU = from_NHK.new_zeros(*from_NHK.shape[:2], units + 1).scatter_add_(-1, unit_NHK, from_NHK)[..., :units]
         if not self.view.reading.diagonal:
-            between_BUHU.diagonal(dim1=1, dim2=3).zero_()
-        return _only(highest(between_BUHU)).transpose(1, 2).cpu()
+            to_NHU.scatter_(-1, unit_N.to(device)[:, None, None].expand(-1, to_NHU.shape[1], 1), 0.0)
+        return _only(highest(to_NHU)).cpu()
 
     @cached_property
     def found_BHQ(self) -> Tensor:

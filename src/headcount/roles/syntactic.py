@@ -19,16 +19,18 @@ from headcount.roles.role import FURTHEST, Trials, Verdict
 from headcount.roles.sight import Sight, View
 
 # As the paper writes them: from the verb to its subject and back.
-_LETTERS = {"nsubj": "vs", "obj": "vo", "amod": "na", "advmod": "va"}
+_LETTERS = {"nsubj": ("v", "s"), "obj": ("v", "o"), "amod": ("n", "a"), "advmod": ("v", "a")}
 
 
 class Instances(NamedTuple):
-    """Every trial of a batch: row, unit that looks, unit to be looked at, label."""
+    """Every trial of a batch: row, unit to be looked at, label, and which of the units that look; those, by row."""
 
     row_N: Tensor
-    query_N: Tensor
     key_N: Tensor
     label_N: Tensor
+    asks_N: Tensor
+    asking_row_M: Tensor
+    asking_unit_M: Tensor
 
 
 class Syntactic:
@@ -43,21 +45,21 @@ class Syntactic:
         if not view.batch.has_words:
             return None
         found = _instances(view)
+        if not len(found.row_N):
+            return None
         rows, width = len(view.batch.rows), len(pairs(view.reading))
         flat_N = found.row_N * width + found.label_N
         trials_BL = torch.bincount(flat_N, minlength=rows * width).view(rows, width)
-        offset_N = (found.key_N - found.query_N).clamp(-FURTHEST, FURTHEST) + FURTHEST
+        offset_N = (found.key_N - found.asking_unit_M[found.asks_N]).clamp(-FURTHEST, FURTHEST) + FURTHEST
         by_offset = torch.bincount(found.label_N * (2 * FURTHEST + 1) + offset_N, minlength=width * (2 * FURTHEST + 1))
         return Trials(trials_BL, torch.zeros(rows, width), found, by_offset.view(width, -1).numpy())
 
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         found: Instances = trials.targets
-        place_BHU = sight.word_place_BHU
         rows, width = trials.trials_BL.shape
-        if place_BHU is None:
-            return torch.zeros(rows, sight.place_BHQ.shape[1], width)
-        right_NH = place_BHU[found.row_N, :, found.query_N] == found.key_N[:, None]
-        hits = torch.zeros(rows * width, place_BHU.shape[1])
+        place_MH = sight.words(found.asking_row_M, found.asking_unit_M)
+        right_NH = place_MH[found.asks_N] == found.key_N[:, None]
+        hits = torch.zeros(rows * width, place_MH.shape[1])
         hits.index_add_(0, found.row_N * width + found.label_N, right_NH.float())
         return hits.view(rows, width, -1).transpose(1, 2)
 
@@ -71,7 +73,7 @@ def pairs(reading: Reading) -> list[tuple[str, Direction]]:
 
 
 def label(relation: str, direction: Direction) -> str:
-    head, dependent = _LETTERS.get(relation, "hd")
+    head, dependent = _LETTERS.get(relation, ("h", "d"))
     return f"{relation} {head}->{dependent}" if direction == "head->dependent" else f"{relation} {dependent}->{head}"
 
 
@@ -84,8 +86,10 @@ def _instances(view: View) -> Instances:
                 query, key = (head, dependent) if direction == "head->dependent" else (dependent, head)
                 if not view.causal or key <= query:
                     rows.append((row, query, key, number[relation, direction]))
-    table = torch.from_numpy(np.array(rows, dtype=np.int64).reshape(-1, 4))
-    return Instances(*table.unbind(-1))
+    row_N, query_N, key_N, label_N = torch.from_numpy(np.array(rows, dtype=np.int64).reshape(-1, 4)).unbind(-1)
+    units = view.batch.words_BUT.shape[1]
+    asking_M, asks_N = torch.unique(row_N * units + query_N, return_inverse=True)
+    return Instances(row_N, key_N, label_N, asks_N, asking_M // units, asking_M % units)
 
 
 ROLE = Syntactic()

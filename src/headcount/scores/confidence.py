@@ -49,7 +49,7 @@ def confidence(
 ) -> Confidence:
     """Mean over query tokens of the largest attention weight.
 
-    specials: ids left out as queries and as keys; those of the task's tokenizer, or of the model's config, if not given.
+    specials: ids left out as queries and keys; those of the task's tokenizer, or of the model's config, if not given.
     """
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")

@@ -45,12 +45,12 @@ def test_pieces_spell_their_words(make: Any, tmp_path: Path) -> None:
         assert len(spans) == len(tokenizer(tree.text)["input_ids"])
         assert None in spans
         words = pieces_of_words(tree.spans, spans)
-        for (start, end), pieces in zip(tree.spans, words, strict=True):
-            assert pieces
-            touched = [spans[piece] for piece in pieces]
+        for (start, end), places in zip(tree.spans, words, strict=True):
+            assert places
+            touched = [spans[place] for place in places]
             assert min(first for first, _ in touched) <= start
             assert max(last for _, last in touched) >= end
-        assert len({piece for pieces in words for piece in pieces}) == len(
+        assert len({place for places in words for place in places}) == len(
             [span for span in spans if span and span[0] < span[1]]
         )
 

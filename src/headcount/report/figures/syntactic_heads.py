@@ -46,8 +46,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     plot.plot([], [], color=INK, linewidth=1.6, label="best fixed offset")
     plot.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     caption = (
-        "Accuracy of the best head on each relation and direction with its 95% interval over sentences; black bars: the "
-        "best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record."
+        "Accuracy of the best head on each relation and direction with its 95% interval over sentences; black bars: "
+        "the best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record."
     )
     return Drawing(canvas, caption, rows)
 
