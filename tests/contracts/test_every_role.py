@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+import headcount as hc
+import zoo
+from behaviour import hooks
 from headcount.corpora.frequencies import counted
+from headcount.errors import UsageError
 from headcount.probes.positions import Positions
 from headcount.roles.encoding import Batch, Encoder, windows
 from headcount.roles.reading import Reading
@@ -48,3 +52,34 @@ def test_hits_are_among_trials(name: str, causal: bool) -> None:
         assert hits_BHL.shape == (rows, 3, len(labels))
         assert (hits_BHL.abs() <= trials.trials_BL[:, None] + 1e-6).all()
         assert role.verdict(labels[0], 0.5, Reading()).threshold > 0
+
+
+TEXT = [name for name in zoo.ARCHITECTURES if name not in ("whisper", "vit", "wav2vec2", "clip")]
+
+
+@pytest.mark.parametrize("architecture", TEXT)
+def test_every_text_architecture_shows_what_its_heads_do(architecture: str) -> None:
+    model, marks = zoo.build(architecture), tokenizer()
+    chosen = [tree for tree in trees(30) if len(marks(tree.text)["input_ids"]) <= 40][:4]
+    translates = bool(getattr(model.config, "is_encoder_decoder", False))
+    targets = [tree.text for tree in chosen] if translates else None
+    found = hc.roles(model, chosen, tokenizer=marks, targets=targets, resamples=20, common=5)
+    for head in found.heads:
+        assert found[head], head
+        assert 0 < found.confidence[head].value <= 1
+        assert 0 <= found.left_out[head] < 1
+    assert hooks(model) == 0
+
+
+@pytest.mark.parametrize("architecture", ["whisper", "vit", "clip"])
+def test_what_reads_no_text_is_refused(architecture: str) -> None:
+    with pytest.raises(UsageError, match="Roles are told from tokens"):
+        hc.roles(zoo.build(architecture), ["the dog"], tokenizer=tokenizer())
+
+
+def test_a_pruned_model_keeps_its_numbers() -> None:
+    bert = zoo.build("bert")
+    small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.1", "encoder.1.*"]))
+    found = hc.roles(small, trees(4), tokenizer=tokenizer(), resamples=20)
+    assert found.heads == hc.locate(small).heads
+    assert all(found[head] for head in found.heads)

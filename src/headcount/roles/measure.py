@@ -7,6 +7,7 @@ Shapes: B batch, H heads of a site, Q queries, K keys, L labels of all roles, R 
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
@@ -83,6 +84,7 @@ def roles(
     reading: how definitions are read: relations, directions, margin, excess, diagonal, edges, thresholds, furthest,
         common; see `Reading`.
     """
+    _check_text(model)
     read = Reading(**reading)
     chosen = {name: members[name] for name in (members.names() if roles is None else roles)}
     if isinstance(corpus, str | bytes):
@@ -103,6 +105,14 @@ def roles(
     arguments = {**asdict(read), "roles": sorted(chosen), "frequencies": counted.source if counted else None}
     signature = Signature(weights=weight_hash(model), seed=seed, arguments={**arguments, "resamples": resamples})
     return work.result(encoder, signature)
+
+
+def _check_text(model: nn.Module) -> None:
+    """Roles are of tokens: a model that reads images or speech, or whose towers are not told apart, has none."""
+    original = original_module(model)
+    kinds = set(locate(model).kinds) & set(_KINDS)
+    if "input_ids" not in inspect.signature(original.forward).parameters or not kinds:
+        raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
 
 
 def _counted(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:

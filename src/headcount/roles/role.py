@@ -56,12 +56,7 @@ class Role(Protocol):
     def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict: ...
 
 
-roles: Registry[Role] = Registry(
-    "role",
-    "headcount.roles",
-    "ROLE",
-    besides=("evidence", "reading", "encoding", "sight", "role", "tallies", "measure"),
-)
+roles: Registry[Role] = Registry("role", "headcount.roles", "ROLE")
 
 
 def asking(view: View, targets: Sequence[Tensor], asked: Sequence[Tensor] | None = None) -> Trials:

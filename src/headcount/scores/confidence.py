@@ -8,8 +8,7 @@ Shapes: B batch, H heads of a site, Q queries, K keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from headcount.probes.peaks import at_places, few_places, peaks
 from headcount.probes.positions import sides, special_ids
 from headcount.probes.taps import tapped
 from headcount.record import Signature
+from headcount.scores.pieces import Progress
 from headcount.scores.score import Scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -28,8 +28,6 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Resampling, percentile_interval
 from headcount.tasks.task import Batch, Task
-
-Progress = Callable[[int], None]  # batches done
 
 
 class Confidence(Scores):
@@ -45,7 +43,7 @@ def confidence(
     specials: Collection[int] | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    progress: Progress = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> Confidence:
     """Mean over query tokens of the largest attention weight.
 
@@ -60,7 +58,7 @@ def confidence(
             sums.begin(batch)
             task.nll(model, batch)
             sums.end()
-            progress(done)
+            progress(done, 0)
     arguments = {"score": "confidence", "specials": sorted(known)}
     return sums.scores(Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments))
 
@@ -115,4 +113,4 @@ class _Sums:
         return found
 
 
-SCORE: Callable[..., Any] = confidence
+SCORE = confidence

@@ -36,7 +36,7 @@ def COMMAND(  # noqa: N802
         record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
     output.save(record)
     if as_json:
-        click.echo(record.to_json())
+        show.json(show.console(), record)
         return
     console = show.console()
     show.title(console, model, f"attention of {record.parts['head']}")

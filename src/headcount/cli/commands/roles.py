@@ -98,7 +98,7 @@ def COMMAND(  # noqa: N802
         )  # fmt: skip
     output.save(record)
     if as_json:
-        click.echo(record.to_json())
+        show.json(show.console(), record)
     else:
         _show(model, record, output)
 
