@@ -142,8 +142,8 @@ SAMPLES = {
     "pruning-by-kind": [curves()],
     "dynamics": [dynamics()],
     "speed": [speed()],
-    "head-functions": [roles(), roles("shop/model-b", seed=1)],
-    "dependents": [roles(), roles("shop/model-b", seed=1)],
+    "head-roles": [roles(), roles("shop/model-b", seed=1)],
+    "relative-positions": [roles(), roles("shop/model-b", seed=1)],
     "syntactic-heads": [roles(), roles("shop/model-b", seed=1)],
     "attention": [attention()],
 }

@@ -64,8 +64,8 @@ def test_roles_of_a_translation_model(translator: str, tmp_path: Path) -> None:
     assert set(record.parts["persons"]) == {"1", "2", "3"}
     assert len(record.parts["syntax"]) == 8
     assert record.parts["claims"]["heads"] == 8
-    assert (out / "figures" / "head-functions.png").is_file()
-    assert (out / "figures" / "dependents.png").is_file()
+    assert (out / "figures" / "head-roles.png").is_file()
+    assert (out / "figures" / "relative-positions.png").is_file()
     score = hc.Record("score", record.signature, {"scores": dict.fromkeys(record.parts["confidence"], 0.5)})
     score.save(tmp_path / "s" / "record.json")
     again = run(

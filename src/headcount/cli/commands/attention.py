@@ -34,18 +34,18 @@ def COMMAND(  # noqa: N802
         tokenizer = how.tokenizer(model)
         live = how.load(model)
         record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
-    output.save(record)
-    if as_json:
-        show.json(show.console(), record)
-        return
-    console = show.console()
-    show.title(console, model, f"attention of {record.parts['head']}")
+    output.present(record, as_json, lambda console: _show(console, model, record, output))
+
+
+def _show(console: Any, name: str, record: Any, output: options.Output) -> None:
+    from headcount.cli import show
+
+    head, text = record.parts["head"], record.parts["text"]
+    show.title(console, name, f"attention of {head}")
     _map(console, record.parts["attention"])
-    if output.out:
-        show.line(console, f"\n{output.said()}", dim=True)
-    else:
+    if not output.out:
         again = f"--head {head} --text {shlex.quote(text)} --out DIR"
-        show.line(console, f"\nNext: headcount attention {shlex.quote(model)} {again}", dim=True)
+        show.line(console, f"\nNext: headcount attention {shlex.quote(name)} {again}", dim=True)
 
 
 def _map(console: Any, found: dict[str, Any]) -> None:

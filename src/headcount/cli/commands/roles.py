@@ -74,9 +74,10 @@ def COMMAND(  # noqa: N802
     from headcount.corpora.sentences import read_sentences
     from headcount.record import Record
     from headcount.studies.roles import look
+    from headcount.studies.source import quiet
 
     with show.working(f"Reading {data}"):
-        options.quiet()
+        quiet()
         pair = _list(languages)
         sentences = read_sentences(data, split=split, languages=pair, parser=parser, limit=limit)
         sentences = replace(sentences, targets=None) if encoder_only else sentences
@@ -96,11 +97,7 @@ def COMMAND(  # noqa: N802
             live, sentences, tokenizer, name=model, data=f"{data} {split}", frequencies=known, relevance=before,
             progress=lambda done, of: bars.show("sentences", done, of), **reading,
         )  # fmt: skip
-    output.save(record)
-    if as_json:
-        show.json(show.console(), record)
-    else:
-        _show(model, record, output)
+    output.present(record, as_json, lambda console: _show(console, model, record))
 
 
 def _list(text: str | None) -> list[str] | None:
@@ -123,10 +120,10 @@ def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: 
     return counted(splits["train"]["source"], tokenizer, source=f"{data} train") if "train" in splits else None
 
 
-def _show(name: str, record: Any, output: options.Output) -> None:
+def _show(console: Any, name: str, record: Any) -> None:
     from headcount.cli import show
 
-    console, parts = show.console(), record.parts
+    parts = record.parts
     trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
     show.title(console, name, f"what heads do on {parts['sentences']} sentences{trees}")
     console.print(show.role_table(parts))
@@ -135,8 +132,5 @@ def _show(name: str, record: Any, output: options.Output) -> None:
         console.print(show.syntax_table(parts["syntax"]))
     for reason, count in parts["skipped"].items():
         console.print(f"left out: {count} ({reason})", style="yellow")
-    show.line(console, f"\n{record.signature}", dim=True)
-    if output.out:
-        show.line(console, output.said(), dim=True)
     head = next((one for one in parts["roles"] if parts["roles"][one]), next(iter(parts["confidence"])))
     show.line(console, f"Next: headcount attention {shlex.quote(name)} --head {head} --text '...'", dim=True)
