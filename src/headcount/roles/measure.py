@@ -101,7 +101,8 @@ def roles(
             progress(done, total)
     if not work.sentences:
         raise CorpusError(f"No sentence to look at; left out: {dict(encoder.skipped) or 'nothing, there was none'}.")
-    _check_relations(encoder, read, chosen)
+    if "relations" in reading and "syntactic" in chosen:
+        _check_relations(encoder, read)
     arguments = {**asdict(read), "roles": sorted(chosen), "frequencies": counted.source if counted else None}
     signature = Signature(weights=weight_hash(model), seed=seed, arguments={**arguments, "resamples": resamples})
     return work.result(encoder, signature)
@@ -123,12 +124,10 @@ def _counted(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None
     return counted(texts, tokenizer, source="the corpus itself") if texts else None
 
 
-def _check_relations(encoder: Encoder, reading: Reading, chosen: Mapping[str, Role]) -> None:
-    """A relation the trees do not know is a mistake in its name, not a role that no head plays."""
-    if not encoder.trees or "syntactic" not in chosen:
-        return
+def _check_relations(encoder: Encoder, reading: Reading) -> None:
+    """A relation that was asked for and no tree has is a mistake in its name, not a role that no head plays."""
     for relation in reading.relations:
-        if not encoder.found[relation]:
+        if encoder.trees and not encoder.found[relation]:
             raise UnknownName("relation in these trees", relation, encoder.found)
 
 
