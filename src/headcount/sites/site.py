@@ -72,6 +72,15 @@ class Sites(Sequence[Site]):
     def heads(self) -> tuple[Head, ...]:
         return tuple(head for site in self._sites for head in site.head_names())
 
+    @property
+    def groups(self) -> tuple[tuple[Head, ...], ...]:
+        """Heads that share a key/value head: the units whose removal leaves groups even. Each alone where none do."""
+        groups: dict[tuple[str, int, int], list[Head]] = {}
+        for site in self._sites:
+            for head in site.head_names():
+                groups.setdefault((*site.key, head.index // site.group_size), []).append(head)
+        return tuple(map(tuple, groups.values()))
+
     def grid(self, value: Any) -> HeadGrid:
         """The same value for every head."""
         return HeadGrid([(head, value) for head in self.heads])
