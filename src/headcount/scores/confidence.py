@@ -107,7 +107,11 @@ class _Sums:
             low_H, high_H = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1])
         grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
         found = Confidence(
-            list(zip(self._heads, map(float, value_H), strict=True)), signature=signature, low=grids[0], high=grids[1]
+            list(zip(self._heads, map(float, value_H), strict=True)),
+            signature=signature,
+            low=grids[0],
+            high=grids[1],
+            details={"left_out": {str(head): share for head, share in grids[2].items()}},
         )
         found.left_out = grids[2]
         return found
