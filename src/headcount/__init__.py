@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from headcount.selection.select import select as select
     from headcount.sites.locate import add_family as add_family
     from headcount.sites.locate import locate as locate
+    from headcount.surgery.compensate import Compensation as Compensation
+    from headcount.surgery.compensate import compensate as compensate
     from headcount.surgery.cost import cost as cost
     from headcount.surgery.remove import remove as remove
     from headcount.surgery.verify import verify as verify
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "selection.budget",
     "Evidence": "roles.evidence",
+    "Compensation": "surgery.compensate",
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
@@ -60,6 +63,7 @@ _HOMES = {
     "Scores": "scores.score",
     "Signature": "record",
     "add_family": "sites.locate",
+    "compensate": "surgery.compensate",
     "cost": "surgery.cost",
     "head_mask": "probes.head_mask",
     "load": "checkpoints.load",

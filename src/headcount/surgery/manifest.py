@@ -4,7 +4,8 @@
         "encoder.0": {"heads": [0, 2], "of": 4, "kv_of": 4, "built": [0, 1, 2, 3]}, ...}}
 
 `built` are the heads that stock code makes from the config: all of them, or those of an evenly pruned model whose
-config states the smaller shape. Sites that no family describes carry their module's path and layout as well.
+config states the smaller shape. Sites that no family describes carry their module's path and layout as well. A site
+with `"bias": true` has a bias in its output projection that its architecture lacks: version 2, written only then.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from headcount.errors import CheckpointError
 from headcount.sites.attention import Attention
 from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.site import Site
-from headcount.surgery.plan import plan_site
+from headcount.surgery.plan import has_added_bias, plan_site
 from headcount.surgery.reshape import reshape
 
 KEY = MANIFEST
-VERSION = 1
+VERSION = 2  # the newest that is read; what needs no more than version 1 is written as that
 NOTE = "Attention heads were removed by headcount: load this folder with headcount.load."
 _MOST_HEADS = 65_536  # at one site; a hostile file must not make us count for hours
 
@@ -37,13 +38,16 @@ def note(model: nn.Module) -> None:
         entries = {
             site.name: _entry(site) for site in sites if len(site.heads) < site.total or site.family == "generic"
         }
-        setattr(config, KEY, {"version": VERSION, "note": NOTE, "sites": entries})
+        version = VERSION if any("bias" in entry for entry in entries.values()) else 1
+        setattr(config, KEY, {"version": version, "note": NOTE, "sites": entries})
     elif hasattr(config, KEY):
         delattr(config, KEY)
 
 
 def _entry(site: Site) -> dict[str, Any]:
-    entry = {"heads": list(site.heads), "of": site.total, "kv_of": site.kv_total, "built": list(site.built)}
+    entry: dict[str, Any] = {"heads": list(site.heads), "of": site.total, "kv_of": site.kv_total, "built": list(site.built)}
+    if has_added_bias(site):
+        entry["bias"] = True
     if site.family == "generic":  # a loader cannot confirm the layout again: it has no weights yet
         entry |= {"path": site.path, "layout": site.attention.to_json()}
     return entry
@@ -66,6 +70,8 @@ def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
         lists = isinstance(heads, list) and isinstance(built, list)
         if not lists or not all(type(number) is int for number in (*heads, *built, total, kv_total)):
             raise CheckpointError(f"The manifest entry for {name} is damaged: {dict(entry)!r:.200}.")
+        if entry.get("bias", True) is not True:
+            raise CheckpointError(f"The manifest entry for {name} gives bias the value {entry['bias']!r:.50}, not true.")
         if not 0 < kv_total <= total <= _MOST_HEADS or total % kv_total:
             raise CheckpointError(
                 f"The manifest gives {name} {total} heads on {kv_total} key/value heads, which cannot be."
@@ -100,7 +106,7 @@ def plan_from(model: nn.Module, manifest: Any) -> list[dict[str, Any]]:
     """The plan for the sites of a renumbered model that lose heads."""
     entries = check(manifest)
     return [
-        plan_site(site, list(entries[site.name]["heads"]))
+        plan_site(site, list(entries[site.name]["heads"]), biased=bool(entries[site.name].get("bias")))
         for site in locate(model)
         if site.name in entries and entries[site.name]["heads"] != list(site.heads)
     ]

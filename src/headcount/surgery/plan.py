@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -15,8 +16,13 @@ from headcount.sites.projection import relative_path
 from headcount.sites.site import Site, Sites
 
 
-def plan_removal(model: nn.Module, sites: Sites, mask: HeadGrid) -> list[dict[str, Any]]:
-    """One entry for each site that loses heads; values other than 0 and 1 are an error."""
+def plan_removal(
+    model: nn.Module, sites: Sites, mask: HeadGrid, *, biased: Collection[tuple[str, int]] = ()
+) -> list[dict[str, Any]]:
+    """One entry for each site that loses heads; values other than 0 and 1 are an error.
+
+    biased: sites whose output projection gets a bias where it has none.
+    """
     values = align(sites, mask)
     odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
     if odd:
@@ -28,12 +34,15 @@ def plan_removal(model: nn.Module, sites: Sites, mask: HeadGrid) -> list[dict[st
         keep = [head for head, value in zip(site.heads, values[site.key], strict=True) if value]
         if len(keep) < site.num_heads:
             check_removable(model, site)
-            plan.append(plan_site(site, keep))
+            plan.append(plan_site(site, keep, biased=site.key in biased))
     return plan
 
 
-def plan_site(site: Site, keep: list[int]) -> dict[str, Any]:
-    """The plan entry that leaves these heads (by original number) at a site. Plain JSON."""
+def plan_site(site: Site, keep: list[int], *, biased: bool = False) -> dict[str, Any]:
+    """The plan entry that leaves these heads (by original number) at a site. Plain JSON.
+
+    biased: give the output projection a bias where it has none; one that was given before is given again.
+    """
     attention = site.attention
     kv = sorted({head // site.group_size for head in keep})
     tail = {name: getattr(attention, name) for name in ("cache", "cache_index", "keys")}
@@ -56,7 +65,13 @@ def plan_site(site: Site, keep: list[int]) -> dict[str, Any]:
         "built": list(site.built),
         "kv": kv,
         "kv_of": site.kv_total,
+        "bias": biased or has_added_bias(site),
     }
+
+
+def has_added_bias(site: Site) -> bool:
+    """Whether removal gave the output projection a bias that its architecture does not have."""
+    return bool(getattr(site.module, "headcount", {}).get("bias"))
 
 
 def check_removable(model: nn.Module, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""remove: from a model and a mask to a smaller model that does the same as the masked one."""
+"""remove: from a model and a mask to a smaller model that does the same as the masked one, or makes up for what it lost."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from headcount.errors import ModelError, NotRemovable, UsageError
 from headcount.heads import HeadGrid
 from headcount.hooks import Hooks, has_probes, original_module
 from headcount.probes.masks import masked
+from headcount.probes.projections import projected
 from headcount.sites.locate import locate
 from headcount.sites.site import Site, Sites
+from headcount.surgery.compensate import Compensation, fold
+from headcount.surgery.compensate import compensate as fit_compensation
 from headcount.surgery.manifest import note
 from headcount.surgery.plan import plan_removal
 from headcount.surgery.reshape import reshape
 from headcount.surgery.verify import Behaviour, compare, default_tolerance, observe
+from headcount.tasks.task import Task
 
 
 def remove(
@@ -30,12 +34,18 @@ def remove(
     inplace: bool = False,
     verify: bool = True,
     batch: Mapping[str, Any] | None = None,
+    compensate: str | Compensation = "none",
+    task: Task | None = None,
+    add_bias: bool = False,
 ) -> nn.Module:
     """A new, smaller, plain model without the heads that are 0 in `mask`; the original stays as it is.
 
     inplace: cut the given model itself, for models too large to hold twice; if verification fails it stays cut.
     verify: compare the masked and the pruned model on a small batch, outputs and greedy text, and raise if they differ.
     batch: the batch to compare them on; made up if none is given.
+    compensate: bias, scale or lstsq folds into the plain weights what makes up for the heads that go, fitted on the
+        data of `task` without training; or what `hc.compensate` gave for this model and mask.
+    add_bias: give output projections that have no bias one, where they lose heads.
     """
     if not isinstance(mask, HeadGrid):
         raise UsageError(
@@ -45,22 +55,42 @@ def remove(
     if has_probes(model):
         raise UsageError("A mask or tap is attached to this model; leave its block before removing heads.")
     sites = locate(model)
-    plan = plan_removal(model, sites, mask)
+    fitted = _compensation(model, mask, compensate, task, add_bias)
+    projections = fitted.projections if fitted else {}
+    biased = [key for key, projection in projections.items() if projection.bias_O is not None]
+    plan = plan_removal(model, sites, mask, biased=[key for key in biased if sites[key].output.bias is None])
     verify = verify and not any(parameter.is_meta for parameter in model.parameters())
     if verify:
-        expected = _under_mask(
-            model, mask, batch, [site for site in sites if any(p["path"] == site.path for p in plan)]
-        )
+        cut = [site for site in sites if any(p["path"] == site.path for p in plan)]
+        with projected(model, projections):
+            expected = _under_mask(model, mask, batch, cut)
     small = model if inplace else copy.deepcopy(model)
     for site in sites:
         if site.family == "generic":
             small.get_submodule(site.path).headcount_layout = site.attention  # type: ignore[assignment]
     with torch.no_grad():
         reshape(small, plan)
+    for site in locate(small) if projections else ():
+        if site.key in projections:
+            fold(site, sites[site.key].heads, projections[site.key])
     note(small)
     if verify:
         compare(expected, _without(small, sites, batch), default_tolerance(small))
     return small
+
+
+def _compensation(
+    model: nn.Module, mask: HeadGrid, how: str | Compensation, task: Task | None, add_bias: bool
+) -> Compensation | None:
+    if isinstance(how, Compensation):
+        if how.mask != mask:
+            raise UsageError("This compensation was fitted for another mask; fit it again with hc.compensate.")
+        return how
+    if how == "none":
+        return None
+    if task is None:
+        raise UsageError(f"compensate={how!r} needs task=, the data to calibrate on.")
+    return fit_compensation(model, mask, task, how, add_bias=add_bias)
 
 
 def _under_mask(model: nn.Module, mask: HeadGrid, batch: Mapping[str, Any] | None, cut: list[Site]) -> Behaviour:

@@ -8,6 +8,7 @@ A plan is plain JSON, one entry per site to change:
     shared_bias, tail                               which adapters are needed
     heads, of, kv, kv_of                            what stays, by numbers in the original model, and of how many
     built                                           the heads the module was built with
+    bias                                            whether the output projection gets one that it was built without
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 from .adapters import ConfigView, Empty, PicksBloomBias, PicksMPNetBias, PicksT5Bias, adapt, gathering_backend
@@ -32,9 +34,11 @@ def reshape(model: nn.Module, plan: Iterable[SitePlan]) -> None:
         query = [before["heads"].index(head) for head in site["heads"]]  # places among the heads that are there now
         kv = [before["kv"].index(head) for head in site["kv"]]
         _slice(model, module, site, query, kv, sizes=(len(before["heads"]), len(before["kv"])))
+        if site.get("bias"):
+            _add_bias(model.get_submodule(site["output"]))
         _count(module, site)
         _adapt(module, site)
-        module.headcount = {name: site[name] for name in ("heads", "of", "built", "kv", "kv_of")}
+        module.headcount = {name: site[name] for name in ("heads", "of", "built", "kv", "kv_of", "bias") if name in site}
 
 
 def _slice(
@@ -54,6 +58,14 @@ def _slice(
     setattr(
         model.get_submodule(owner), name, keep_inputs(model.get_submodule(site["output"]), head_rows(query, head_dim))
     )
+
+
+def _add_bias(output: Any) -> None:
+    """A bias of zeros, where there is none."""
+    if output.bias is None:
+        weight = output.weight
+        zeros = torch.zeros(output.out_features, dtype=weight.dtype, device=weight.device)
+        output.bias = nn.Parameter(zeros, requires_grad=weight.requires_grad)
 
 
 def _count(module: Any, site: SitePlan) -> None:

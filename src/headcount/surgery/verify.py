@@ -14,8 +14,10 @@ from transformers import GenerationMixin
 from headcount.errors import VerificationError
 from headcount.heads import HeadGrid
 from headcount.probes.masks import masked
+from headcount.probes.projections import projected
 from headcount.sites.inputs import example_batch
 from headcount.sites.running import evaluating, run
+from headcount.surgery.compensate import Compensation
 
 # Largest difference allowed, as a share of the largest value: what another order of summation may cost.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
@@ -33,13 +35,21 @@ class Behaviour:
     steps: tuple[Tensor, ...]  # of logits [B, V]
 
 
-def verify(model: nn.Module, small: nn.Module, mask: HeadGrid, *, batch: Mapping[str, Any] | None = None) -> float:
+def verify(
+    model: nn.Module,
+    small: nn.Module,
+    mask: HeadGrid,
+    *,
+    batch: Mapping[str, Any] | None = None,
+    compensation: Compensation | None = None,
+) -> float:
     """Compare a model under a mask with its pruned version, on a batch of yours or a made-up one.
 
+    compensation: what was folded into the pruned model; the masked one then runs with it attached.
     Returns the largest difference of their outputs and of the logits behind their greedy text, as a share of the
     largest value; raises VerificationError where it is more than another order of summation explains.
     """
-    with masked(model, mask):
+    with masked(model, mask), projected(model, compensation.projections if compensation else {}):
         expected = observe(model, batch)
     return compare(expected, observe(small, batch), default_tolerance(small))
 

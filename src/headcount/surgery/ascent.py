@@ -1,0 +1,228 @@
+"""Ascent: up through a model, site by site, with what the full model did at every site at hand.
+
+The full model runs once and its output at every site is put aside. Then the pruned model climbs: it runs up to one
+site, that site gets its new output projection, and it goes on from there. Layers that ended below are not computed
+again, so that the climb costs about one more run over the data. Knows models and rows, not what is fitted to them.
+Shapes: B batch, T tokens, N rows (tokens that are no padding), A = heads of a site x head size, K = heads that stay x
+head size, O outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, distributed, nn
+
+from headcount.errors import UsageError
+from headcount.hooks import Hooks
+from headcount.probes.padding import real_tokens
+from headcount.probes.projections import Key, Projection, projected
+from headcount.probes.replay import layer_of
+from headcount.sites.locate import locate
+from headcount.sites.projection import width_out
+from headcount.sites.running import evaluating
+from headcount.sites.site import Site
+from headcount.surgery.compensations.compensation import Calibration, columns
+from headcount.surgery.compensations.moments import Moments
+from headcount.surgery.shelf import ROOM, Shelf
+from headcount.tasks.task import Batch, Task
+
+HELD_OUT = 5  # every fifth example is left out of fits, to choose strengths on
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+
+class _Arrived(Exception):  # noqa: N818  (no error: the way out of a model that has run far enough)
+    """The site was reached; what comes after it is not needed."""
+
+
+@dataclass
+class _Way:
+    """What one run of the model showed: in which order sites are reached, and how often."""
+
+    sites: list[Site]
+    calls: dict[Key, int]
+    layers: dict[str, int]  # layer -> how often it runs
+
+
+class Ascent:
+    """One climb through a model over the data of a task; several may follow each other in the same block."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        task: Task,
+        *,
+        keys: Sequence[Key] | None = None,
+        room: int = ROOM,
+        progress: Progress = lambda *_: None,
+    ) -> None:
+        """keys: the sites to stop at; all that have heads, if not given. room: bytes of activations kept in memory."""
+        self._model, self._task, self._progress = model, task, progress
+        self._wanted = None if keys is None else set(keys)
+        self._shelf = Shelf(room)
+        self._settled: dict[str, str] = {}  # layer -> its chain, whose last output is on the shelf
+        self._means: dict[Key, Tensor] = {}
+
+    def __enter__(self) -> Self:
+        self._way = self._scout()
+        self._target()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shelf.__exit__(kind, error, trace)
+
+    @property
+    def sites(self) -> list[Site]:
+        """The sites to stop at, from the bottom up: in the order in which the model reaches them."""
+        return list(self._way.sites)
+
+    def restart(self) -> None:
+        """Go back to the bottom: the projections below have changed."""
+        self._settled.clear()
+
+    def calibrate(
+        self, site: Site, keep: Sequence[int], projections: Mapping[Key, Projection], *, intercept: bool
+    ) -> Calibration:
+        """Run the pruned model up to a site, and set what its heads give there against what the full site gave.
+
+        keep: places of the heads that stay. projections: of the pruned model, below this site.
+        """
+        own, inputs = Projection.of(site), columns(list(keep), site.head_dim)
+        device = own.weight_OK.device
+        fit, held_out = (Moments.none(len(inputs), len(own.weight_OK), device) for _ in range(2))
+        # A module that serves several layers is reached again before it is fitted: until then its heads are masked.
+        below = {**projections, site.key: masked_projection(own, inputs)}
+        ended: dict[str, str] = {}
+        for number, offset, batch in self._batches():
+            contexts, ended = self._climb(number, batch, site, below)
+            targets = self._shelf.get((site.key, number))
+            for context_BTA, target_NO in zip(contexts, targets, strict=True):
+                real_BT = self._real(site, context_BTA, batch)
+                x_NK, out_N = context_BTA[real_BT][:, inputs], _held_out(real_BT, offset)
+                fit.add(x_NK[~out_N], target_NO[~out_N])
+                held_out.add(x_NK[out_N], target_NO[out_N])
+        self._settled |= ended
+        self._progress("compensating", self._way.sites.index(site) + 1, len(self._way.sites))
+        fit, held_out, mean_A = fit.shared(), held_out.shared(), self._means[site.key]
+        if not float(fit.count):
+            fit, held_out = held_out, fit  # a single example, and it was to be left out
+        return Calibration(fit, held_out, mean_A, own, tuple(keep), site.head_dim, intercept)
+
+    def _scout(self) -> _Way:
+        """Run the first batch, to see what runs when."""
+        order: dict[Key, int] = {}
+        layers: dict[str, int] = {}
+        found = {site.key: site for site in locate(self._model) if site.num_heads}
+        first = next(iter(self._task.batches()), None)
+        if first is None:
+            raise UsageError("The task has no batches: there is nothing to calibrate on.")
+        with evaluating(self._model), Hooks() as hooks:
+            for key, site in found.items():
+                hooks.see_call(site.output, lambda key=key: _count(order, key))
+            for layer in dict.fromkeys(layer_of(site) for site in found.values()):
+                if layer:
+                    hooks.see_call(self._model.get_submodule(layer), lambda layer=layer: _count(layers, layer))
+            self._task.nll(self._model, first)
+        wanted = [found[key] for key in order if self._wanted is None or key in self._wanted]
+        return _Way(wanted, order, layers)
+
+    def _target(self) -> None:
+        """Run the full model over all data and put aside what every site gives, and what its heads give on average."""
+        sums = {site.key: Moments.none(len(Projection.of(site).weight_OK.T), 0) for site in self._way.sites}
+        seen: dict[Key, list[Tensor]] = {}
+        with evaluating(self._model), Hooks() as hooks:
+            for site in self._way.sites:
+                hooks.see_input(site.output, lambda context, key=site.key: _append(seen, key, context))
+                hooks.change_output(site.output, lambda output, key=site.key: _append(seen, key, output))
+            total = sum(1 for _ in self._batches())
+            for done, (number, _, batch) in enumerate(self._batches(), start=1):
+                seen.clear()
+                torch.manual_seed(number)
+                self._task.nll(self._model, batch)
+                for site in self._way.sites:
+                    contexts, outputs = seen[site.key][::2], seen[site.key][1::2]
+                    real = [self._real(site, context, batch) for context in contexts]
+                    rows = [output[real_BT] for output, real_BT in zip(outputs, real, strict=True)]
+                    self._shelf.put((site.key, number), rows)
+                    for context, real_BT in zip(contexts, real, strict=True):
+                        sums[site.key].x_K.add_(context[real_BT].double().sum(0))
+                        sums[site.key].count.add_(real_BT.sum())
+                self._progress("full model", done, total)
+        for key, moments in sums.items():
+            self._means[key] = moments.shared().means[0]
+
+    def _climb(
+        self, number: int, batch: Batch, site: Site, projections: Mapping[Key, Projection]
+    ) -> tuple[list[Tensor], dict[str, str]]:
+        """What enters the site's output projection, call by call, and the layers that ended on the way."""
+        model, contexts = self._model, []
+        latest: dict[str, Any] = {}
+        ended: dict[str, str] = {}
+
+        def arrive(context: Tensor) -> None:
+            contexts.append(context)
+            if len(contexts) == self._way.calls[site.key]:
+                raise _Arrived
+
+        def end(layer: str, output: Any) -> None:
+            ended[layer] = chain = layer.rpartition(".")[0]
+            latest[chain] = output
+
+        with evaluating(model), projected(model, projections), Hooks() as hooks:
+            torch.manual_seed(number)
+            for layer, chain in self._settled.items():
+                value = self._shelf.get((chain, number))
+                hooks.replace(model.get_submodule(layer), lambda *_, value=value, **__: value)
+            for layer, calls in self._way.layers.items():
+                if calls == 1 and layer not in self._settled:
+                    hooks.change_output(model.get_submodule(layer), lambda output, layer=layer: end(layer, output))
+            hooks.see_input(site.output, arrive)
+            try:
+                self._task.nll(model, batch)
+            except _Arrived:
+                pass
+        for chain, output in latest.items():
+            self._shelf.put((chain, number), output)
+        return contexts, ended
+
+    def _batches(self) -> Iterator[tuple[int, int, Batch]]:
+        """Number, number of its first example, and batch: those of this process."""
+        several = distributed.is_available() and distributed.is_initialized()
+        rank, world = (distributed.get_rank(), distributed.get_world_size()) if several else (0, 1)
+        offset = 0
+        for number, batch in enumerate(self._task.batches()):
+            if number % world == rank:
+                yield number, offset, batch
+            offset += next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
+
+    def _real(self, site: Site, context_BTA: Tensor, batch: Batch) -> Tensor:
+        """[B, T]: tokens that are no padding."""
+        heads_BTHD = context_BTA.unflatten(-1, (site.num_heads, site.head_dim))
+        return real_tokens(self._model, site, heads_BTHD, batch).bool()
+
+
+def masked_projection(own: Projection, columns_K: Tensor) -> Projection:
+    """A projection of which only these columns are left."""
+    weight_OA = torch.zeros_like(own.weight_OK)
+    weight_OA[:, columns_K] = own.weight_OK[:, columns_K]
+    return Projection(weight_OA, own.bias_O)
+
+
+def _held_out(real_BT: Tensor, offset: int) -> Tensor:
+    """[N]: whether a row belongs to an example that is left out of fits."""
+    examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % HELD_OUT == HELD_OUT - 1
+    return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
+
+
+def _count(table: dict[Any, int], key: Any) -> None:
+    table[key] = table.get(key, 0) + 1
+
+
+def _append(table: dict[Key, list[Tensor]], key: Key, value: Tensor) -> None:
+    table.setdefault(key, []).append(value)

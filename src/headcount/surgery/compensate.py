@@ -1,0 +1,125 @@
+"""compensate: what stands in for the heads that go, at every site, from calibration data and without training.
+
+Shapes: A = heads of a site x head size, K = heads that stay x head size, O outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from headcount.errors import UnknownName, UsageError
+from headcount.heads import HeadGrid
+from headcount.hooks import has_probes, original_module
+from headcount.probes.masks import align
+from headcount.probes.projections import Key, Projection
+from headcount.sites.locate import locate
+from headcount.sites.site import Site
+from headcount.surgery.ascent import Ascent, Progress
+from headcount.surgery.compensations.compensation import Calibration, Fit, columns, compensations
+from headcount.surgery.plan import check_removable
+from headcount.surgery.shelf import ROOM
+from headcount.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Compensation:
+    """New output projections for the sites of one model under one mask."""
+
+    how: str
+    mask: HeadGrid
+    projections: Mapping[Key, Projection]  # weights [O, A]: zeros for the heads that go
+    fits: Mapping[Key, Fit]
+    data: str = ""  # hash of the calibration data
+    rows: int = 0  # tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """Which compensation, and for each site its strength and the share of the variance it explains."""
+        sites = {
+            ".".join(map(str, key)): {
+                "rho": _plain(fit.rho),
+                "explained": _plain(fit.explained),
+                "explained_without": _plain(fit.before),
+            }
+            for key, fit in self.fits.items()
+        }
+        return {"how": self.how, "data": self.data, "rows": self.rows, "sites": sites}
+
+
+def compensate(
+    model: nn.Module,
+    mask: HeadGrid,
+    task: Task,
+    how: str = "lstsq",
+    *,
+    add_bias: bool = False,
+    room: int = ROOM,
+    progress: Progress = lambda *_: None,
+) -> Compensation:
+    """Fit new output projections of the sites that lose heads, from the bottom up.
+
+    Each is fitted to what the full model's site gives, from what the heads that stay give in the pruned model, whose
+    lower sites are compensated already. Padding is left out. Under several processes each runs its share of the
+    batches, and all come to the same result.
+
+    how: none, bias, scale or lstsq. add_bias: give projections that have no bias one, where they lose heads.
+    room: bytes of activations that may stay in memory; what is more goes to disk meanwhile.
+    """
+    if how not in compensations:
+        raise UnknownName("compensation", how, compensations.names())
+    model = original_module(model)
+    if has_probes(model):
+        raise UsageError("A mask or tap is attached to this model; leave its block before compensating.")
+    lost = losing(model, mask)
+    fits: dict[Key, Fit] = {}
+    projections: dict[Key, Projection] = {}
+    rows = 0
+    if not lost:
+        return Compensation(how, mask, projections, fits, task.fingerprint)
+    with torch.no_grad(), Ascent(model, task, keys=list(lost), room=room, progress=progress) as ascent:
+        for site in ascent.sites:
+            intercept = site.output.bias is not None or add_bias
+            calibration = ascent.calibrate(site, lost[site.key], projections, intercept=intercept)
+            fits[site.key] = compensations[how](calibration)
+            projections[site.key] = spread(calibration, fits[site.key])
+            rows = max(rows, int(calibration.all.count))
+    return Compensation(how, mask, projections, fits, task.fingerprint, rows)
+
+
+def losing(model: nn.Module, mask: HeadGrid) -> dict[Key, list[int]]:
+    """The sites that lose heads, and the places of those that stay."""
+    values = align(locate(model), mask)
+    found: dict[Key, list[int]] = {}
+    for site in locate(model):
+        keep = [place for place, value in enumerate(values[site.key]) if value]
+        if len(keep) < site.num_heads:
+            check_removable(model, site)
+            found[site.key] = keep
+    return found
+
+
+def spread(calibration: Calibration, fit: Fit) -> Projection:
+    """The fitted projection over all heads of the site, zeros where heads go."""
+    weight_OA = torch.zeros_like(calibration.own.weight_OK)
+    weight_OA[:, calibration.places] = fit.weight_OK
+    return Projection(weight_OA, fit.bias_O)
+
+
+@torch.no_grad()
+def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
+    """Write a projection over `heads` (original numbers) into the plain weights of a site that has some of them."""
+    weight, bias = site.output.weight, site.output.bias
+    kept_OK = projection.weight_OK[:, columns([heads.index(head) for head in site.heads], site.head_dim)]
+    weight.copy_(kept_OK.T if isinstance(site.output, Conv1D) else kept_OK)  # type: ignore[operator, union-attr]
+    if projection.bias_O is not None:
+        bias.copy_(projection.bias_O)  # type: ignore[operator, union-attr]
+
+
+def _plain(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(value)

@@ -1,0 +1,20 @@
+"""bias: the mean output of the heads that go moves into the bias of the output projection."""
+
+from __future__ import annotations
+
+from headcount.errors import UsageError
+from headcount.surgery.compensations.compensation import Calibration, Fit, fitted
+
+
+def bias(calibration: Calibration) -> Fit:
+    """Weights unchanged; the same as masking with `replace="mean"`, folded in."""
+    if calibration.bias_O is None:
+        raise UsageError(
+            "The output projections of this model have no bias to put a mean into; "
+            "pass add_bias=True (--add-bias) to give them one, or compensate by scale or lstsq."
+        )
+    moved_O = calibration.bias_O + calibration.lost_O
+    return fitted(calibration, lambda _: (calibration.weight_OK, moved_O))
+
+
+COMPENSATION = bias

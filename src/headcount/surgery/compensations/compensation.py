@@ -1,0 +1,131 @@
+"""The contract of a compensation: from what calibration rows say about one site to its new output projection.
+
+A member is a function of a `Calibration` that gives a `Fit`; `compensations["lstsq"]` is in `lstsq.py`.
+Shapes: N rows (tokens that are no padding), K = heads that stay x head size, A = all heads of the site x head size,
+O outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from headcount.probes.projections import Projection
+from headcount.registry import Registry
+from headcount.surgery.compensations.moments import Moments
+from headcount.surgery.compensations.ridge import Normal
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the calibration rows say about one site.
+
+    Inputs X are the outputs of the heads that stay, in the pruned model; targets Y are the site's output in the full
+    model at the same tokens.
+    """
+
+    fit: Moments
+    held_out: Moments  # rows that strengths are chosen on
+    mean_A: Tensor  # output of all heads in the full model, on average
+    own: Projection  # weight [O, A]
+    keep: tuple[int, ...]  # places of the heads that stay among the site's
+    head_dim: int
+    intercept: bool  # whether the projection has, or gets, a bias
+
+    @property
+    def all(self) -> Moments:
+        return self.fit + self.held_out
+
+    @property
+    def places(self) -> Tensor:
+        """[K]: the columns of the heads that stay."""
+        return columns(self.keep, self.head_dim)
+
+    @property
+    def weight_OK(self) -> Tensor:
+        """Of the heads that stay."""
+        return self.own.weight_OK[:, self.places]
+
+    @property
+    def bias_O(self) -> Tensor | None:
+        if self.own.bias_O is None and self.intercept:
+            return torch.zeros_like(self.own.weight_OK[:, 0])
+        return self.own.bias_O
+
+    @property
+    def lost_O(self) -> Tensor:
+        """What the heads that go added to the output in the full model, on average."""
+        gone = torch.ones(len(self.mean_A), dtype=torch.bool)
+        gone[self.places] = False
+        return self.own.weight_OK[:, gone] @ self.mean_A[gone]
+
+    def without(self, place: int) -> Calibration:
+        """The same rows with one more head gone."""
+        left = [number for number, kept in enumerate(self.keep) if kept != place]
+        inputs = columns(left, self.head_dim)
+        keep = tuple(self.keep[number] for number in left)
+        return replace(self, fit=self.fit.inputs(inputs), held_out=self.held_out.inputs(inputs), keep=keep)
+
+    def origin(self, moments: Moments) -> tuple[Tensor, Tensor]:
+        """What deviations are taken from: the rows' means where a bias can make up for them."""
+        return moments.means if self.intercept else (torch.zeros_like(moments.x_K), torch.zeros_like(moments.y_O))
+
+    def normal(self, moments: Moments, of: Moments) -> Normal:
+        """The normal equations of a change of the kept heads' weights, about the origin of `of`."""
+        xx_KK, xy_KO, _ = moments.about(*self.origin(of))
+        return Normal(xx_KK, xy_KO - xx_KK @ self.weight_OK.T)
+
+    def bias_for(self, weight_OK: Tensor, moments: Moments) -> Tensor | None:
+        """The bias with which these weights give the targets' mean; None where the projection has none."""
+        if not self.intercept:
+            return None
+        x_K, y_O = moments.means
+        return y_O - weight_OK @ x_K
+
+
+def columns(heads: tuple[int, ...] | list[int], head_dim: int) -> Tensor:
+    """[K]: the columns that belong to these heads."""
+    return (torch.tensor(heads, dtype=torch.long)[:, None] * head_dim + torch.arange(head_dim)).flatten()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The new output projection of one site, and how well it does."""
+
+    weight_OK: Tensor
+    bias_O: Tensor | None
+    rho: float | None  # of |X W - Y|^2 + rho |W - W0|^2 over all rows; None where nothing is held to W0
+    explained: float  # share of the targets' variance on held-out rows, by a fit that has not seen them
+    before: float  # the same without compensation
+
+
+def fitted(
+    calibration: Calibration,
+    solve: Callable[[Moments], tuple[Tensor, Tensor | None]],
+    rho: float | None = None,
+) -> Fit:
+    """The fit to all rows; what it explains is measured on held-out rows by the fit to the others.
+
+    solve: from moments to weights [O, K] and bias.
+    """
+    held_out = calibration.held_out if float(calibration.held_out.count) else calibration.fit
+    y_O = held_out.means[1]
+    total = float(held_out.yy / held_out.count - y_O.square().sum())
+
+    def explained(weight_OK: Tensor, bias_O: Tensor | None) -> float:
+        return 1 - held_out.error(weight_OK, bias_O) / total if total > 0 else math.nan
+
+    before = explained(calibration.weight_OK, calibration.bias_O)
+    return Fit(*solve(calibration.all), rho, explained(*solve(calibration.fit)), before)
+
+
+compensations: Registry[Callable[[Calibration], Fit]] = Registry(
+    "compensation",
+    "headcount.surgery.compensations",
+    "COMPENSATION",
+    besides=("compensation", "moments", "ridge"),
+)

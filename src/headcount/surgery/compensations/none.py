@@ -1,0 +1,13 @@
+"""none: what is left stays as it is."""
+
+from __future__ import annotations
+
+from headcount.surgery.compensations.compensation import Calibration, Fit, fitted
+
+
+def none(calibration: Calibration) -> Fit:
+    """The weights of the heads that stay, unchanged."""
+    return fitted(calibration, lambda _: (calibration.weight_OK, calibration.own.bias_O))
+
+
+COMPENSATION = none

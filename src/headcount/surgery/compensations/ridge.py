@@ -1,0 +1,58 @@
+"""Ridge: least squares held to where it started, as strongly as rows that were left out ask for. Pure functions.
+
+The problem is min |X (W0 + D) - Y|^2 + rho |D|^2 over D. With S = X'X and R = X'(Y - X W0), both means over rows,
+D = (S + rho)^-1 R. In the eigenvectors of S every strength costs next to nothing, and so does its error elsewhere.
+Shapes: K inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# As shares of the mean square of an input. Without rows that were left out there is nothing to choose by.
+STRENGTHS: tuple[float, ...] = tuple(float(value) for value in np.logspace(-8, 2, 21))
+DEFAULT = 1e-3
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The normal equations of a change, as means over rows."""
+
+    s_KK: Tensor
+    r_KO: Tensor
+
+    @property
+    def unit(self) -> float:
+        """The mean square of an input: what strengths are shares of."""
+        return float(self.s_KK.diagonal().mean()) if len(self.s_KK) else 0.0
+
+
+def choose(fit: Normal, held_out: Normal | None) -> float:
+    """The strength with the least error on held-out rows; infinite where no change is better than any."""
+    if held_out is None or not fit.unit > 0:
+        return DEFAULT
+    values_K, vectors_KK = torch.linalg.eigh(fit.s_KK)
+    values_K = values_K.clamp_min(0)
+    r_KO, other_KO = vectors_KK.T @ fit.r_KO, vectors_KK.T @ held_out.r_KO
+    quadratic_KK = (vectors_KK.T @ held_out.s_KK @ vectors_KK) * (r_KO @ r_KO.T)
+    linear_K = (r_KO * other_KO).sum(1)
+    best, least = float("inf"), 0.0  # no change: the error stays what it is
+    for strength in STRENGTHS:
+        shrunk_K = 1 / (values_K + strength * fit.unit)
+        change = float(shrunk_K @ quadratic_KK @ shrunk_K - 2 * shrunk_K @ linear_K)
+        if change < least:
+            best, least = strength, change
+    return best
+
+
+def change(normal: Normal, strength: float) -> Tensor:
+    """[K, O]: the change that solves the normal equations at a strength."""
+    if not np.isfinite(strength) or not normal.unit > 0:
+        return torch.zeros_like(normal.r_KO)
+    damped_KK = normal.s_KK + strength * normal.unit * torch.eye(len(normal.s_KK)).to(normal.s_KK)
+    found_KO: Tensor = torch.cholesky_solve(normal.r_KO, torch.linalg.cholesky(damped_KK))
+    return found_KO

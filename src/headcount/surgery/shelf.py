@@ -1,0 +1,83 @@
+"""Shelf: what a long computation puts aside between its steps, in memory while there is room, then on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Hashable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.utils import _pytree as trees
+
+ROOM = 2**30  # bytes
+
+
+class Shelf:
+    """Nested values with tensors in them, by key; everything is gone after the block."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        """room: bytes of tensors that may stay in memory."""
+        self._room = room
+        self._near: dict[Hashable, tuple[Any, int]] = {}
+        self._far: dict[Hashable, tuple[Path, list[Any], Any]] = {}
+        self._used = 0
+        self._written = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def on_disk(self) -> int:
+        """Number of values that are on disk now."""
+        return len(self._far)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Lay down a value in place of the one that was there."""
+        self.drop(key)
+        leaves, form = trees.tree_flatten(value)
+        size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor))
+        if self._used + size <= self._room:
+            self._near[key] = value, size
+            self._used += size
+            return
+        tensors = {str(place): leaf for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        path = self._path()
+        save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}, path)
+        rest = [leaf.device if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._far[key] = path, rest, form
+
+    def get(self, key: Hashable) -> Any:
+        if key in self._near:
+            return self._near[key][0]
+        path, rest, form = self._far[key]
+        tensors = load_file(path)
+        leaves = [
+            tensors[str(place)].to(leaf) if isinstance(leaf, torch.device) else leaf for place, leaf in enumerate(rest)
+        ]
+        return trees.tree_unflatten(leaves, form)
+
+    def drop(self, key: Hashable) -> None:
+        """Forget a value, if it is there."""
+        if key in self._near:
+            self._used -= self._near.pop(key)[1]
+        elif key in self._far:
+            self._far.pop(key)[0].unlink()
+
+    def _path(self) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="headcount-")
+        self._written += 1
+        return Path(self._folder.name) / f"{self._written}.safetensors"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._near.clear()
+        self._far.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
