@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 
+from headcount import processes
 from headcount.errors import UsageError
 from headcount.hooks import Hooks
 from headcount.probes.padding import real_tokens
@@ -28,7 +29,7 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.surgery.compensations.compensation import Calibration, columns
 from headcount.surgery.compensations.moments import Moments
-from headcount.surgery.shelf import ROOM, Shelf
+from headcount.surgery.spill import ROOM, Spill
 from headcount.tasks.task import Batch, Task
 
 HELD_OUT = 5  # every fifth example is left out of fits, to choose strengths on
@@ -63,8 +64,8 @@ class Ascent:
         """keys: the sites to stop at; all that have heads, if not given. room: bytes of activations kept in memory."""
         self._model, self._task, self._progress = model, task, progress
         self._wanted = None if keys is None else set(keys)
-        self._shelf = Shelf(room)
-        self._settled: dict[str, str] = {}  # layer -> its chain, whose last output is on the shelf
+        self._aside = Spill(room)
+        self._settled: dict[str, str] = {}  # layer -> its chain, whose last output is put aside
         self._means: dict[Key, Tensor] = {}
 
     def __enter__(self) -> Self:
@@ -75,7 +76,7 @@ class Ascent:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._shelf.__exit__(kind, error, trace)
+        self._aside.__exit__(kind, error, trace)
 
     @property
     def sites(self) -> list[Site]:
@@ -101,7 +102,7 @@ class Ascent:
         ended: dict[str, str] = {}
         for number, offset, batch in self._batches():
             contexts, ended = self._climb(number, batch, site, below)
-            targets = self._shelf.get((site.key, number))
+            targets = self._aside.get((site.key, number))
             for context_BTA, target_NO in zip(contexts, targets, strict=True):
                 real_BT = self._real(site, context_BTA, batch)
                 x_NK, out_N = context_BTA[real_BT][:, inputs], _held_out(real_BT, offset)
@@ -149,7 +150,7 @@ class Ascent:
                     contexts, outputs = seen[site.key][::2], seen[site.key][1::2]
                     real = [self._real(site, context, batch) for context in contexts]
                     rows = [output[real_BT] for output, real_BT in zip(outputs, real, strict=True)]
-                    self._shelf.put((site.key, number), rows)
+                    self._aside.put((site.key, number), rows)
                     for context, real_BT in zip(contexts, real, strict=True):
                         sums[site.key].x_K.add_(context[real_BT].double().sum(0))
                         sums[site.key].count.add_(real_BT.sum())
@@ -177,7 +178,7 @@ class Ascent:
         with evaluating(model), projected(model, projections), Hooks() as hooks:
             torch.manual_seed(number)
             for layer, chain in self._settled.items():
-                value = self._shelf.get((chain, number))
+                value = self._aside.get((chain, number))
                 hooks.replace(model.get_submodule(layer), lambda *_, value=value, **__: value)
             for layer, calls in self._way.layers.items():
                 if calls == 1 and layer not in self._settled:
@@ -188,16 +189,14 @@ class Ascent:
             except _Arrived:
                 pass
         for chain, output in latest.items():
-            self._shelf.put((chain, number), output)
+            self._aside.put((chain, number), output)
         return contexts, ended
 
     def _batches(self) -> Iterator[tuple[int, int, Batch]]:
         """Number, number of its first example, and batch: those of this process."""
-        several = distributed.is_available() and distributed.is_initialized()
-        rank, world = (distributed.get_rank(), distributed.get_world_size()) if several else (0, 1)
         offset = 0
         for number, batch in enumerate(self._task.batches()):
-            if number % world == rank:
+            if number % processes.count() == processes.rank():
                 yield number, offset, batch
             offset += next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
 

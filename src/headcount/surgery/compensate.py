@@ -24,7 +24,7 @@ from headcount.sites.site import Site
 from headcount.surgery.ascent import Ascent, Progress
 from headcount.surgery.compensations.compensation import Calibration, Fit, columns, compensations
 from headcount.surgery.plan import check_removable
-from headcount.surgery.shelf import ROOM
+from headcount.surgery.spill import ROOM
 from headcount.tasks.task import Task
 
 

@@ -124,8 +124,5 @@ def fitted(
 
 
 compensations: Registry[Callable[[Calibration], Fit]] = Registry(
-    "compensation",
-    "headcount.surgery.compensations",
-    "COMPENSATION",
-    besides=("compensation", "moments", "ridge"),
+    "compensation", "headcount.surgery.compensations", "COMPENSATION"
 )

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
+
+from headcount import processes
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,10 @@ class Moments:
 
     def shared(self) -> Moments:
         """Summed over all processes; the same where there is one."""
-        if not (distributed.is_available() and distributed.is_initialized()):
-            return self
-        flat = torch.cat([getattr(self, field.name).reshape(-1) for field in fields(self)])
-        distributed.all_reduce(flat)
-        parts = flat.split([getattr(self, field.name).numel() for field in fields(self)])
-        return Moments(
-            *(part.reshape(getattr(self, field.name).shape) for field, part in zip(fields(self), parts, strict=True))
-        )
+        first, *others = processes.gather(self)
+        for other in others:
+            first = first + other
+        return first
 
     @property
     def means(self) -> tuple[Tensor, Tensor]:

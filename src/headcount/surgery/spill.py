@@ -1,4 +1,4 @@
-"""Shelf: what a long computation puts aside between its steps, in memory while there is room, then on disk."""
+"""Spill: what a long computation puts aside between its steps, in memory while there is room, then on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils import _pytree as trees
 ROOM = 2**30  # bytes
 
 
-class Shelf:
+class Spill:
     """Nested values with tensors in them, by key; everything is gone after the block."""
 
     def __init__(self, room: int = ROOM) -> None:
