@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import check_target, save
 from headcount.checkpoints.stock import stock_form
 from headcount.heads import HeadGrid
+from headcount.methods.cutting import Cutting, Progress, cut_out
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
-from headcount.surgery.cost import cost
-from headcount.surgery.remove import remove
+from headcount.tasks.task import Task
 
 
 def prune_given(
@@ -31,21 +30,20 @@ def prune_given(
     standalone: bool = False,
     overwrite: bool = False,
     length: int = 128,
+    compensate: str = "none",
+    add_bias: bool = False,
+    task: Task | None = None,
+    progress: Progress = lambda *_: None,
 ) -> Record:
     """Cut the heads that are 0 in `mask` out of the model itself and save it with its tokenizer files and record.json.
 
     source: where the model came from, a folder or hub id; its tokenizer and processor files come along.
+    compensate, add_bias: as in `remove`, calibrated on `task`.
     """
     check_target(folder, overwrite)  # before the work, not after it
     signature = Signature(model=source, weights=weight_hash(model), arguments=arguments or {})
-    before = cost(model, length=length)
-    small: Any = remove(model, mask, inplace=True, verify=verify)
-    parts: dict[str, Any] = {
-        "removed": [str(head) for head in mask.heads if not mask[head]],
-        "heads": len(mask),
-        "verified": verify,
-        "cost": {"before": asdict(before), "after": asdict(cost(small, length=length))},
-    }
+    cutting = Cutting(compensate, add_bias, verify=verify, inplace=True, length=length)
+    small, parts = cut_out(model, mask, task, cutting, progress=progress)
     record = Record("prune", signature, parts)
     save_pruned(small, folder, record, source=source, revision=revision, standalone=standalone, overwrite=overwrite)
     return record

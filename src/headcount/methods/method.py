@@ -12,6 +12,7 @@ from headcount.heads import HeadGrid
 from headcount.record import Record
 from headcount.registry import Registry
 from headcount.selection.budget import Budget
+from headcount.surgery.price import in_heads
 from headcount.tasks.task import Task
 
 
@@ -38,6 +39,10 @@ def prune(
 ) -> Pruned:
     """Prune a model by a method, "rank" for example; the original stays as it is.
 
-    budget: how many heads of these kinds may stay; heads of other kinds all stay.
+    budget: how many heads of these kinds may stay; heads of other kinds all stay. A budget of parameters, FLOPs or
+        milliseconds is of the whole model.
     """
-    return methods[name](model, task, budget=budget, kinds=kinds, **options)
+    method = methods[name]
+    if not getattr(method, "any_budget", False):  # it must know beforehand how many heads are to go
+        budget = in_heads(model, budget, kinds=kinds, length=options.get("length", 128))
+    return method(model, task, budget=budget, kinds=kinds, **options)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.heads import Head, HeadGrid
+from headcount.heads import HeadGrid
+from headcount.methods.cutting import Cutting, counted_heads, cut_out
 from headcount.methods.method import Pruned
 from headcount.probes.masks import masked
 from headcount.record import Record, Signature
@@ -20,8 +21,6 @@ from headcount.selection.select import Rule, select
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
-from headcount.surgery.cost import cost
-from headcount.surgery.remove import remove
 from headcount.tasks.task import Quality, Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -122,38 +121,30 @@ def prune_by_rank(
     verify: bool = True,
     inplace: bool = False,
     length: int = 128,
+    compensate: str = "none",
+    add_bias: bool = False,
+    calibrate_on: Task | None = None,
     progress: Progress = lambda *_: None,
     **options: Any,
 ) -> Pruned:
     """Mask heads step by step, worst first, measure after each step, and remove them.
 
     order: a score. recompute: score again after each step, on what is left. step: share of the heads at a time.
-    rule, at_least: as in `select`. options: of the score.
+    rule, at_least: as in `select`. options: of the score. compensate, add_bias, calibrate_on: as in `cut_out`.
     """
-    known = locate(model).kinds
-    unknown = [kind for kind in kinds or () if kind not in known]
-    if unknown:
-        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(known)}.")
-    counted: list[Head] = [head for head in locate(model).heads if kinds is None or head.kind in kinds]
+    counted = counted_heads(model, kinds)
     gone = len(counted) - budget.of(len(counted))
     ranked = Order(order, recompute, tuple(options.items()))
     # Only the last step must spread evenly over layers: those on the way may not be able to.
     numbers = [0, gone] if rule == "uniform" else counts_to(len(counted), gone, step)
     limits = {"kinds": kinds, "rule": rule, "at_least": at_least}
     steps = list(curve(model, task, ranked, numbers, measure_on=measure_on, progress=progress, **limits))  # type: ignore[arg-type]
-    mask = steps[-1].mask
-    before, weights = cost(model, length=length), weight_hash(model)
-    small = remove(model, mask, verify=verify, inplace=inplace)
-    parts = {
-        "method": "rank",
-        "metric": steps[0].quality.metric.name,
-        "curve": [point.to_json(kinds or known) for point in steps],
-        "removed": [str(head) for head in mask.heads if not mask[head]],
-        "heads": len(mask),
-        "verified": verify,
-        "cost": {"before": asdict(before), "after": asdict(cost(small, length=length))},
-    }
-    arguments = {"order": order, "recompute": recompute, "step": step, **limits, **options}
+    mask, weights = steps[-1].mask, weight_hash(model)
+    cutting = Cutting(compensate, add_bias, verify=verify, inplace=inplace, length=length)
+    small, done = cut_out(model, mask, calibrate_on or task, cutting, measure_on=measure_on or task, progress=progress)
+    points = [point.to_json(kinds or mask.kinds) for point in steps]
+    parts = {"method": "rank", "metric": steps[0].quality.metric.name, "curve": points, **done}
+    arguments = {"order": order, "recompute": recompute, "step": step, **limits, "compensate": compensate, **options}
     return Pruned(small, mask, Record("prune", Signature("", weights, task.fingerprint, arguments=arguments), parts))
 
 

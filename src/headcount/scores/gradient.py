@@ -87,12 +87,19 @@ def gradient(
 
 def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
     """[B, H] absolute gradients of each example, by one backward pass; their number."""
+    gradient_BH = signed_gradients(model, task, batch)
+    return np.abs(gradient_BH), float(len(gradient_BH))
+
+
+def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
+    """[B, H] gradients of each example's loss with respect to the heads' masks, by one backward pass."""
     rows = next(len(value) for value in batch.values() if isinstance(value, Tensor))
     mask_BH = torch.ones(rows, len(locate(model).heads), requires_grad=True)
     with masked(model, mask_BH):
         nll_B = task.nll(model, batch)
     (gradient_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
-    return gradient_BH.abs().double().numpy(), float(rows)
+    found_BH: np.ndarray = gradient_BH.double().numpy()
+    return found_BH
 
 
 def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:

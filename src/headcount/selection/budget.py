@@ -1,32 +1,86 @@
-"""Budget: how many heads may stay."""
+"""Budget: how much of a model may stay: heads, or what the whole model costs without the others."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from headcount.errors import UsageError
+from headcount.errors import UnknownName, UsageError
+
+Unit = Literal["heads", "parameters", "flops", "milliseconds"]
+_SPELLINGS: dict[str, Unit] = {
+    "": "heads", "heads": "heads", "params": "parameters", "parameters": "parameters", "flops": "flops",
+    "ms": "milliseconds", "milliseconds": "milliseconds",
+}  # fmt: skip
+_TIMES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_TEXT = re.compile(r"(?P<number>\d+(\.\d+)?(e[+-]?\d+)?)(?P<times>[kMGT]?)(?P<share>%?)(?P<unit>[a-z]*)")
+_FORMS = "10 or 40% of the heads; 90%params, 5Mparams; 80%flops, 2Gflops; 75%ms, 12.5ms of the whole model"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may stay: a number of heads, or a share of them (0.4 is 40%)."""
+    """How much may stay: a number of heads, or a share of them (0.4 is 40%); or what the smaller model may cost.
+
+    Parameters, FLOPs of one forward pass and measured milliseconds are those of the whole model, not of its heads
+    alone: as a number, or with `unit` as a share of what the unpruned model costs.
+    """
 
     heads: int | None = None
     share: float | None = None
+    parameters: int | None = None
+    flops: float | None = None
+    milliseconds: float | None = None
+    unit: Unit = "heads"  # what a share is of
 
     def __post_init__(self) -> None:
-        if (self.heads is None) == (self.share is None):
-            raise UsageError("A budget is a number of heads or a share of them: Budget(heads=10) or Budget(share=0.4).")
+        given = [name for name in ("share", *get_args(Unit)) if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise UsageError(
+                "A budget is one number: Budget(heads=10), Budget(share=0.4), Budget(parameters=5_000_000), "
+                f"Budget(flops=2e9), Budget(milliseconds=12.5) or Budget(share=0.8, unit='flops'); got {given or 'none'}."
+            )
+        if self.unit not in get_args(Unit):
+            raise UnknownName("unit of a budget", self.unit, get_args(Unit))
         if self.heads is not None and (self.heads < 0 or self.heads != int(self.heads)):
             raise UsageError(f"A budget keeps a whole number of heads, 0 or more; got {self.heads}.")
         if self.share is not None and not (math.isfinite(self.share) and 0 <= self.share <= 1):
             raise UsageError(f"A share lies between 0 and 1 (0.4 is 40%); got {self.share}.")
+        limit = getattr(self, given[0])
+        if given[0] not in ("heads", "share") and not (math.isfinite(limit) and limit > 0):
+            raise UsageError(f"A budget of {given[0]} is above 0; got {limit}.")
+        if self.share is None and self.unit != "heads":
+            raise UsageError(f"unit={self.unit!r} goes with share=; Budget({given[0]}=...) says already what is counted.")
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """A budget as it is written on the command line: 10, 40%, 90%params, 5Mparams, 80%flops, 12.5ms."""
+        found = _TEXT.fullmatch(text.strip())
+        if found is None or found["unit"] not in _SPELLINGS:
+            raise UsageError(f"{text!r} is no budget: expected a number or a percentage: {_FORMS}.")
+        unit, number = _SPELLINGS[found["unit"]], float(found["number"]) * _TIMES[found["times"]]
+        if found["share"]:
+            return cls(share=number / 100, unit=unit)
+        return cls(**{unit: int(number) if unit in ("heads", "parameters") and number == int(number) else number})
+
+    @property
+    def counts(self) -> Unit:
+        """What is counted."""
+        if self.share is not None:
+            return self.unit
+        return next(unit for unit in get_args(Unit) if getattr(self, unit) is not None)
 
     def of(self, total: int) -> int:
         """The heads that may stay of so many; a share is rounded to the nearest."""
+        if self.counts != "heads":
+            raise UsageError(f"This budget counts {self.counts}, not heads.")
         if self.share is not None:
             return math.floor(self.share * total + 0.5)
         if self.heads is None or self.heads > total:
             raise UsageError(f"The budget keeps {self.heads} heads, but there are only {total}.")
         return int(self.heads)
+
+    def limit(self, whole: float) -> float:
+        """What the smaller model may cost, given what the whole one costs."""
+        return self.share * whole if self.share is not None else float(getattr(self, self.counts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -22,11 +22,13 @@ def select(
     kinds: Sequence[str] | None = None,
     rule: Rule = "top",
     at_least: int = 0,
+    price: Callable[[HeadGrid], float] | None = None,
 ) -> HeadGrid:
     """A mask that keeps the best heads of these kinds within the budget; heads of other kinds all stay.
 
     kinds: the kinds whose heads the budget counts; all, if not given.
     at_least: heads that every layer keeps, whatever their scores.
+    price: what the model costs under a mask, for budgets that do not count heads; `surgery.price` has some.
     Equal scores: the head that comes first in the model stays.
     """
     if rule not in get_args(Rule):
@@ -36,10 +38,37 @@ def select(
     counted = scores.of(*kinds) if kinds is not None else scores
     if np.isnan(counted.numbers()).any():
         raise UsageError("Some scores are not numbers (NaN): they cannot be ranked.")
-    keep = budget.of(len(counted))
     layers = {site: _ranked(counted, site) for site in counted.sites}
-    kept = _uniform(layers, keep) if rule == "uniform" else _top(counted, layers, keep, at_least)
-    return HeadGrid([(head, int(head in kept or head not in counted)) for head in scores.heads])
+
+    def mask(keep: int) -> HeadGrid:
+        kept = _uniform(layers, keep) if rule == "uniform" else _top(counted, layers, keep, at_least)
+        return HeadGrid([(head, int(head in kept or head not in counted)) for head in scores.heads])
+
+    if budget.counts == "heads":
+        return mask(budget.of(len(counted)))
+    if price is None:
+        raise UsageError(f"A budget of {budget.counts} needs price=, what the model costs under a mask.")
+    size = len(layers) if rule == "uniform" else 1  # heads come and go in so many at once
+    least = max(at_least, 0) * len(layers)
+    limit = budget.limit(price(mask(len(counted))))
+    steps = most_within(
+        limit, lambda step: price(mask(step * size)), len(counted) // size, least // size, what=budget.counts
+    )
+    return mask(steps * size)
+
+
+def most_within(limit: float, cost: Callable[[int], float], most: int, least: int = 0, *, what: str) -> int:
+    """The largest number from `least` to `most` whose cost is within the limit; costs rise with the number."""
+    if cost(least) > limit:
+        raise UsageError(
+            f"With {least} of these heads the model still costs {cost(least):,.4g} {what}; the budget allows "
+            f"{limit:,.4g}. Pruning heads cannot save more than that."
+        )
+    low, high = least, most + 1  # within, and not known to be
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if cost(middle) <= limit else (low, middle)
+    return low
 
 
 def _ranked(scores: HeadGrid, site: tuple[str, int]) -> list[Head]:

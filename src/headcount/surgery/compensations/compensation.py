@@ -70,6 +70,10 @@ class Calibration:
         keep = tuple(self.keep[number] for number in left)
         return replace(self, fit=self.fit.inputs(inputs), held_out=self.held_out.inputs(inputs), keep=keep)
 
+    def with_intercept(self) -> Calibration:
+        """The same rows, for a projection that gets a bias."""
+        return replace(self, intercept=True)
+
     def origin(self, moments: Moments) -> tuple[Tensor, Tensor]:
         """What deviations are taken from: the rows' means where a bias can make up for them."""
         return moments.means if self.intercept else (torch.zeros_like(moments.x_K), torch.zeros_like(moments.y_O))

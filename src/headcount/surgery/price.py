@@ -1,0 +1,80 @@
+"""Price: what a model costs without some heads, in the unit of a budget. Counts or times cut copies; changes nothing."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.hooks import original_module
+from headcount.selection.budget import Budget, Unit
+from headcount.selection.select import most_within
+from headcount.sites.inputs import example_batch, longest
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating, run
+from headcount.surgery.cost import cost, head_parameters
+from headcount.surgery.remove import remove
+
+_REPEATS, _WARMUP = 9, 2
+
+
+class Price:
+    """From a mask to parameters, FLOPs of one forward pass or measured milliseconds of the whole pruned model."""
+
+    def __init__(self, model: nn.Module, unit: Unit, *, length: int = 128) -> None:
+        """length: tokens of the made-up example that runs."""
+        model = original_module(model)
+        self.unit, self._length = unit, longest(model, length)
+        # Parameters are counted on a copy without numbers: shapes are all it needs.
+        self._model = copy.deepcopy(model).to("meta") if unit == "parameters" else model
+
+    def __call__(self, mask: HeadGrid) -> float:
+        small = remove(self._model, mask, verify=False)
+        if self.unit == "parameters":
+            return float(sum(parameter.numel() for parameter in small.parameters()))
+        if self.unit == "milliseconds":
+            return self._milliseconds(small)
+        flops = cost(small, length=self._length).flops
+        if flops is None:
+            raise UsageError("The FLOPs of this model cannot be counted: no batch could be made up that it runs on.")
+        return float(flops)
+
+    def _milliseconds(self, small: nn.Module) -> float:
+        """Median time of a forward pass over one example, on this machine as it is now."""
+        batch = example_batch(small, batch=1, length=self._length, target=self._length, padded=False)
+        seconds = []
+        with evaluating(small):
+            for _ in range(_WARMUP + _REPEATS):
+                start = time.perf_counter()
+                run(small, batch, made_up=True)
+                if torch.cuda.is_available():
+                    torch.cuda.synchronize()
+                seconds.append(time.perf_counter() - start)
+        return 1000 * float(np.median(seconds[_WARMUP:]))
+
+    def limit(self, budget: Budget) -> float:
+        """What the smaller model may cost."""
+        return budget.limit(self(locate(self._model).mask()))
+
+
+def in_heads(model: nn.Module, budget: Budget, *, kinds: Sequence[str] | None = None, length: int = 128) -> Budget:
+    """A budget in heads that keeps to this one whichever heads go: those that save least are taken to go first."""
+    if budget.counts == "heads":
+        return budget
+    sites, price = locate(model), Price(model, budget.counts, length=length)
+    saved = {site.key: head_parameters(site) for site in sites}
+    counted: list[Head] = sorted(
+        (head for head in sites.heads if kinds is None or head.kind in kinds), key=lambda head: -saved[head.site]
+    )
+    others = [head for head in sites.heads if kinds is not None and head.kind not in kinds]
+
+    def spent(keep: int) -> float:
+        return price(sites.mask(keep=[*counted[:keep], *others]))
+
+    return Budget(heads=most_within(price.limit(budget), spent, len(counted), what=budget.counts))
