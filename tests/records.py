@@ -131,6 +131,19 @@ def attention(tokens: int = 30) -> Record:
     words = [f"word{number}" if number % 3 else "$5" for number in range(tokens)]
     found = {"queries": words, "keys": words, "weights": weights.tolist()}
     return Record("attention", Signature("shop/model-a"), {"head": "encoder.0.3", "text": "", "attention": found})
+def compensation(model: str = "shop/model-a") -> Record:
+    def points(height: float) -> list[dict[str, object]]:
+        return [
+            {"removed": count, "share": count / 20, "value": height * count, "low": height * count * 0.9,
+             "high": height * count * 1.1, "seconds": 2.0 + count * height, "heads": []}
+            for count in (2, 4, 6)
+        ]  # fmt: skip
+
+    parts = {
+        "metric": "BLEU", "heads": 20, "full": {"value": 30.0, "loss": 3.0},
+        "compensations": {"none": points(0.3), "lstsq": points(0.1)}, "at": {"reached": True, "removed": 4},
+    }  # fmt: skip
+    return Record("compensation", Signature(model), parts)
 
 
 # For each figure the records it is tried on.
@@ -146,4 +159,5 @@ SAMPLES = {
     "relative-positions": [roles(), roles("shop/model-b", seed=1)],
     "syntactic-heads": [roles(), roles("shop/model-b", seed=1)],
     "attention": [attention()],
+    "compensation": [compensation()],
 }

@@ -329,6 +329,20 @@ def number_table(first: str, rows: Mapping[str, Mapping[str, float | None]], *, 
         table.add_column(Text(column, style=colour(column)), justify="right", no_wrap=True)
     for name, numbers in rows.items():
         table.add_row(name, *("-" if numbers[c] is None else format(numbers[c], digits) for c in columns))
+def compensation_table(found: Mapping[str, Any]) -> Table:
+    """How well each site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"{found['how']}, {found['rows']} tokens", no_wrap=True)
+    for column in ("rho", "explained without", "explained"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, site in found["sites"].items():
+        strength = "" if site["rho"] is None else f"{float(site['rho']):.3g}"
+        table.add_row(name, strength, *(f"{float(site[key]):.3f}" for key in ("explained_without", "explained")))
+    if "quality" in found:
+        quality = found["quality"]
+        interval = f"95% {quality['low']:.2f} - {quality['high']:.2f}"
+        table.caption = f"{quality['metric']} with compensation: {quality['value']:.2f} ({interval})"
+        table.caption_justify = "left"
     return table
 
 

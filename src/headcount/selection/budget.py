@@ -51,7 +51,9 @@ class Budget:
         if given[0] not in ("heads", "share") and not (math.isfinite(limit) and limit > 0):
             raise UsageError(f"A budget of {given[0]} is above 0; got {limit}.")
         if self.share is None and self.unit != "heads":
-            raise UsageError(f"unit={self.unit!r} goes with share=; Budget({given[0]}=...) says already what is counted.")
+            raise UsageError(
+                f"unit={self.unit!r} goes with share=; Budget({given[0]}=...) says already what is counted."
+            )
 
     @classmethod
     def parse(cls, text: str) -> Budget:

@@ -45,7 +45,12 @@ def note(model: nn.Module) -> None:
 
 
 def _entry(site: Site) -> dict[str, Any]:
-    entry: dict[str, Any] = {"heads": list(site.heads), "of": site.total, "kv_of": site.kv_total, "built": list(site.built)}
+    entry: dict[str, Any] = {
+        "heads": list(site.heads),
+        "of": site.total,
+        "kv_of": site.kv_total,
+        "built": list(site.built),
+    }
     if has_added_bias(site):
         entry["bias"] = True
     if site.family == "generic":  # a loader cannot confirm the layout again: it has no weights yet
@@ -71,7 +76,9 @@ def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
         if not lists or not all(type(number) is int for number in (*heads, *built, total, kv_total)):
             raise CheckpointError(f"The manifest entry for {name} is damaged: {dict(entry)!r:.200}.")
         if entry.get("bias", True) is not True:
-            raise CheckpointError(f"The manifest entry for {name} gives bias the value {entry['bias']!r:.50}, not true.")
+            raise CheckpointError(
+                f"The manifest entry for {name} gives bias the value {entry['bias']!r:.50}, not true."
+            )
         if not 0 < kv_total <= total <= _MOST_HEADS or total % kv_total:
             raise CheckpointError(
                 f"The manifest gives {name} {total} heads on {kv_total} key/value heads, which cannot be."

@@ -18,6 +18,7 @@ from headcount.selection.select import most_within
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating, run
+from headcount.sites.site import Site
 from headcount.surgery.cost import cost, head_parameters
 from headcount.surgery.remove import remove
 
@@ -69,8 +70,11 @@ def in_heads(model: nn.Module, budget: Budget, *, kinds: Sequence[str] | None = 
         return budget
     sites, price = locate(model), Price(model, budget.counts, length=length)
     saved = {site.key: head_parameters(site) for site in sites}
+    # The last query head of a group takes a key/value head with it, so it stays longest.
+    last = {site.head_names()[site.heads.index(head)] for site in sites for head in _one_of_each_group(site)}
     counted: list[Head] = sorted(
-        (head for head in sites.heads if kinds is None or head.kind in kinds), key=lambda head: -saved[head.site]
+        (head for head in sites.heads if kinds is None or head.kind in kinds),
+        key=lambda head: (head not in last, -saved[head.site]),
     )
     others = [head for head in sites.heads if kinds is not None and head.kind not in kinds]
 
@@ -78,3 +82,10 @@ def in_heads(model: nn.Module, budget: Budget, *, kinds: Sequence[str] | None = 
         return price(sites.mask(keep=[*counted[:keep], *others]))
 
     return Budget(heads=most_within(price.limit(budget), spent, len(counted), what=budget.counts))
+
+
+def _one_of_each_group(site: Site) -> list[int]:
+    """A query head for every key/value head that is left, where several share one."""
+    if site.group_size == 1:
+        return []
+    return list({head // site.group_size: head for head in site.heads}.values())

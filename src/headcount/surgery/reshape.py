@@ -38,7 +38,9 @@ def reshape(model: nn.Module, plan: Iterable[SitePlan]) -> None:
             _add_bias(model.get_submodule(site["output"]))
         _count(module, site)
         _adapt(module, site)
-        module.headcount = {name: site[name] for name in ("heads", "of", "built", "kv", "kv_of", "bias") if name in site}
+        module.headcount = {
+            name: site[name] for name in ("heads", "of", "built", "kv", "kv_of", "bias") if name in site
+        }
 
 
 def _slice(

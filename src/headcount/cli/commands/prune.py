@@ -12,9 +12,10 @@ import click
 from headcount.cli import data, options
 from headcount.registry import Registry
 
-# The same folders as in methods/method.py and scores/score.py, listed here without importing torch for --help.
+# Folders that are at home elsewhere, listed here without importing torch for --help.
 _METHODS: Registry[Any] = Registry("method", "headcount.methods", "METHOD")
 _SCORES: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
+_COMPENSATIONS: Registry[Any] = Registry("compensation", "headcount.surgery.compensations", "COMPENSATION")
 _LOADED_BY = {
     "stock": "A plain checkpoint: any transformers loads it.",
     "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",
@@ -28,7 +29,8 @@ _LOADED_BY = {
 @click.option(
     "--keep",
     metavar="HEADS|N|N%",
-    help="Heads to keep, all others go; with --method, how many: 10 or 40%.",
+    help="Heads to keep, all others go; with --method, how many: 10 or 40%; or what the smaller model may cost: "
+    "90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
 )
 @click.option("--method", type=click.Choice(_METHODS.names()), help="Find the heads to remove on data.")
 @click.option(
@@ -36,6 +38,19 @@ _LOADED_BY = {
 )
 @click.option("--recompute", is_flag=True, help="Score again after each step (rank).")
 @click.option("--step", default="10%", show_default=True, help="Heads to mask at a time (rank).")
+@click.option("--rearrange/--no-rearrange", default=True, show_default=True, help="Within each layer (fisher).")
+@click.option(
+    "--candidates", default=6, show_default=True, type=click.IntRange(1), help="Heads tried at each step (greedy)."
+)
+@click.option("--group", default=1, show_default=True, type=click.IntRange(1), help="Heads of each step (greedy).")
+@click.option(
+    "--compensate",
+    type=click.Choice(_COMPENSATIONS.names()),
+    help="Make up for the heads that go, without training, folded into plain weights; needs --task and --data. "
+    "none if not given, lstsq with greedy.",
+)
+@click.option("--add-bias", is_flag=True, help="Give output projections without a bias one to compensate with.")
+@click.option("--calibrate-split", help="Part of the data to compensate on; the one scores are taken on if not given.")
 @click.option("--kinds", help="Kinds of heads that may go, such as encoder,cross; all if not given.")
 @click.option(
     "--rule", default="top", show_default=True, type=click.Choice(["top", "uniform"]), help="Where heads stay."
@@ -65,7 +80,7 @@ def COMMAND(  # noqa: N802
     """Remove heads from MODEL physically and save a smaller model that does the same as the masked one.
 
     Either name the heads (--remove, --keep), or let a method find them on your data (--method, --keep N, --task,
-    --data).
+    --data). With --compensate the heads that stay make up for those that go, as far as they can.
     """
     from headcount.checkpoints.save import check_target
 
@@ -73,7 +88,8 @@ def COMMAND(  # noqa: N802
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
     if method is None:
-        record = _given(model, how, remove, keep, out, {**saving, **cutting})
+        making_up = {name: search[name] for name in ("work", "compensate", "add_bias", "calibrate_split")}
+        record = _given(model, how, remove, keep, out, {**saving, **cutting}, **making_up)
     else:
         record = _searched(method, model, how, remove, keep, out, saving, {**search, **cutting})
     if as_json:
@@ -83,7 +99,17 @@ def COMMAND(  # noqa: N802
 
 
 def _given(
-    model: str, how: options.Loading, remove: str | None, keep: str | None, out: Path, work: dict[str, Any]
+    model: str,
+    how: options.Loading,
+    remove: str | None,
+    keep: str | None,
+    out: Path,
+    cutting: dict[str, Any],
+    *,
+    work: data.TaskText | None,
+    compensate: str | None,
+    add_bias: bool,
+    calibrate_split: str | None,
 ) -> Any:
     if (remove is None) == (keep is None) or not _names(remove or keep):
         raise click.UsageError("Give either --remove or --keep, a list of heads such as encoder.0.3,encoder.1.*")
@@ -91,13 +117,28 @@ def _given(
     from headcount.methods.given import prune_given
     from headcount.sites.locate import locate
 
+    compensate = compensate or "none"
+    if compensate != "none" and work is None:
+        raise click.UsageError(f"--compensate {compensate} needs --task and --data: texts to calibrate on.")
     with show.working(f"Loading {model}"):
-        live = how.load(model)
+        task = work.elsewhere(None, calibrate_split).build(model, how) if work else None
+        live = how.load(model, task=work.task if work else None)
     sites = locate(live)
     mask = sites.mask(off=_names(remove)) if remove is not None else sites.mask(keep=_names(keep))
     said = {"remove": remove} if remove is not None else {"keep": keep}
+    asked = {"compensate": compensate, "add_bias": add_bias}
     with show.working("Removing heads"):
-        return prune_given(live, mask, out, source=model, revision=how.revision, arguments=said, **work)
+        return prune_given(
+            live,
+            mask,
+            out,
+            source=model,
+            revision=how.revision,
+            arguments={**said, **asked},
+            task=task,
+            **asked,
+            **cutting,
+        )
 
 
 def _searched(
@@ -120,27 +161,41 @@ def _searched(
     budget, step = _budget(keep), _budget(search.pop("step"), "--step").share
     if step is None:
         raise click.UsageError("--step is a share of the heads, such as 10%.")
-    kinds = search.pop("kinds")
+    kinds, calibrate_split = search.pop("kinds"), search.pop("calibrate_split")
     with show.working(f"Loading {model}"):
         task, measure_on = work.both(model, how)
+        calibrate_on = work.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
         live = how.load(model, task=work.task)
+    asked = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
     with show.Bars() as bars:
-        asked = {"kinds": _names(kinds) or None, "step": step, "measure_on": measure_on, "inplace": True}
+        search = _fitting(method, {**search, "step": step})
         result = prune(method, live, task, budget=budget, progress=bars.show, **asked, **search)
     result.record.signature = replace(result.record.signature, model=model)
     save_pruned(result.model, out, result.record, source=model, revision=how.revision, **saving)
     return result.record
 
 
+def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
+    """The options that a method takes; one that was given and belongs to another method is an error."""
+    import inspect
+
+    from headcount.methods.method import methods
+
+    context, taken = click.get_current_context(), set(inspect.signature(methods[method]).parameters)
+    for name in search:
+        if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} is not an option of --method {method}.")
+    return {name: value for name, value in search.items() if name in taken and value is not None}
+
+
 def _budget(text: str, option: str = "--keep") -> Any:
-    """10 or 40%."""
+    """10, 40%, 90%params."""
     from headcount.selection.budget import Budget
 
     try:
-        return Budget(share=float(text[:-1]) / 100) if text.endswith("%") else Budget(heads=int(text))
+        return Budget.parse(text)
     except ValueError as error:
-        said = str(error) if "between" in str(error) or "whole" in str(error) else "expected a number or a percentage"
-        raise click.UsageError(f"{option} {text}: {said} (10 or 40%).") from error
+        raise click.UsageError(f"{option} {text}: {error}") from error
 
 
 def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
@@ -151,6 +206,9 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
     show.title(console, name, f"{len(parts['removed'])} of {parts['heads']} heads removed{verified}")
     if "curve" in parts:
         console.print(show.curve_table(parts))
+        console.print()
+    if "compensation" in parts:
+        console.print(show.compensation_table(parts["compensation"]))
         console.print()
     console.print(show.cost_table(parts["cost"]))
     show.line(console, f"\nSaved in {out}. {_LOADED_BY[parts['loaded_by']].format(out=str(out))}")

@@ -1,0 +1,98 @@
+"""headcount study compensation: pruning without training, one compensation beside the other."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from headcount.cli import data, options
+
+
+@click.command("compensation")
+@options.loading
+@data.tasked(split="test")
+@click.option("--calibrate-data", help="Data to score, search and calibrate on, if not another part of --data.")
+@click.option("--calibrate-split", default="train", show_default=True, help="Part of the data to calibrate on.")
+@click.option("--calibrate-limit", default=400, show_default=True, type=click.IntRange(1), help="Texts of it.")
+@click.option("--order", default="gradient", show_default=True, help="Score whose order the masks follow.")
+@click.option("--step", default=0.05, show_default=True, type=click.FloatRange(0, 1, min_open=True))
+@click.option("--most", default=0.6, show_default=True, type=click.FloatRange(0, 1, min_open=True))
+@click.option("--points", type=float, help="Loss of the metric at which ways are compared: 2 points if not given.")
+@click.option("--greedy/--no-greedy", default=True, show_default=True, help="Also search, compensation in the loop.")
+@click.option("--candidates", default=6, show_default=True, type=click.IntRange(1), help="Of each greedy step.")
+@click.option("--group", default=1, show_default=True, type=click.IntRange(1), help="Heads of each greedy step.")
+@click.option("--add-bias", is_flag=True, help="Give output projections without a bias one.")
+@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
+@options.output
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    how: options.Loading,
+    work: data.TaskText,
+    calibrate_data: str | None,
+    calibrate_split: str,
+    calibrate_limit: int,
+    metric: str | None,
+    output: options.Output,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Remove ever more heads of MODEL without training, make up for them in every way, and compare what is lost."""
+    from headcount.cli import show
+    from headcount.studies.compensation import check_apart, study_compensation
+
+    with show.working(f"Loading {model}"):
+        work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
+        measure_on = work.build(model, how)
+        task = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit).build(model, how)
+        check_apart(task, measure_on)
+        live = how.load(model, task=work.task)
+    with show.Bars() as bars:
+        record = study_compensation(live, task, measure_on, name=model, progress=bars.show, **settings)
+    output.save(record)
+    if as_json:
+        click.echo(record.to_json())
+    else:
+        _show(model, record, output)
+
+
+def _show(name: str, record: Any, output: options.Output) -> None:
+    from rich.table import Table
+
+    from headcount.cli import show
+
+    console, parts = show.console(), record.parts
+    full = parts["full"]
+    show.title(console, name, f"{parts['metric']} {full['value']:.2f} with all {parts['heads']} heads")
+    console.print("Negative log-likelihood of a held-out example above the full model's, 95% interval:\n")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("removed", *parts["compensations"]):
+        table.add_column(column, justify="right", no_wrap=True)
+    for place, point in enumerate(parts["compensations"]["none"]):
+        cells = [
+            f"{curve[place]['value']:.3f} ({curve[place]['low']:.3f} - {curve[place]['high']:.3f})"
+            for curve in parts["compensations"].values()
+        ]
+        table.add_row(f"{point['removed']} ({100 * point['share']:.0f}%)", *cells)
+    console.print(table)
+    found = parts["at"]
+    if found["reached"]:
+        lost = record.signature.arguments["points"]
+        console.print(
+            f"\nWithout {found['removed']} heads and compensation the model first loses {lost:g} {parts['metric']}. There:"
+        )
+        for how, quality in found["quality"].items():
+            console.print(f"  {how:7} {quality['value']:.3f} ({quality['low']:.3f} - {quality['high']:.3f})")
+        for pair, value in found["ratios"].items():
+            console.print(f"  excess of {pair}: {value['value']:.2f} ({value['low']:.2f} - {value['high']:.2f})")
+    show.line(console, f"\n{record.signature}", dim=True)
+    if output.out:
+        show.line(console, output.said(), dim=True)
+    show.line(
+        console,
+        f"Next: headcount prune {shlex.quote(name)} --method greedy --compensate lstsq --keep N --out DIR",
+        dim=True,
+    )

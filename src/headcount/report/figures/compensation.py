@@ -1,0 +1,45 @@
+"""What is lost without heads under each compensation, against the heads removed and against the time it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.record import Record
+from headcount.report.canvas import band, panels
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import GREY, LINES, MARKERS
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    canvas, axes = panels(2 * len(records), width=3.8, height=2.9, columns=2)
+    rows = []
+    for record, plot, clock in zip(records, axes[::2], axes[1::2], strict=True):
+        parts = record.parts
+        for number, (how, points) in enumerate(parts["compensations"].items()):
+            style = {"color": LINES[number], "marker": MARKERS[number]}
+            band(plot, [100 * point["share"] for point in points], points, label=how, **style)
+            clock.scatter([point["seconds"] for point in points], [point["value"] for point in points], s=12, **style)
+            rows += [
+                {"model": record.signature.model, "compensation": how}
+                | {name: point[name] for name in ("removed", "share", "value", "low", "high", "seconds")}
+                for point in points
+            ]
+        if parts["at"]["reached"]:
+            at = 100 * parts["at"]["removed"] / parts["heads"]
+            plot.axvline(at, color=GREY, linestyle=":", linewidth=1)
+        plot.set_xlabel("heads removed (%)")
+        plot.set_ylabel("excess loss of an example")
+        plot.set_title(named(record))
+        plot.legend()
+        clock.set_xscale("log")
+        clock.set_xlabel("seconds spent, one point per size")
+        clock.set_ylabel("excess loss of an example")
+    caption = (
+        "Negative log-likelihood of a held-out example above the full model's, with 95% intervals over examples; left "
+        "against the share of heads removed (dotted: where no compensation first loses the stated points of the "
+        "metric), right against the seconds spent on scoring, searching and fitting."
+    )
+    return Drawing(canvas, caption, rows)
+
+
+FIGURE = Figure("Pruning without training", "beyond the papers", ("compensations.none", "at"), _draw)

@@ -1,0 +1,215 @@
+"""Compensation study: what is lost without heads, and how much of it each compensation gives back, without training.
+
+All compensations are fitted on one set of data under the same masks, in the order of one score; greedy search has masks
+of its own. What is lost is the negative log-likelihood of held-out examples above the full model's, paired by example.
+Shapes: N examples, B resamples.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.heads import HeadGrid
+from headcount.methods.cutting import measured
+from headcount.methods.greedy import CANDIDATES, Search
+from headcount.methods.rank import counts_to
+from headcount.metrics import Metric
+from headcount.probes.projections import Projection, projected
+from headcount.record import Record, Signature
+from headcount.scores.score import score
+from headcount.selection.budget import Budget
+from headcount.selection.select import select
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.statistics import Interval, bootstrap_sums
+from headcount.surgery.compensate import compensate
+from headcount.tasks.task import Quality, Task
+
+HOWS = ("none", "bias", "scale", "lstsq")
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+
+@dataclass
+class Curve:
+    """One way of pruning, measured at ever more heads gone."""
+
+    removed: list[int] = field(default_factory=list)
+    losses: list[np.ndarray] = field(default_factory=list)  # [N] each
+    seconds: list[float] = field(default_factory=list)  # spent on the model, measuring left out
+    models: list[dict[Any, Projection]] = field(default_factory=list)
+    masks: list[HeadGrid] = field(default_factory=list)
+
+    def add(
+        self, removed: int, loss_N: np.ndarray, seconds: float, model: dict[Any, Projection], mask: HeadGrid
+    ) -> None:
+        for values, value in (
+            (self.removed, removed), (self.losses, loss_N), (self.seconds, seconds), (self.models, model),
+            (self.masks, mask),
+        ):  # fmt: skip
+            values.append(value)  # type: ignore[attr-defined]
+
+
+def study_compensation(
+    model: nn.Module,
+    task: Task,
+    measure_on: Task,
+    *,
+    name: str = "",
+    order: str = "gradient",
+    step: float = 0.05,
+    most: float = 0.6,
+    points: float | None = None,
+    greedy: bool = True,
+    candidates: int = CANDIDATES,
+    group: int = 1,
+    add_bias: bool = False,
+    progress: Progress = lambda *_: None,
+) -> Record:
+    """Curves of every compensation under the same masks, and of greedy search.
+
+    task: data to score, search and calibrate on. measure_on: data that nothing was chosen on.
+    step, most: share of the heads between points, and gone at the end. points: loss of the metric at which ways are
+    compared; 2, or .02 for a metric between 0 and 1, if not given. candidates, group: of greedy search.
+    """
+    heads = locate(model).heads
+    counts = [count for count in counts_to(len(heads), round(most * len(heads)), step) if count]
+    full_N, whole = losses(model, measure_on, {}), measure_on.quality(model)
+    hows = [how for how in HOWS if how != "bias" or add_bias or _biased(model)]
+    curves = {how: Curve() for how in hows}
+    scores, spent = _timed(lambda: score(order, model, task))
+    for done, count in enumerate(counts, start=1):
+        mask = select(scores, Budget(heads=len(heads) - count))
+        for how in hows:
+            found, seconds = _timed(lambda how=how, mask=mask: compensate(model, mask, task, how, add_bias=add_bias))
+            curves[how].add(
+                count, losses(model, measure_on, found.projections), spent + seconds, dict(found.projections), mask
+            )
+        progress("compensating under the same masks", done, len(counts))
+    if greedy:
+        curves["greedy"] = _greedily(model, task, measure_on, counts, candidates, group, add_bias, progress)
+    reach = points if points is not None else 2.0 if whole.metric.name not in ("accuracy", "F1", "Matthews") else 0.02
+    parts: dict[str, Any] = {
+        "metric": whole.metric.name,
+        "heads": len(heads),
+        "order": order,
+        "full": {"loss": float(full_N.mean()), **measured(whole)},
+        "compensations": {how: _points(curve, full_N, len(heads)) for how, curve in curves.items()},
+        "at": _at(model, measure_on, curves, full_N, whole, reach),
+    }
+    arguments = {
+        "order": order, "step": step, "most": most, "points": reach, "candidates": candidates, "group": group,
+        "add_bias": add_bias, "calibration": task.fingerprint,
+    }  # fmt: skip
+    return Record(
+        "compensation", Signature(name, weight_hash(model), measure_on.fingerprint, arguments=arguments), parts
+    )
+
+
+def losses(model: nn.Module, task: Task, projections: Any) -> np.ndarray:
+    """[N]: the negative log-likelihood of each example, in the order of the task's batches."""
+    with evaluating(model), projected(model, projections):
+        return np.concatenate([task.nll(model, batch).double().cpu().numpy() for batch in task.batches()])
+
+
+def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) -> Interval:
+    """Sum over sum of paired values, with its 95% percentile bootstrap interval over examples."""
+    table = np.stack([above_N, below_N], axis=1)
+    drawn = np.concatenate([sums[:, 0] / sums[:, 1] for sums in bootstrap_sums(table, resamples=resamples)])
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Interval(float(above_N.sum() / below_N.sum()), float(low), float(high))
+
+
+def _greedily(
+    model: nn.Module,
+    task: Task,
+    measure_on: Task,
+    counts: Sequence[int],
+    candidates: int,
+    group: int,
+    add_bias: bool,
+    progress: Progress,
+) -> Curve:
+    """Greedy search with lstsq in the loop, measured where the other curves are."""
+    search, curve = Search(model, task, candidates=candidates, add_bias=add_bias), Curve()
+    sizes, at = [], 0
+    for count in counts:  # groups end where a point is
+        while at < count:
+            sizes.append(min(group, count - at))
+            at += sizes[-1]
+    gone, spent, start = 0, 0.0, time.perf_counter()
+    for taken in search.steps(sizes):
+        gone += len(taken.heads)
+        progress("taking heads away", gone, counts[-1])
+        if gone in counts:
+            spent += time.perf_counter() - start
+            found, seconds = _timed(lambda: compensate(model, search.mask, task, "lstsq", add_bias=add_bias))
+            loss_N = losses(model, measure_on, found.projections)
+            curve.add(gone, loss_N, spent + seconds, dict(found.projections), search.mask)
+            start = time.perf_counter()
+    return curve
+
+
+def _points(curve: Curve, full_N: np.ndarray, heads: int) -> list[dict[str, Any]]:
+    """Excess loss of an example at every point, with its 95% interval over examples."""
+    found = []
+    for removed, loss_N, seconds, mask in zip(curve.removed, curve.losses, curve.seconds, curve.masks, strict=True):
+        mean, low, high = ratio(loss_N - full_N, np.ones_like(full_N))
+        gone = [str(head) for head in mask.heads if not mask[head]]
+        found.append({
+            "removed": removed, "share": removed / heads, "value": mean, "low": low, "high": high,
+            "seconds": seconds, "heads": gone,
+        })  # fmt: skip
+    return found
+
+
+def _at(
+    model: nn.Module, task: Task, curves: dict[str, Curve], full_N: np.ndarray, whole: Quality, points: float
+) -> dict[str, Any] | None:
+    """Where `none` first loses so many points of the metric: all ways there, and what they leave of its excess."""
+    metric: Metric = whole.metric
+    plain = curves["none"]
+    course = []
+    for place, removed in enumerate(plain.removed):
+        value = _quality(model, task, plain.models[place])
+        course.append({"removed": removed, **measured(value)})
+        if -metric.gain(value.value - whole.value) >= points:
+            break
+    else:
+        return {"reached": False, "course": course}
+    excess = {how: curve.losses[place] - full_N for how, curve in curves.items() if len(curve.losses) > place}
+    below = {"lstsq": "none", "scale": "none", "bias": "none", "greedy": "lstsq"}
+    ratios = {
+        f"{how}/{other}": dict(zip(("value", "low", "high"), ratio(excess[how], excess[other]), strict=True))
+        for how, other in below.items()
+        if how in excess
+    }
+    quality = {how: measured(_quality(model, task, curves[how].models[place])) for how in excess}
+    return {"reached": True, "removed": removed, "course": course, "quality": quality, "ratios": ratios}
+
+
+def _quality(model: nn.Module, task: Task, projections: dict[Any, Projection]) -> Quality:
+    with projected(model, projections):
+        return task.quality(model)
+
+
+def _biased(model: nn.Module) -> bool:
+    return all(site.output.bias is not None for site in locate(model))
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return work(), time.perf_counter() - start
+
+
+def check_apart(task: Task, other: Task) -> None:
+    """Data to choose on and data to measure on must differ."""
+    if task.fingerprint == other.fingerprint:
+        raise UsageError("Calibration and measurement are on the same data; choose another part for one of them.")
