@@ -271,3 +271,28 @@ def test_replay_computes_what_a_full_run_computes(architecture: str, backend: st
             torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6 * max(scale, 1.0))
     assert hooks(model) == before
     assert [module.__dict__.get("forward") for module in model.modules()] == forwards
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compensated_models_fold_save_and_copy(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
+    """Removal with least squares in the plain weights equals the masked model with the fit attached; exact on disk."""
+    import copy
+
+    model = model_of(architecture, backend)
+    mask, before = mask_of(model, shape), weight_hash(model)
+    batches = [example_batch(model, batch=3, seed=seed) for seed in range(2)]
+
+    def nll(live: nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        tensor = next(value for value in live(**batch).values() if isinstance(value, torch.Tensor))
+        return tensor.double().flatten(1).square().mean(1)
+
+    found = hc.compensate(model, mask, hc.task.of(batches, nll=nll), "lstsq")
+    assert set(found.fits) == {head.site for head in mask.heads if not mask[head]}
+    small = hc.remove(model, mask, compensate=found, verify=False)
+    assert hc.verify(model, small, mask, compensation=found) <= default_tolerance(model)
+    hc.save(small, tmp_path / "small")
+    again = hc.load(tmp_path / "small", attn_implementation=backend)
+    assert identical(weights(again), weights(small))
+    assert identical(outputs(copy.deepcopy(small)), outputs(small))
+    assert hooks(small) == hooks(model) == 0
+    assert weight_hash(model) == before

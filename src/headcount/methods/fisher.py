@@ -94,7 +94,7 @@ def search(
     rearrange: bool = True,
     price: Price | None = None,
 ) -> HeadGrid:
-    """The mask that Fisher information asks for: the diagonal decides how many heads of each site go, its block which."""
+    """The mask that Fisher information asks for: its diagonal says how many heads of a site go, its block which."""
     sites = locate(model)
     diagonal = HeadGrid(list(zip(sites.heads, np.diagonal(information_HH).tolist(), strict=True)))
     mask = select(diagonal, budget, kinds=kinds, rule=rule, at_least=at_least, price=price)

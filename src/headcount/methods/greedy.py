@@ -18,7 +18,7 @@ from torch import nn
 
 from headcount import processes
 from headcount.errors import UsageError
-from headcount.heads import Head, HeadGrid
+from headcount.heads import Head
 from headcount.methods.cutting import Cutting, counted_heads, cut_out
 from headcount.methods.method import Pruned
 from headcount.methods.rank import Step

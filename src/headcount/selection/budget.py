@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from headcount.errors import UnknownName, UsageError
 
@@ -39,7 +39,8 @@ class Budget:
         if len(given) != 1:
             raise UsageError(
                 "A budget is one number: Budget(heads=10), Budget(share=0.4), Budget(parameters=5_000_000), "
-                f"Budget(flops=2e9), Budget(milliseconds=12.5) or Budget(share=0.8, unit='flops'); got {given or 'none'}."
+                "Budget(flops=2e9), Budget(milliseconds=12.5) or Budget(share=0.8, unit='flops'); "
+                f"got {given or 'none'}."
             )
         if self.unit not in get_args(Unit):
             raise UnknownName("unit of a budget", self.unit, get_args(Unit))
@@ -64,7 +65,8 @@ class Budget:
         unit, number = _SPELLINGS[found["unit"]], float(found["number"]) * _TIMES[found["times"]]
         if found["share"]:
             return cls(share=number / 100, unit=unit)
-        return cls(**{unit: int(number) if unit in ("heads", "parameters") and number == int(number) else number})
+        amount: Any = int(number) if unit in ("heads", "parameters") and number == int(number) else number
+        return cls(**{str(unit): amount})
 
     @property
     def counts(self) -> Unit:

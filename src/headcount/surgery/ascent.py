@@ -10,6 +10,7 @@ head size, O outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -24,7 +25,6 @@ from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Key, Projection, projected
 from headcount.probes.replay import layer_of
 from headcount.sites.locate import locate
-from headcount.sites.projection import width_out
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.surgery.compensations.compensation import Calibration, columns
@@ -36,8 +36,8 @@ HELD_OUT = 5  # every fifth example is left out of fits, to choose strengths on
 Progress = Callable[[str, int, int], None]  # part, done, of
 
 
-class _Arrived(Exception):  # noqa: N818  (no error: the way out of a model that has run far enough)
-    """The site was reached; what comes after it is not needed."""
+class _Arrived(Exception):
+    """No error: the site was reached, and what comes after it is not needed."""
 
 
 @dataclass
@@ -184,10 +184,8 @@ class Ascent:
                 if calls == 1 and layer not in self._settled:
                     hooks.change_output(model.get_submodule(layer), lambda output, layer=layer: end(layer, output))
             hooks.see_input(site.output, arrive)
-            try:
+            with suppress(_Arrived):
                 self._task.nll(model, batch)
-            except _Arrived:
-                pass
         for chain, output in latest.items():
             self._aside.put((chain, number), output)
         return contexts, ended

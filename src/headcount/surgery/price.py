@@ -1,4 +1,4 @@
-"""Price: what a model costs without some heads, in the unit of a budget. Counts or times cut copies; changes nothing."""
+"""Price: what a model costs without some heads, in the unit of a budget. Counts or times cut copies of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""remove: from a model and a mask to a smaller model that does the same as the masked one, or makes up for what it lost."""
+"""remove: from a model and a mask to a smaller model: the masked one, or one that makes up for what it lost."""
 
 from __future__ import annotations
 

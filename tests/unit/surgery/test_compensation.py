@@ -64,8 +64,8 @@ def rows_at(model: nn.Module, site: Site, task: Any, projections: Any) -> tuple[
     offset = 0
     for batch in task.batches():
         seen: list[Tensor] = []
-        first = site.output.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-        second = site.output.register_forward_hook(lambda _, __, output: seen.append(output))
+        first = site.output.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))
+        second = site.output.register_forward_hook(lambda _, __, output, seen=seen: seen.append(output))
         with evaluating(model), projected(model, projections):
             task.nll(model, batch)
         first.remove()
@@ -124,7 +124,7 @@ def _calls(model: nn.Module, site: Site, task: Any, projections: Any, place: int
     rows = []
     for batch in task.batches():
         seen: list[tuple[Tensor, Tensor]] = []
-        handle = site.output.register_forward_hook(lambda _, given, output: seen.append((given[0], output)))
+        handle = site.output.register_forward_hook(lambda _, given, output, seen=seen: seen.append((given[0], output)))
         with evaluating(model), projected(model, projections):
             task.nll(model, batch)
         handle.remove()
@@ -405,8 +405,9 @@ model = zoo.build("bert")
 sites = hc.locate(model)
 found = hc.compensate(model, sites.mask(off=uneven(sites)), task_of(model, count=5))
 if processes.is_main():
-    print("RESULT", json.dumps([float(fit.weight_OK.sum()) for fit in found.fits.values()]
-          + [float(fit.weight_OK.abs().max()) for fit in found.fits.values()] + [fit.rho for fit in found.fits.values()]))
+    fits = found.fits.values()
+    numbers = [[float(fit.weight_OK.sum()), float(fit.weight_OK.abs().max()), fit.rho] for fit in fits]
+    print("RESULT", json.dumps(numbers))
 """
 
 

@@ -81,9 +81,8 @@ def _show(name: str, record: Any, output: options.Output) -> None:
     found = parts["at"]
     if found["reached"]:
         lost = record.signature.arguments["points"]
-        console.print(
-            f"\nWithout {found['removed']} heads and compensation the model first loses {lost:g} {parts['metric']}. There:"
-        )
+        first = f"Without {found['removed']} heads the uncompensated model first loses {lost:g} {parts['metric']}"
+        console.print(f"\n{first}. There:")
         for how, quality in found["quality"].items():
             console.print(f"  {how:7} {quality['value']:.3f} ({quality['low']:.3f} - {quality['high']:.3f})")
         for pair, value in found["ratios"].items():

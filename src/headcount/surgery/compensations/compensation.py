@@ -46,18 +46,18 @@ class Calibration:
         return columns(self.keep, self.head_dim)
 
     @property
-    def weight_OK(self) -> Tensor:
+    def weight_OK(self) -> Tensor:  # noqa: N802
         """Of the heads that stay."""
         return self.own.weight_OK[:, self.places]
 
     @property
-    def bias_O(self) -> Tensor | None:
+    def bias_O(self) -> Tensor | None:  # noqa: N802
         if self.own.bias_O is None and self.intercept:
             return torch.zeros_like(self.own.weight_OK[:, 0])
         return self.own.bias_O
 
     @property
-    def lost_O(self) -> Tensor:
+    def lost_O(self) -> Tensor:  # noqa: N802
         """What the heads that go added to the output in the full model, on average."""
         gone = torch.ones(len(self.mean_A), dtype=torch.bool)
         gone[self.places] = False
