@@ -208,3 +208,76 @@ def test_a_model_that_is_not_there(command: list[str], tmp_path: Path) -> None:
     assert "There is no folder /no/such/model" in missing.output
     (tmp_path / "notes.txt").write_text("no model")
     assert "is a file" in run(command[0], str(tmp_path / "notes.txt"), *command[1:], input="A dog.").output
+
+
+def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> None:
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "12", "--metric", "loss"]
+    named = ["prune", str(trained), "--remove", "encoder.0.1,cross.1.*", "--compensate", "lstsq"]
+    done = run(*named, *given[:-2], "--out", str(tmp_path / "named"))
+    assert done.exit_code == 0, done.output
+    assert "explained without" in done.output
+    record = hc.Record.load(tmp_path / "named" / "record.json")
+    assert record.parts["compensation"]["how"] == "lstsq"
+    assert set(record.parts["compensation"]["sites"]) == {"encoder.0", "cross.1"}
+    assert hc.load(tmp_path / "named")
+    for method, options in (("greedy", ["--candidates", "2", "--group", "2"]), ("fisher", ["--compensate", "scale"])):
+        out = tmp_path / method
+        done = run(
+            "prune", str(trained), "--method", method, "--keep", "24", *options, *given, "--calibrate-split", "train",
+            "--out", str(out),
+        )  # fmt: skip
+        assert done.exit_code == 0, done.output
+        assert "4 of 28 heads removed, verified" in done.output
+        assert len(hc.locate(hc.load(out)).heads) == 24
+    small = run("prune", str(trained), "--method", "rank", "--keep", "95%params", *given, "--out", str(tmp_path / "p"))
+    assert small.exit_code == 0, small.output
+    parameters = hc.Record.load(tmp_path / "p" / "record.json").parts["cost"]
+    assert parameters["after"]["parameters"] <= 0.95 * parameters["before"]["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--remove", "encoder.0.1", "--compensate", "lstsq"], "needs --task and --data"),
+        (["--method", "fisher", "--keep", "5", "--group", "3"], "--group is not an option of --method fisher"),
+        (["--method", "rank", "--keep", "1%params"], "still costs"),
+        (["--method", "rank", "--keep", "5apples"], "no budget"),
+    ],
+)
+def test_prune_with_compensation_and_wrong_input(
+    trained: Path, data: Path, tmp_path: Path, change: list[str], message: str
+) -> None:
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "5"]
+    done = run("prune", str(trained), *change, *(given if "--method" in change else []), "--out", str(tmp_path / "o"))
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+
+
+def test_study_of_compensation(trained: Path, data: Path, tmp_path: Path) -> None:
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "10", "--metric", "loss"]
+    asked = ["--calibrate-limit", "12", "--step", "0.2", "--most", "0.4", "--candidates", "1", "--group", "6"]
+    done = run(
+        "study",
+        "compensation",
+        str(trained),
+        *given,
+        *asked,
+        "--points",
+        "0.0",
+        "--out",
+        str(tmp_path),
+        "--format",
+        "svg",
+    )
+    assert done.exit_code == 0, done.output
+    record = hc.Record.load(tmp_path / "record.json")
+    assert set(record.parts["compensations"]) == {"none", "bias", "scale", "lstsq", "greedy"}
+    for points in record.parts["compensations"].values():
+        assert [point["removed"] for point in points] == [6, 11]
+        assert all(point["low"] <= point["value"] <= point["high"] for point in points)
+    assert (tmp_path / "figures" / "compensation.svg").is_file()
+    same = run(
+        "study", "compensation", str(trained), *given, *asked, "--calibrate-split", "test", "--calibrate-limit", "10"
+    )
+    assert same.exit_code == 2
+    assert "same data" in same.output
