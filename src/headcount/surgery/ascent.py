@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -125,10 +126,10 @@ class Ascent:
             raise UsageError("The task has no batches: there is nothing to calibrate on.")
         with evaluating(self._model), Hooks() as hooks:
             for key, site in found.items():
-                hooks.see_call(site.output, lambda key=key: _count(order, key))
+                hooks.see_call(site.output, partial(_count, order, key))
             for layer in dict.fromkeys(layer_of(site) for site in found.values()):
                 if layer:
-                    hooks.see_call(self._model.get_submodule(layer), lambda layer=layer: _count(layers, layer))
+                    hooks.see_call(self._model.get_submodule(layer), partial(_count, layers, layer))
             self._task.nll(self._model, first)
         wanted = [found[key] for key in order if self._wanted is None or key in self._wanted]
         return _Way(wanted, order, layers)
@@ -139,8 +140,8 @@ class Ascent:
         seen: dict[Key, list[Tensor]] = {}
         with evaluating(self._model), Hooks() as hooks:
             for site in self._way.sites:
-                hooks.see_input(site.output, lambda context, key=site.key: _append(seen, key, context))
-                hooks.change_output(site.output, lambda output, key=site.key: _append(seen, key, output))
+                hooks.see_input(site.output, partial(_append, seen, site.key))
+                hooks.change_output(site.output, partial(_append, seen, site.key))
             total = sum(1 for _ in self._batches())
             for done, (number, _, batch) in enumerate(self._batches(), start=1):
                 seen.clear()
@@ -179,10 +180,10 @@ class Ascent:
             torch.manual_seed(number)
             for layer, chain in self._settled.items():
                 value = self._aside.get((chain, number))
-                hooks.replace(model.get_submodule(layer), lambda *_, value=value, **__: value)
+                hooks.replace(model.get_submodule(layer), _returning(value))
             for layer, calls in self._way.layers.items():
                 if calls == 1 and layer not in self._settled:
-                    hooks.change_output(model.get_submodule(layer), lambda output, layer=layer: end(layer, output))
+                    hooks.change_output(model.get_submodule(layer), partial(end, layer))
             hooks.see_input(site.output, arrive)
             with suppress(_Arrived):
                 self._task.nll(model, batch)
@@ -215,6 +216,10 @@ def _held_out(real_BT: Tensor, offset: int) -> Tensor:
     """[N]: whether a row belongs to an example that is left out of fits."""
     examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % HELD_OUT == HELD_OUT - 1
     return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
 
 
 def _count(table: dict[Any, int], key: Any) -> None:

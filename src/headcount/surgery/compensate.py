@@ -116,9 +116,9 @@ def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
     """Write a projection over `heads` (original numbers) into the plain weights of a site that has some of them."""
     weight, bias = site.output.weight, site.output.bias
     kept_OK = projection.weight_OK[:, columns([heads.index(head) for head in site.heads], site.head_dim)]
-    weight.copy_(kept_OK.T if isinstance(site.output, Conv1D) else kept_OK)  # type: ignore[operator, union-attr]
+    weight.copy_(kept_OK.T if isinstance(site.output, Conv1D) else kept_OK)  # type: ignore[operator]
     if projection.bias_O is not None:
-        bias.copy_(projection.bias_O)  # type: ignore[operator, union-attr]
+        bias.copy_(projection.bias_O)  # type: ignore[operator]
 
 
 def _plain(value: float | None) -> float | str | None:
