@@ -25,7 +25,6 @@ from headcount.cli import data, options
 @click.option("--candidates", default=6, show_default=True, type=click.IntRange(1), help="Of each greedy step.")
 @click.option("--group", default=1, show_default=True, type=click.IntRange(1), help="Heads of each greedy step.")
 @click.option("--add-bias", is_flag=True, help="Give output projections without a bias one.")
-@click.option("--metric", help="bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -35,7 +34,6 @@ def COMMAND(  # noqa: N802
     calibrate_data: str | None,
     calibrate_split: str,
     calibrate_limit: int,
-    metric: str | None,
     output: options.Output,
     as_json: bool,
     **settings: Any,
@@ -45,7 +43,6 @@ def COMMAND(  # noqa: N802
     from headcount.studies.compensation import check_apart, study_compensation
 
     with show.working(f"Loading {model}"):
-        work = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
         measure_on = work.build(model, how)
         task = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit).build(model, how)
         check_apart(task, measure_on)
