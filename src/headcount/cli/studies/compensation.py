@@ -49,19 +49,15 @@ def COMMAND(  # noqa: N802
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         record = study_compensation(live, task, measure_on, name=model, progress=bars.show, **settings)
-    output.save(record)
-    if as_json:
-        click.echo(record.to_json())
-    else:
-        _show(model, record, output)
+    output.present(record, as_json, lambda console: _draw(console, model, record))
 
 
-def _show(name: str, record: Any, output: options.Output) -> None:
+def _draw(console: Any, name: str, record: Any) -> None:
     from rich.table import Table
 
     from headcount.cli import show
 
-    console, parts = show.console(), record.parts
+    parts = record.parts
     full = parts["full"]
     show.title(console, name, f"{parts['metric']} {full['value']:.2f} with all {parts['heads']} heads")
     console.print("Negative log-likelihood of a held-out example above the full model's, 95% interval:\n")
@@ -84,9 +80,6 @@ def _show(name: str, record: Any, output: options.Output) -> None:
             console.print(f"  {how:7} {quality['value']:.3f} ({quality['low']:.3f} - {quality['high']:.3f})")
         for pair, value in found["ratios"].items():
             console.print(f"  excess of {pair}: {value['value']:.2f} ({value['low']:.2f} - {value['high']:.2f})")
-    show.line(console, f"\n{record.signature}", dim=True)
-    if output.out:
-        show.line(console, output.said(), dim=True)
     show.line(
         console,
         f"Next: headcount prune {shlex.quote(name)} --method greedy --compensate lstsq --keep N --out DIR",
