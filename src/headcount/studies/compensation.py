@@ -89,9 +89,9 @@ def study_compensation(
         mask = select(scores, Budget(heads=len(heads) - count))
         for how in hows:
             found, seconds = _timed(lambda how=how, mask=mask: compensate(model, mask, task, how, add_bias=add_bias))
-            curves[how].add(
-                count, losses(model, measure_on, found.projections), spent + seconds, dict(found.projections), mask
-            )
+            loss_N = losses(model, measure_on, found.projections)
+            cost = spent + (seconds if how != "none" else 0.0)  # without compensation no data are run
+            curves[how].add(count, loss_N, cost, dict(found.projections), mask)
         progress("compensating under the same masks", done, len(counts))
     if greedy:
         curves["greedy"] = _greedily(model, task, measure_on, counts, candidates, group, add_bias, progress)
@@ -122,9 +122,16 @@ def losses(model: nn.Module, task: Task, projections: Any) -> np.ndarray:
 def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) -> Interval:
     """Sum over sum of paired values, with its 95% percentile bootstrap interval over examples."""
     table = np.stack([above_N, below_N], axis=1)
-    drawn = np.concatenate([sums[:, 0] / sums[:, 1] for sums in bootstrap_sums(table, resamples=resamples)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.concatenate([sums[:, 0] / sums[:, 1] for sums in bootstrap_sums(table, resamples=resamples)])
+        value = float(above_N.sum() / below_N.sum())
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return Interval(float(above_N.sum() / below_N.sum()), float(low), float(high))
+    return Interval(value, float(low), float(high))
+
+
+def _plain(found: Interval) -> dict[str, float | None]:
+    """For a record; None where there is no number, because nothing was lost to compare with."""
+    return {name: value if np.isfinite(value) else None for name, value in found._asdict().items()}
 
 
 def _greedily(
@@ -187,9 +194,7 @@ def _at(
     excess = {how: curve.losses[place] - full_N for how, curve in curves.items() if len(curve.losses) > place}
     below = {"lstsq": "none", "scale": "none", "bias": "none", "greedy": "lstsq"}
     ratios = {
-        f"{how}/{other}": dict(zip(("value", "low", "high"), ratio(excess[how], excess[other]), strict=True))
-        for how, other in below.items()
-        if how in excess
+        f"{how}/{other}": _plain(ratio(excess[how], excess[other])) for how, other in below.items() if how in excess
     }
     quality = {how: measured(_quality(model, task, curves[how].models[place])) for how in excess}
     return {"reached": True, "removed": removed, "course": course, "quality": quality, "ratios": ratios}

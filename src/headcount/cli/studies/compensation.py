@@ -60,15 +60,12 @@ def _draw(console: Any, name: str, record: Any) -> None:
     parts = record.parts
     full = parts["full"]
     show.title(console, name, f"{parts['metric']} {full['value']:.2f} with all {parts['heads']} heads")
-    console.print("Negative log-likelihood of a held-out example above the full model's, 95% interval:\n")
+    console.print("Negative log-likelihood of a held-out example above the full model's:\n")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("removed", *parts["compensations"]):
         table.add_column(column, justify="right", no_wrap=True)
     for place, point in enumerate(parts["compensations"]["none"]):
-        cells = [
-            f"{curve[place]['value']:.3f} ({curve[place]['low']:.3f} - {curve[place]['high']:.3f})"
-            for curve in parts["compensations"].values()
-        ]
+        cells = [f"{points[place]['value']:.3f}" for points in parts["compensations"].values()]
         table.add_row(f"{point['removed']} ({100 * point['share']:.0f}%)", *cells)
     console.print(table)
     found = parts["at"]
@@ -79,7 +76,8 @@ def _draw(console: Any, name: str, record: Any) -> None:
         for how, quality in found["quality"].items():
             console.print(f"  {how:7} {quality['value']:.3f} ({quality['low']:.3f} - {quality['high']:.3f})")
         for pair, value in found["ratios"].items():
-            console.print(f"  excess of {pair}: {value['value']:.2f} ({value['low']:.2f} - {value['high']:.2f})")
+            numbers = ["-" if number is None else f"{number:.2f}" for number in value.values()]
+            console.print(f"  excess of {pair}: {numbers[0]} ({numbers[1]} - {numbers[2]})")
     show.line(
         console,
         f"Next: headcount prune {shlex.quote(name)} --method greedy --compensate lstsq --keep N --out DIR",
