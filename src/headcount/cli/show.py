@@ -329,6 +329,9 @@ def number_table(first: str, rows: Mapping[str, Mapping[str, float | None]], *, 
         table.add_column(Text(column, style=colour(column)), justify="right", no_wrap=True)
     for name, numbers in rows.items():
         table.add_row(name, *("-" if numbers[c] is None else format(numbers[c], digits) for c in columns))
+    return table
+
+
 def compensation_table(found: Mapping[str, Any]) -> Table:
     """How well each site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
     table = Table(box=None, pad_edge=False, header_style="bold")
