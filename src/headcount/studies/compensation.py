@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,11 @@ class Curve:
     def add(
         self, removed: int, loss_N: np.ndarray, seconds: float, model: dict[Any, Projection], mask: HeadGrid
     ) -> None:
-        for values, value in (
-            (self.removed, removed), (self.losses, loss_N), (self.seconds, seconds), (self.models, model),
-            (self.masks, mask),
-        ):  # fmt: skip
-            values.append(value)  # type: ignore[attr-defined]
+        self.removed.append(removed)
+        self.losses.append(loss_N)
+        self.seconds.append(seconds)
+        self.models.append(model)
+        self.masks.append(mask)
 
 
 def study_compensation(
@@ -88,7 +89,7 @@ def study_compensation(
     for done, count in enumerate(counts, start=1):
         mask = select(scores, Budget(heads=len(heads) - count))
         for how in hows:
-            found, seconds = _timed(lambda how=how, mask=mask: compensate(model, mask, task, how, add_bias=add_bias))
+            found, seconds = _timed(partial(compensate, model, mask, task, how, add_bias=add_bias))
             loss_N = losses(model, measure_on, found.projections)
             cost = spent + (seconds if how != "none" else 0.0)  # without compensation no data are run
             curves[how].add(count, loss_N, cost, dict(found.projections), mask)

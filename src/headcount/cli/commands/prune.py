@@ -126,7 +126,7 @@ def _given(
     sites = locate(live)
     mask = sites.mask(off=_names(remove)) if remove is not None else sites.mask(keep=_names(keep))
     said = {"remove": remove} if remove is not None else {"keep": keep}
-    asked = {"compensate": compensate, "add_bias": add_bias}
+    asked: dict[str, Any] = {"compensate": compensate, "add_bias": add_bias}
     with show.working("Removing heads"):
         return prune_given(
             live,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import band, panels
@@ -16,7 +17,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for record, plot, clock in zip(records, axes[::2], axes[1::2], strict=True):
         parts = record.parts
         for number, (how, points) in enumerate(parts["compensations"].items()):
-            style = {"color": LINES[number], "marker": MARKERS[number]}
+            style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number]}
             band(plot, [100 * point["share"] for point in points], points, label=how, **style)
             clock.scatter([point["seconds"] for point in points], [point["value"] for point in points], s=12, **style)
             rows += [
