@@ -131,6 +131,8 @@ def attention(tokens: int = 30) -> Record:
     words = [f"word{number}" if number % 3 else "$5" for number in range(tokens)]
     found = {"queries": words, "keys": words, "weights": weights.tolist()}
     return Record("attention", Signature("shop/model-a"), {"head": "encoder.0.3", "text": "", "attention": found})
+
+
 def compensation(model: str = "shop/model-a") -> Record:
     def points(height: float) -> list[dict[str, object]]:
         return [
