@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 # Each name is imported when it is first used: `import headcount` must not pay for torch.
 _HOMES = {
     "Budget": "selection.budget",
-    "Evidence": "roles.evidence",
     "Compensation": "surgery.compensate",
+    "Evidence": "roles.evidence",
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
