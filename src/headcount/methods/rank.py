@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from torch import nn
 
-from headcount.errors import UsageError
+from headcount.errors import UnknownName, UsageError
 from headcount.heads import HeadGrid
 from headcount.methods.cutting import Cutting, counted_heads, cut_out
 from headcount.methods.method import Pruned
@@ -24,6 +24,7 @@ from headcount.statistics import bootstrap_interval
 from headcount.tasks.task import Quality, Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
+Unit = Literal["head", "group"]
 
 
 @dataclass(frozen=True)
@@ -70,22 +71,25 @@ def curve(
     kinds: Sequence[str] | None = None,
     rule: Rule = "top",
     at_least: int = 0,
+    unit: Unit = "head",
     progress: Progress = lambda *_: None,
 ) -> Iterator[Step]:
     """The model with ever more heads masked, `counts` of them, worst first.
 
     measure_on: the data the quality is measured on; scores are taken on `task`.
+    unit: what goes at a time: heads, or whole groups of heads that share a key/value head.
     """
     heads = locate(model).heads
     counted = [head for head in heads if kinds is None or head.kind in kinds]
-    mask = locate(model).mask()
+    mask, units = locate(model).mask(), locate(model).groups if unit == "group" else None
     scores = order.scores(model, task)
     for number, count in enumerate(counts, start=1):
         if order.recompute and count and number > 1:
             with masked(model, mask):
                 scores = order.scores(model, task)
         ranked = _behind(scores, mask)
-        mask = select(ranked, Budget(heads=len(counted) - count), kinds=kinds, rule=rule, at_least=at_least)
+        limits: dict[str, Any] = {"kinds": kinds, "rule": rule, "at_least": at_least, "units": units}
+        mask = select(ranked, Budget(heads=len(counted) - count), **limits)
         with masked(model, mask):
             quality = (measure_on or task).quality(model)
         progress(f"pruning by {order.score}", number, len(counts))
@@ -98,11 +102,11 @@ def _behind(scores: HeadGrid, mask: HeadGrid) -> HeadGrid:
     return HeadGrid([(head, float(scores[head]) if mask[head] else lowest) for head in scores.heads])
 
 
-def counts_to(total: int, gone: int, step: float) -> list[int]:
-    """Numbers of heads gone after each step of a share of `total`: 0, ..., up to `gone` exactly."""
+def counts_to(total: int, gone: int, step: float, *, size: int = 1) -> list[int]:
+    """Numbers of heads gone after each step of a share of `total`: 0, ..., up to `gone` exactly, `size` at a time."""
     if not 0 < step <= 1:
         raise UsageError(f"A step is a share of the heads above 0 and at most 1 (0.1 is 10%); got {step}.")
-    marks = {min(gone, round(number * step * total)) for number in range(int(1 / step) + 2)}
+    marks = {min(gone, size * round(number * step * total / size)) for number in range(int(1 / step) + 2)}
     return sorted({0, *marks, gone})
 
 
@@ -117,6 +121,7 @@ def prune_by_rank(
     step: float = 0.1,
     rule: Rule = "top",
     at_least: int = 0,
+    unit: Unit = "head",
     measure_on: Task | None = None,
     verify: bool = True,
     inplace: bool = False,
@@ -130,14 +135,18 @@ def prune_by_rank(
     """Mask heads step by step, worst first, measure after each step, and remove them.
 
     order: a score. recompute: score again after each step, on what is left. step: share of the heads at a time.
-    rule, at_least: as in `select`. options: of the score. compensate, add_bias, calibrate_on: as in `cut_out`.
+    unit: "group" takes whole groups of heads that share a key/value head; with rule "uniform" that leaves a stock
+        checkpoint, where the architecture allows. rule, at_least: as in `select`. options: of the score.
+    compensate, add_bias, calibrate_on: as in `cut_out`.
     """
     counted = counted_heads(model, kinds)
-    gone = len(counted) - budget.of(len(counted))
+    size = _size(model, kinds, unit)
+    keep = budget.of(len(counted))
+    gone = len(counted) - (size * round(keep / size) if budget.share is not None else keep)
     ranked = Order(order, recompute, tuple(options.items()))
     # Only the last step must spread evenly over layers: those on the way may not be able to.
-    numbers = [0, gone] if rule == "uniform" else counts_to(len(counted), gone, step)
-    limits = {"kinds": kinds, "rule": rule, "at_least": at_least}
+    numbers = [0, gone] if rule == "uniform" else counts_to(len(counted), gone, step, size=size)
+    limits = {"kinds": kinds, "rule": rule, "at_least": at_least, "unit": unit}
     steps = list(curve(model, task, ranked, numbers, measure_on=measure_on, progress=progress, **limits))  # type: ignore[arg-type]
     mask, weights = steps[-1].mask, weight_hash(model)
     cutting = Cutting(compensate, add_bias, verify=verify, inplace=inplace, length=length)
@@ -146,6 +155,15 @@ def prune_by_rank(
     parts = {"method": "rank", "metric": steps[0].quality.metric.name, "curve": points, **done}
     arguments = {"order": order, "recompute": recompute, "step": step, **limits, "compensate": compensate, **options}
     return Pruned(small, mask, Record("prune", Signature("", weights, task.fingerprint, arguments=arguments), parts))
+
+
+def _size(model: nn.Module, kinds: Sequence[str] | None, unit: Unit) -> int:
+    """Heads that go together."""
+    if unit not in get_args(Unit):
+        raise UnknownName("unit", unit, get_args(Unit))
+    if unit == "head":
+        return 1
+    return max(len(group) for group in locate(model).groups if kinds is None or group[0].kind in kinds)
 
 
 METHOD = prune_by_rank

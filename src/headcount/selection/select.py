@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -22,12 +22,14 @@ def select(
     kinds: Sequence[str] | None = None,
     rule: Rule = "top",
     at_least: int = 0,
+    units: Sequence[Sequence[Head]] | None = None,
     price: Callable[[HeadGrid], float] | None = None,
 ) -> HeadGrid:
     """A mask that keeps the best heads of these kinds within the budget; heads of other kinds all stay.
 
     kinds: the kinds whose heads the budget counts; all, if not given.
     at_least: heads that every layer keeps, whatever their scores.
+    units: heads that stay or go together, ranked by their mean score, such as `sites.groups`; each alone if not given.
     price: what the model costs under a mask, for budgets that do not count heads; `surgery.price` has some.
     Equal scores: the head that comes first in the model stays.
     """
@@ -35,6 +37,8 @@ def select(
         raise UnknownName("rule", rule, get_args(Rule))
     if isinstance(kinds, str):
         raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+    if units is not None:
+        return _in_units(scores, budget, units, kinds=kinds, rule=rule, at_least=at_least, price=price)
     counted = scores.of(*kinds) if kinds is not None else scores
     if np.isnan(counted.numbers()).any():
         raise UsageError("Some scores are not numbers (NaN): they cannot be ranked.")
@@ -55,6 +59,40 @@ def select(
         limit, lambda step: price(mask(step * size)), len(counted) // size, least // size, what=budget.counts
     )
     return mask(steps * size)
+
+
+def _in_units(
+    scores: HeadGrid,
+    budget: Budget,
+    units: Sequence[Sequence[Head]],
+    *,
+    kinds: Sequence[str] | None,
+    rule: Rule,
+    at_least: int,
+    price: Callable[[HeadGrid], float] | None,
+) -> HeadGrid:
+    """As `select`, over units, each under the name of its first head."""
+    named = {unit[0]: unit for unit in units}
+    counted = [unit for unit in units if kinds is None or unit[0].kind in kinds]
+    sizes = {len(unit) for unit in counted}
+    if len(sizes) != 1:
+        raise UsageError(f"Units of one budget have the same number of heads; got {sorted(sizes)}.")
+    size = sizes.pop()
+
+    def heads(mask: HeadGrid) -> HeadGrid:
+        kept = {head for first in mask.kept for head in named[first]}
+        return HeadGrid([(head, int(head in kept)) for head in scores.heads])
+
+    of_units = HeadGrid([(first, float(np.mean([scores[head] for head in unit]))) for first, unit in named.items()])
+    limits: dict[str, Any] = {"kinds": kinds, "rule": rule, "at_least": -(-at_least // size)}
+    if price is not None:
+        limits["price"] = lambda mask: price(heads(mask))
+    if budget.counts == "heads" and budget.share is None:
+        keep = budget.of(size * len(counted))
+        if keep % size:
+            raise UsageError(f"{keep} heads are no whole number of units: {size} heads go together.")
+        budget = Budget(heads=keep // size)
+    return heads(select(of_units, budget, **limits))
 
 
 def most_within(limit: float, cost: Callable[[int], float], most: int, least: int = 0, *, what: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers import LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
 import zoo
@@ -116,3 +118,27 @@ def test_wrong_input(bert: nn.Module, task: Any, change: dict[str, Any], error: 
     with pytest.raises(UsageError, match="between 0 and 1"):
         hc.Budget(share=1.01)
     assert np.all([len(module._forward_pre_hooks) == 0 for module in bert.modules()])
+
+
+def test_groups_go_whole_and_leave_a_stock_checkpoint(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=8,
+        num_key_value_heads=4, tie_word_embeddings=False,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config).eval()
+    groups = hc.locate(model).groups
+    assert [len(group) for group in groups] == [2] * 8
+    task = hc.task("language-modelling", texts=sentences(8), tokenizer=word_tokenizer())
+    done = hc.prune("rank", model, task, budget=hc.Budget(share=0.5), unit="group", rule="uniform")
+    for group in groups:
+        assert len({done.mask[head] for head in group}) == 1
+    hc.save(done.model, tmp_path / "half")
+    loaded = LlamaForCausalLM.from_pretrained(tmp_path / "half")  # stock code
+    assert loaded.config.num_key_value_heads == 2
+    ids = torch.arange(3, 11)[None]
+    torch.testing.assert_close(loaded(ids).logits, done.model(ids).logits)
+    steps = hc.prune("rank", model, task, budget=hc.Budget(heads=6), unit="group", step=0.1).record.parts["curve"]
+    assert all(point["removed"] % 2 == 0 for point in steps)
+    with pytest.raises(UsageError, match="group"):
+        hc.prune("rank", model, task, budget=hc.Budget(heads=6), unit="layer")

@@ -96,3 +96,23 @@ def test_wrong_selections() -> None:
             kept(**options)
     with pytest.raises(UsageError, match="NaN"):
         select(SCORES.map(lambda _: float("nan")), Budget(heads=1))
+
+
+def test_units_stay_or_go_together() -> None:
+    values = [5.0, 1.0, 2.0, 2.5, 0.0, 9.0, 3.0, 3.0]  # two layers of two groups: means 3, 2.25; 4.5, 3
+    grid = HeadGrid(
+        [(Head("decoder", layer, index), values[4 * layer + index]) for layer in (0, 1) for index in range(4)]
+    )
+    groups = [tuple(Head("decoder", layer, 2 * g + i) for i in (0, 1)) for layer in (0, 1) for g in (0, 1)]
+
+    def kept(**options: object) -> list[str]:
+        return [str(head) for head in select(grid, units=groups, **options).kept]  # type: ignore[arg-type]
+
+    assert kept(budget=Budget(heads=2)) == ["decoder.1.0", "decoder.1.1"]
+    assert kept(budget=Budget(share=0.5), at_least=1) == ["decoder.0.0", "decoder.0.1", "decoder.1.0", "decoder.1.1"]
+    assert kept(budget=Budget(heads=4), rule="uniform") == ["decoder.0.0", "decoder.0.1", "decoder.1.0", "decoder.1.1"]
+    with pytest.raises(UsageError, match="3 heads are no whole number of units: 2 heads go together"):
+        kept(budget=Budget(heads=3))
+    ragged = [groups[0][:1], *groups[1:]]
+    with pytest.raises(UsageError, match=r"the same number of heads; got \[1, 2\]"):
+        select(grid, Budget(heads=2), units=ragged)
