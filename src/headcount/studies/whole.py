@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,10 @@ class Settings:
     sentences: int = 0  # of each split at most; 0: all
     batch_size: int = 16
     max_length: int = 256
+    followed: int = 200  # sentences that relevance is measured on: each of their predictions is followed back
+    trees: str = (
+        ""  # treebank for the roles (.conllu); the data itself if empty, which has trees where it is the grammar
+    )
     orders: tuple[str, ...] = ("gradient", "ablation")
     random: int = 5  # random orders as control
     step: float = 0.1  # share of the heads that go at a time
@@ -78,17 +82,19 @@ class Subject:
     settings: Settings
     how: Loading
     progress: Progress
+    done: dict[str, Record] = field(default_factory=dict)  # parts that are finished
 
     @cached_property
     def model(self) -> Any:
         return self.how.load(self.settings.model, task=self.settings.task)
 
-    def task(self, split: str, **quality: Any) -> Any:
+    def task(self, split: str, *, sentences: int | None = None, **quality: Any) -> Any:
         own = self.settings
+        limit = min(own.sentences or sentences or 0, sentences or own.sentences or 0) or None
         text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
         fields = {"text": own.text, "label": own.label, "pair": own.pair}
         measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {}), **quality}
-        work = TaskText(own.task, text, split, own.sentences or None, own.batch_size, own.max_length, fields, measured)
+        work = TaskText(own.task, text, split, limit, own.batch_size, own.max_length, fields, measured)
         return work.build(own.model, self.how)
 
     @cached_property
@@ -99,8 +105,62 @@ class Subject:
     def measuring(self) -> Any:
         return self.task(self.settings.measure_on)
 
+    @cached_property
+    def sentences(self) -> Any:
+        """What roles are looked for on: source sentences of the split that heads are chosen on, or a treebank."""
+        from headcount.corpora.sentences import read_sentences
+
+        own = self.settings
+        place, languages = own.trees or own.data, own.languages or None
+        return read_sentences(place, split=own.choose_on, languages=languages, limit=own.sentences or None)
+
 
 Part = Callable[[Subject], Record]
+
+
+def _relevance(subject: Subject) -> Record:
+    from headcount.studies.scoring import scoring
+
+    own = subject.settings
+    task = subject.task(own.choose_on, sentences=own.followed)
+    return scoring(subject.model, task, method="relevance", name=own.model, progress=subject.progress)
+
+
+def _roles(subject: Subject) -> Record:
+    from headcount.corpora.frequencies import counted
+    from headcount.corpora.parallel import read_parallel
+    from headcount.studies.roles import look
+
+    own, relevance = subject.settings, subject.done.get("relevance")
+    tokenizer, frequencies = subject.how.tokenizer(own.model), None
+    if own.task == "translation" and not own.trees:
+        splits = read_parallel(own.data, languages=own.languages or None).splits
+        if "train" in splits:
+            frequencies = counted(splits["train"]["source"], tokenizer, source=f"{own.data} train")
+    return look(
+        subject.model, subject.sentences, tokenizer, name=own.model, data=f"{own.trees or own.data} {own.choose_on}",
+        frequencies=frequencies, relevance=relevance,
+        progress=lambda done, of: subject.progress("looking at roles", done, of),
+    )  # fmt: skip
+
+
+def _attention(subject: Subject) -> Record:
+    """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
+    from headcount.corpora.tree import Tree
+    from headcount.studies.attention import attention_map
+
+    roles = subject.done.get("roles")
+    if roles is None:
+        raise UsageError("The head to show is chosen by its role: the part roles is missing.")
+    shares = {
+        head: max((one["value"] for one in found if one["role"] == "rare"), default=-1.0)
+        for head, found in roles.parts["evidence"].items()
+    }
+    texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
+    text = min(texts, key=lambda text: abs(len(text.split()) - 12))
+    tokenizer = subject.how.tokenizer(subject.settings.model)
+    head = max(shares, key=lambda head: shares[head])
+    return attention_map(subject.model, tokenizer, text, head=head, name=subject.settings.model)
 
 
 def _ablation(subject: Subject) -> Record:
@@ -160,8 +220,14 @@ PARTS: dict[str, Part] = {
     "curves": _curves,
     "dynamics": _dynamics,
     "speed": _speed,
+    "relevance": _relevance,
+    "roles": _roles,
+    "attention": _attention,
 }
-PAPERS: dict[str, tuple[str, ...]] = {"michel2019": ("gradient", "ablation", "curves", "dynamics", "speed")}
+PAPERS: dict[str, tuple[str, ...]] = {
+    "voita2019": ("relevance", "roles", "attention"),
+    "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
+}
 PAPERS["all"] = tuple(dict.fromkeys(part for parts in PAPERS.values() for part in parts))
 
 
@@ -198,6 +264,7 @@ def whole_study(
         else:
             if not file.is_file():
                 found.save(file)
+            subject.done[part] = found
             record.parts["records"][part] = found.to_plain()
         record.save(out / "record.json")
         refresh(record)
