@@ -158,7 +158,7 @@ def multiply(
 
 def _broadcast(gate: Tensor, context: Tensor, site: Site, repeat: int) -> Tensor:
     """[H] -> [H*D]; [B, H] -> [B, 1, .., H*D] for a context [B, .., H*D]."""
-    scale = gate.repeat_interleave(site.head_dim, dim=-1)
+    scale = gate.unsqueeze(-1).expand(*gate.shape, site.head_dim).flatten(-2)
     if gate.dim() == 1:
         return scale
     rows = context.shape[0]

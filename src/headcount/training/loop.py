@@ -18,9 +18,11 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 
+from headcount.errors import UsageError
 from headcount.tasks.task import Trainable
 from headcount.training.batching import Step, epoch_steps, share
 from headcount.training.log import Log
+from headcount.training.partner import Partner
 from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
 from headcount.training.schedule import learning_rate
@@ -56,14 +58,14 @@ class Loop:
     accelerator: Accelerator
     save_seconds: float = 60.0
     watch: Callable[[Report], None] = lambda _: None
+    partner: Partner | None = None
 
     def run(self) -> Progress:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)
-        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        bare = torch.optim.Adam(trained, lr=0.0, betas=recipe.betas, eps=recipe.epsilon, fused=True)
+        bare = torch.optim.Adam(self._trained(), lr=0.0, betas=recipe.betas, eps=recipe.epsilon, fused=True)
         progress = self._resume(bare)
-        wrapped, optimizer = accelerator.prepare(self.model, bare)
+        wrapped, optimizer = self._prepare(bare)
         saved = time.monotonic()
         while not progress.finished(recipe):
             steps = self._steps(progress.epoch)
@@ -76,6 +78,21 @@ class Loop:
                     break
             self._end_epoch(bare, progress)
         return progress
+
+    def _trained(self) -> list[dict[str, list[nn.Parameter]]]:
+        """What learns, the partner's parameters last."""
+        groups = [[parameter for parameter in self.model.parameters() if parameter.requires_grad]]
+        groups += [list(self.partner.parameters())] if self.partner else []
+        if not any(groups):
+            raise UsageError("There is nothing to train: every weight of the model is frozen (requires_grad is False).")
+        return [{"params": group} for group in groups if group]
+
+    def _prepare(self, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
+        accelerator = self.accelerator
+        if any(parameter.requires_grad for parameter in self.model.parameters()):
+            return accelerator.prepare(self.model, optimizer)
+        # several processes wrap only a model that has something to tell each other about
+        return accelerator.prepare_model(self.model, evaluation_mode=True), accelerator.prepare_optimizer(optimizer)
 
     def _steps(self, epoch: int) -> list[Step]:
         recipe = self.recipe
@@ -104,6 +121,9 @@ class Loop:
         rate = learning_rate(number, self.width, recipe)
         for group in optimizer.param_groups:
             group["lr"] = rate
+        if self.partner:
+            optimizer.param_groups[-1]["lr"] = self.partner.rate(number)
+            self.partner.before(number)
         rank, processes = accelerator.process_index, accelerator.num_processes
         torch.manual_seed(int(np.random.SeedSequence([recipe.seed, number, rank]).generate_state(1)[0]))
         predictions = sum(self.task.targets(rows) for rows in step)  # of all processes
@@ -115,11 +135,25 @@ class Loop:
                 loss = self.task.loss_sum(model, self.task.batch(rows)) / predictions
                 accelerator.backward(loss * processes)  # which are averaged
             total += loss.detach()
+        if self.partner:
+            self._penalise(self.partner)
         if recipe.clip:
             accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
         optimizer.step()
         optimizer.zero_grad()
+        if self.partner:
+            self.partner.after(number)
         return total
+
+    def _penalise(self, partner: Partner) -> None:
+        """Add the penalty's gradients, and bring together what processes found: the partner is not wrapped."""
+        penalty = partner.penalty()
+        if penalty.requires_grad:
+            self.accelerator.backward(penalty)
+        if self.accelerator.num_processes > 1:
+            for parameter in partner.parameters():
+                if parameter.grad is not None:
+                    parameter.grad = self.accelerator.reduce(parameter.grad, "mean")
 
     def _report(self, progress: Progress, steps_of_epoch: int, losses: _Losses) -> None:
         if progress.step % LOG_EVERY:
@@ -130,7 +164,8 @@ class Loop:
         if self.accelerator.is_main_process:
             ends = [end for end in (recipe.steps, recipe.epochs and recipe.epochs * steps_of_epoch) if end]
             report = Report(progress.step, min(ends, default=0), progress.epoch + 1, loss, losses.speed(), rate)
-            Log(self.folder / LOG).add(step=report.step, epoch=report.epoch, loss=loss, rate=rate)
+            beside = self.partner.report() if self.partner else {}
+            Log(self.folder / LOG).add(step=report.step, epoch=report.epoch, loss=loss, rate=rate, **beside)
             self.watch(report)
         losses.clear()
 
@@ -151,11 +186,11 @@ class Loop:
 
     def _save(self, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
         if self.accelerator.is_main_process:
-            write_state(self.folder / STATE, self.model, optimizer, progress)
+            write_state(self.folder / STATE, self.model, optimizer, progress, self.partner)
 
     def _resume(self, optimizer: torch.optim.Optimizer) -> Progress:
         file = self.folder / STATE
-        progress = read_state(file, self.model, optimizer) if file.is_file() else Progress()
+        progress = read_state(file, self.model, optimizer, self.partner) if file.is_file() else Progress()
         if self.accelerator.is_main_process:
             Log(self.folder / LOG).rewind(progress.step)
         return progress

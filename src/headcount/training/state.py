@@ -14,11 +14,18 @@ from torch import Tensor, nn
 
 from headcount import journal
 from headcount.errors import CheckpointError
+from headcount.training.partner import Partner
 from headcount.training.progress import Progress
 
 
-def write_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-    tensors = {f"model.{name}": value for name, value in _weights(model).items()}
+def write_state(
+    file: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    partner: Partner | None = None,
+) -> None:
+    tensors = _weights(model, partner)
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
     plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
@@ -26,7 +33,9 @@ def write_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer, 
         save_file(plain, fresh, metadata={"progress": json.dumps(asdict(progress))})
 
 
-def read_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+def read_state(
+    file: Path, model: nn.Module, optimizer: torch.optim.Optimizer, partner: Partner | None = None
+) -> Progress:
     """Put weights and optimizer back where they were; where the run stood."""
     try:
         with safe_open(file, framework="pt") as stored:
@@ -34,8 +43,8 @@ def read_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except Exception as error:
         raise CheckpointError(f"{file} is not a training state ({error}). Remove it to start again.") from error
-    weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
-    own = _weights(model)
+    weights = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
+    own = _weights(model, partner)
     if set(own) != set(weights) or any(own[name].shape != value.shape for name, value in weights.items()):
         raise CheckpointError(f"{file} belongs to a model of another shape: give another folder, or the same settings.")
     with torch.no_grad():
@@ -45,9 +54,14 @@ def read_state(file: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     return progress
 
 
-def _weights(model: nn.Module) -> dict[str, Tensor]:
+def _weights(model: nn.Module, partner: Partner | None) -> dict[str, Tensor]:
     """Every parameter and buffer once, tied ones under their first name."""
-    return dict([*model.named_parameters(), *model.named_buffers()])
+    found: dict[str, Tensor] = {}
+    for what, module in (("model", model), ("partner", partner)):
+        if module is not None:
+            own = [*module.named_parameters(), *module.named_buffers()]
+            found |= {f"{what}.{name}": value for name, value in own}
+    return found
 
 
 def _optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> dict[str, Any]:

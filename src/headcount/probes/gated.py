@@ -1,0 +1,118 @@
+"""gated: Hard Concrete gates on heads, in anybody's training loop (Voita et al. 2019, section 6).
+
+Shapes: G gated heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UnknownName
+from headcount.heads import HeadGrid
+from headcount.probes.gates import Gates, attached
+from headcount.probes.hard_concrete import HardConcrete
+from headcount.sites.site import HeadNames
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How gates begin, how they are at test time, and how their penalty is summed."""
+
+    shape: HardConcrete = field(default_factory=HardConcrete)
+    start: float | None = 2.5  # log_a; None: at random around 0, as glorot initialises a vector
+    soft: bool = False  # at test time: a number between 0 and 1 instead of 0 or 1
+    by_site: bool = False  # penalty: averaged over attention modules instead of summed over heads
+
+
+VARIANTS = {
+    "default": Variant(),
+    # Figure 6 is drawn with beta .5; where the gates start the paper does not say.
+    "paper": Variant(HardConcrete(beta=0.5)),
+    # The authors' code: all gates start near one half, which is a shock to a converged model.
+    "voita2019-code": Variant(start=None, soft=True, by_site=True),
+}
+
+
+class HardConcreteGates(Gates):
+    """Gates that are 0 or 1 with probabilities that have gradients."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        kinds: Sequence[str] | None = None,
+        heads: HeadNames | None = None,
+        variant: str = "default",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, kinds=kinds, heads=heads)
+        if variant not in VARIANTS:
+            raise UnknownName("variant of gates", variant, VARIANTS)
+        self.variant = VARIANTS[variant]
+        self.shape = self.variant.shape
+        self.logits_G = nn.Parameter(self._start(seed))
+
+    def _start(self, seed: int) -> Tensor:
+        if self.variant.start is not None:
+            return torch.full((len(self.heads),), self.variant.start)
+        at_site = [sum(other.site == head.site for other in self.heads) for head in self.heads]
+        limit_G = (3 / torch.tensor(at_site, dtype=torch.float32)).sqrt()  # glorot's, both fans the heads of a site
+        generator = torch.Generator().manual_seed(seed)
+        return (2 * torch.rand(len(self.heads), generator=generator) - 1) * limit_G
+
+    def relaxed(self, uniform_G: Tensor) -> Tensor:
+        return self.shape.sample(self.logits_G, uniform_G)
+
+    def chosen(self) -> Tensor:
+        log_a_G = self.logits_G.detach()
+        return self.shape.soft(log_a_G) if self.variant.soft else self.shape.open(log_a_G)
+
+    def mean(self) -> Tensor:
+        return self.shape.mean(self.logits_G)
+
+    def expected(self) -> Tensor:
+        """[G]: P(g != 0) of every gate; their sum is the number of heads to expect."""
+        return self.shape.nonzero(self.logits_G)
+
+    def penalty(self) -> Tensor:
+        """The expected number of open heads, or heads per attention module, as the variant says."""
+        total = self.expected().sum()
+        return total / len({head.site for head in self.heads}) if self.variant.by_site else total
+
+    def probabilities(self) -> dict[str, HeadGrid]:
+        """P(g = 0) and P(g = 1) of every gated head."""
+        log_a_G = self.logits_G.detach().double()
+        values = {"zero": self.shape.zero(log_a_G), "one": self.shape.one(log_a_G)}
+        return {name: HeadGrid(list(zip(self.heads, found.tolist(), strict=True))) for name, found in values.items()}
+
+
+@contextmanager
+def gated(
+    model: nn.Module,
+    *,
+    kinds: Sequence[str] | None = None,
+    heads: HeadNames | None = None,
+    variant: str = "default",
+    gates: HardConcreteGates | None = None,
+    seed: int = 0,
+) -> Iterator[HardConcreteGates]:
+    """Trainable gates on a model's heads inside the block; nothing is left behind after it.
+
+    While the model is in training mode every run draws new gates, in eval mode they are those of test time.
+
+        with hc.gated(model, kinds=("encoder",)) as gates:
+            optimizer = Adam([{"params": model.parameters()}, {"params": gates.parameters(), "lr": 0.02}])
+            loss = model(**batch).loss + 0.01 * gates.penalty()
+            ...
+        small = hc.remove(model, gates.mask())
+
+    gates: gates of an earlier block, to go on with. variant: "default", "paper" or "voita2019-code".
+    """
+    found = gates if gates is not None else HardConcreteGates(model, kinds=kinds, heads=heads, variant=variant, seed=seed)
+    with attached(model, found):
+        yield found

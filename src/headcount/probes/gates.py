@@ -1,0 +1,166 @@
+"""Gates: numbers that multiply heads' outputs and learn. What every kind of gate shares, and how they are attached.
+
+Shapes: G gated heads, H heads of one site, D head size.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.hooks import Hooks
+from headcount.probes.masks import multiply
+from headcount.sites.locate import locate
+from headcount.sites.site import HeadNames, Site
+
+SETTLED = 0.05  # a gate this close to 0 or 1 has made up its mind
+
+
+class Gates(nn.Module, ABC):
+    """One learned number for each gated head, and what the gates are while training and at test time."""
+
+    logits_G: nn.Parameter
+
+    def __init__(self, model: nn.Module, *, kinds: Sequence[str] | None = None, heads: HeadNames | None = None) -> None:
+        super().__init__()
+        self.all_heads = locate(model).heads
+        self.heads = gated_heads(model, kinds, heads)
+        self._noise_G: Tensor | None = None
+        self._values_G: Tensor | None = None
+
+    def draw(self, generator: torch.Generator | None = None) -> None:
+        """New random numbers for the next runs of the model; the same until the next draw."""
+        uniform_G = torch.rand(len(self.heads), generator=generator, dtype=torch.float64)
+        self._noise_G = uniform_G.clamp(1e-6, 1 - 1e-6).to(self.logits_G)
+
+    def refresh(self) -> None:
+        """Work out the gates of the next run: once for all sites, anew for each run so that each has its gradients."""
+        if self._noise_G is None:
+            self.draw()
+        self._values_G = self.relaxed(cast(Tensor, self._noise_G))
+
+    def current(self) -> Tensor:
+        """[G]: the gates of the run under way."""
+        if self._values_G is None:
+            self.refresh()
+        return cast(Tensor, self._values_G)
+
+    @abstractmethod
+    def relaxed(self, uniform_G: Tensor) -> Tensor:
+        """[G]: the gates while training, for uniform random numbers."""
+
+    @abstractmethod
+    def chosen(self) -> Tensor:
+        """[G]: the gates at test time."""
+
+    @abstractmethod
+    def mean(self) -> Tensor:
+        """[G]: the gates on average over the random numbers."""
+
+    def penalty(self) -> Tensor:
+        """What is added to the loss, times a factor."""
+        return self.logits_G.new_zeros(())
+
+    def mask(self) -> HeadGrid:
+        """1 for every head of the model that stays, 0 for those whose gate is closed at test time."""
+        closed = {head for head, value in zip(self.heads, self.chosen().tolist(), strict=True) if value == 0}
+        return HeadGrid([(head, int(head not in closed)) for head in self.all_heads])
+
+    def ranks(self) -> HeadGrid:
+        """What the gates have learned, by head: higher is more open."""
+        return HeadGrid(list(zip(self.heads, self.logits_G.detach().double().tolist(), strict=True)))
+
+    def means(self) -> HeadGrid:
+        return HeadGrid(list(zip(self.heads, self.mean().detach().double().tolist(), strict=True)))
+
+    def settled(self, within: float = SETTLED) -> float:
+        """Share of the gates whose mean lies within so much of 0 or 1."""
+        mean_G = self.mean().detach()
+        return float(((mean_G < within) | (mean_G > 1 - within)).double().mean())
+
+
+@contextmanager
+def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator[None]:
+    """Multiply heads by their gates inside the block: random ones while the model trains, those of test time otherwise.
+
+    redraw: draw new random numbers for every run of the model; otherwise whoever trains calls `draw`.
+    """
+
+    def begin() -> None:
+        if model.training:
+            if redraw:
+                gates.draw()
+            gates.refresh()
+
+    places = {head: place for place, head in enumerate(gates.heads)}
+    gates.to(next(model.parameters()).device)
+    with Hooks() as hooks:
+        hooks.see_call(model, begin)
+        for site in locate(model):
+            mine = [places.get(head) for head in site.head_names()]
+            if any(place is not None for place in mine):
+                hooks.change_input(site.entry, _gate(model, gates, site, mine))
+        yield
+
+
+def gated_heads(model: nn.Module, kinds: Sequence[str] | None, heads: HeadNames | None) -> tuple[Head, ...]:
+    """The heads of these kinds, or with these names, in the order of the model; none at all is an error."""
+    sites = locate(model)
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+    unknown = [kind for kind in kinds or () if kind not in sites.kinds]
+    if unknown:
+        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(sites.kinds)}.")
+    wanted = set(sites.find(heads)) if heads is not None else set(sites.heads)
+    found = tuple(head for head in sites.heads if head in wanted and (kinds is None or head.kind in kinds))
+    if not found:
+        raise UsageError("No head is left to put a gate on: give other kinds or heads.")
+    return found
+
+
+@dataclass(frozen=True)
+class Group:
+    """Gated heads that share a budget."""
+
+    name: str
+    places: list[int]  # among the gated heads
+    keep: int
+
+
+def groups(heads: Sequence[Head], keep: int | Mapping[str, int]) -> tuple[Group, ...]:
+    """One group of all gated heads, or one for each kind; a budget that cannot be is an error."""
+    if isinstance(keep, int):
+        found = [Group("heads", list(range(len(heads))), keep)]
+    else:
+        at = {kind: [place for place, head in enumerate(heads) if head.kind == kind] for kind in keep}
+        found = [Group(f"{kind} heads", at[kind], number) for kind, number in keep.items()]
+        without = sorted({head.kind for head in heads} - set(keep))
+        if without:
+            raise UsageError(f"There are gates on {', '.join(without)} heads, but no number of them to keep.")
+    for group in found:
+        if not 0 <= group.keep <= len(group.places):
+            raise UsageError(f"{group.keep} {group.name} cannot stay: there are {len(group.places)} with gates.")
+    return tuple(found)
+
+
+def _gate(model: nn.Module, gates: Gates, site: Site, places: list[int | None]) -> Callable[[Tensor], Tensor]:
+    """The change at one site; its heads that have no gate stay as they are."""
+    own = [place for place in places if place is not None]
+    whole = len(own) == len(places) and own == list(range(own[0], own[0] + len(own)))
+    at = torch.tensor([number for number, place in enumerate(places) if place is not None])
+
+    def value() -> Tensor:
+        values_G = gates.current() if model.training else gates.chosen()
+        if whole:
+            return values_G[own[0] : own[0] + len(own)]
+        return values_G.new_ones(len(places)).index_put((at.to(values_G.device),), values_G[own])
+
+    return multiply(site, value)

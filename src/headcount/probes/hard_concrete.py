@@ -1,0 +1,78 @@
+"""Hard Concrete: numbers in [0, 1] that are exactly 0 or 1 with some probability, and still have gradients.
+
+s = sigmoid((log u - log(1 - u) + log_a) / beta), u uniform; g = clip(s (high - low) + low, 0, 1).
+Louizos et al. 2018; Voita et al. 2019, section 6. Knows one number per gate, no heads and no model.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount.errors import UsageError
+
+
+@dataclass(frozen=True)
+class HardConcrete:
+    """A family of distributions, one for each value of log_a; larger is more open."""
+
+    beta: float = 0.33  # temperature: the lower, the less lies between 0 and 1
+    low: float = -0.1  # what is stretched below 0 becomes 0,
+    high: float = 1.1  # what is stretched above 1 becomes 1
+
+    def __post_init__(self) -> None:
+        if self.beta <= 0 or self.low >= 0 or self.high <= 1:
+            raise UsageError(f"A Hard Concrete gate needs beta above 0, low below 0 and high above 1; got {self}.")
+
+    def sample(self, log_a: Tensor, uniform: Tensor) -> Tensor:
+        """The gates for numbers drawn uniformly from (0, 1)."""
+        return self._stretch(torch.sigmoid((torch.logit(uniform) + log_a) / self.beta))
+
+    def zero(self, log_a: Tensor) -> Tensor:
+        """P(g = 0)."""
+        return torch.sigmoid(self._below - log_a)
+
+    def nonzero(self, log_a: Tensor) -> Tensor:
+        """P(g != 0): what the penalty counts."""
+        return torch.sigmoid(log_a - self._below)
+
+    def one(self, log_a: Tensor) -> Tensor:
+        """P(g = 1)."""
+        return torch.sigmoid(log_a - self._above)
+
+    def mean(self, log_a: Tensor) -> Tensor:
+        """E g: the integral of P(g > t) over t from 0 to 1, which is smooth, so that 32 points give all digits."""
+        points_P, weights_P = (torch.as_tensor(part, device=log_a.device) for part in _quadrature(32))
+        offset_P = self.beta * torch.log((points_P - self.low) / (self.high - points_P))
+        return (torch.sigmoid(log_a.double()[..., None] - offset_P) @ weights_P).to(log_a.dtype)
+
+    def open(self, log_a: Tensor) -> Tensor:
+        """At test time: 1 where P(1) > P(0), else 0."""
+        return (self.one(log_a) > self.zero(log_a)).to(log_a.dtype)
+
+    def soft(self, log_a: Tensor) -> Tensor:
+        """At test time in Louizos et al. and in the code of Voita et al.: the gate without noise, beta left out."""
+        return self._stretch(torch.sigmoid(log_a))
+
+    def _stretch(self, share: Tensor) -> Tensor:
+        return (share * (self.high - self.low) + self.low).clamp(0, 1)
+
+    @property
+    def _below(self) -> float:
+        return self.beta * math.log(-self.low / self.high)
+
+    @property
+    def _above(self) -> float:
+        return self.beta * math.log((1 - self.low) / (self.high - 1))
+
+
+@cache
+def _quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre points and weights on (0, 1)."""
+    places, weights = np.polynomial.legendre.leggauss(points)
+    return (places + 1) / 2, weights / 2
