@@ -146,14 +146,14 @@ class Loop:
         return total
 
     def _penalise(self, partner: Partner) -> None:
-        """Add the penalty's gradients, and bring together what processes found: the partner is not wrapped."""
+        """Bring together what processes found, as the partner is not wrapped, and add the penalty's gradients."""
+        if self.accelerator.num_processes > 1:
+            for leaf in partner.leaves():
+                if leaf.grad is not None:
+                    leaf.grad = self.accelerator.reduce(leaf.grad, "mean")
         penalty = partner.penalty()
         if penalty.requires_grad:
             self.accelerator.backward(penalty)
-        if self.accelerator.num_processes > 1:
-            for parameter in partner.parameters():
-                if parameter.grad is not None:
-                    parameter.grad = self.accelerator.reduce(parameter.grad, "mean")
 
     def _report(self, progress: Progress, steps_of_epoch: int, losses: _Losses) -> None:
         if progress.step % LOG_EVERY:

@@ -17,6 +17,9 @@ class Partner(Protocol):
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]: ...
 
+    def leaves(self) -> list[Tensor]:
+        """Whatever receives gradients: the parameters, and more if wanted."""
+
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number, from 1."""
 

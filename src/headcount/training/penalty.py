@@ -5,6 +5,7 @@ Shapes: G gated heads, N groups of heads with a budget each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,22 +16,32 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.probes.gated import HardConcreteGates
-from headcount.probes.gates import groups
+from headcount.probes.gates import Group, groups
 
 
 @dataclass(frozen=True)
 class Control:
-    """How the factor is adapted: the heads expected follow a straight line from all of them down to the budget."""
+    """How lambda is adapted to a budget: a controller that looks ahead.
 
-    descent: float = 0.5  # share of the steps over which the number of heads falls
-    gain: float = 0.02  # of the factor, for each head too many, at once
-    growth: float = 0.002  # of the factor, for each head too many, at every step
+    The target falls in a straight line from all heads to the budget. The number of open gates is foreseen from where
+    the gates are and how fast they move: a gate takes many steps to close, and lambda would come too late without.
+    lambda = unit * sinh(z), z grows by `growth` times the share of heads too many; unit is the size of the gates'
+    gradients, so that nothing depends on the scale of the loss, and a z of one sign or the other closes or opens.
+    """
+
+    descent: float = 0.6  # share of the steps over which the target falls
+    growth: float = 1.0  # of z, at every step
+    ahead: float = 60.0  # steps
+    memory: float = 0.98  # of unit, from step to step
 
 
 class Penalty(nn.Module):
     """Gates under a penalty: lambda times the expected number of open heads, added to the loss per prediction."""
 
-    factor_N: Tensor
+    factor_N: Tensor  # lambda of each group
+    drive_N: Tensor  # z of each group
+    unit: Tensor  # size of the gates' gradients
+    speed_G: Tensor  # of the gates, smoothed
 
     def __init__(
         self,
@@ -39,7 +50,7 @@ class Penalty(nn.Module):
         steps: int,
         keep: int | Mapping[str, int] | None = None,
         factor: float | None = None,
-        rate: float = 0.02,
+        rate: float = 0.05,
         seed: int = 0,
         control: Control | None = None,
     ) -> None:
@@ -58,43 +69,72 @@ class Penalty(nn.Module):
         self._control = control or Control()
         self._step = 0
         self.register_buffer("factor_N", torch.zeros(len(self.groups)))
+        self.register_buffer("drive_N", torch.zeros(len(self.groups), dtype=torch.float64))
+        self.register_buffer("unit", torch.zeros(()))
+        self.register_buffer("speed_G", torch.zeros(len(gates.heads)))
+        self._before_G = gates.logits_G.detach().clone()
+
+    def leaves(self) -> list[Tensor]:
+        return list(self.parameters())
 
     def rate(self, step: int) -> float:  # noqa: ARG002
         return self._rate
 
     def before(self, step: int) -> None:
         self._step = step
-        seed = int(np.random.SeedSequence([self._seed, step, 1]).generate_state(1)[0])
-        self.gates.draw(torch.Generator().manual_seed(seed))
+        self.gates.draw(noise_of(self._seed, step))
+        self._before_G = self.gates.logits_G.detach().clone()
 
     def penalty(self) -> Tensor:
         if self.fixed is not None:
             return self.fixed * self.gates.penalty()
+        self._adapt()
         expected_G, total = self.gates.expected(), self.gates.logits_G.new_zeros(())
         for number, group in enumerate(self.groups):
-            expected = expected_G[group.places].sum()
-            surplus = expected.detach() - self._target(len(group.places), group.keep)
-            total = total + (self.factor_N[number] + self._control.gain * surplus) * expected
+            total = total + self.factor_N[number] * expected_G[group.places].sum()
         return total
 
     @torch.no_grad()
-    def after(self, step: int) -> None:  # noqa: ARG002
-        expected_G = self.gates.expected()
+    def _adapt(self) -> None:
+        """lambda of the step under way; the gates have their gradients of the loss by now, and of nothing else."""
+        gradient_G = self.gates.logits_G.grad
+        size = gradient_G.square().mean().sqrt() if gradient_G is not None else self.unit
+        memory = self._control.memory if self._step > 1 else 0.0
+        self.unit.mul_(memory).add_(size, alpha=1 - memory)
+        foreseen_G = self._certain(self.gates.logits_G + self._control.ahead * self.speed_G)
         for number, group in enumerate(self.groups):
-            surplus = expected_G[group.places].sum() - self._target(len(group.places), group.keep)
-            self.factor_N[number] += self._control.growth * surplus
+            surplus = float(foreseen_G[group.places].sum()) - self._target(group)
+            self.drive_N[number] += self._control.growth * surplus / len(group.places)
+            self.factor_N[number] = float(self.unit) * math.sinh(float(self.drive_N[number]))
 
-    def _target(self, count: int, keep: int) -> float:
-        """Heads that are to be left after the step under way."""
+    def _certain(self, logits_G: Tensor) -> Tensor:
+        """P(1) among 0 and 1: half where the rule of test time changes its mind."""
+        one_G, zero_G = self.gates.shape.one(logits_G), self.gates.shape.zero(logits_G)
+        return one_G / (one_G + zero_G)
+
+    def _target(self, group: Group) -> float:
+        """Heads of a group that are to be left after the step under way."""
         share = min(1.0, self._step / max(1.0, self._control.descent * self._steps))
-        return count + share * (keep - count)
+        return len(group.places) + share * (group.keep - len(group.places))
+
+    @torch.no_grad()
+    def after(self, step: int) -> None:  # noqa: ARG002
+        self.speed_G.mul_(0.8).add_(self.gates.logits_G - self._before_G, alpha=0.2)
 
     def report(self) -> dict[str, Any]:
-        expected_G, open_G = self.gates.expected().detach(), self.gates.shape.open(self.gates.logits_G.detach())
-        return {
-            "lambda": self.fixed if self.fixed is not None else [round(value, 6) for value in self.factor_N.tolist()],
-            "expected": round(float(expected_G.sum()), 4),
-            "open": int(open_G.sum()),
-            "settled": self.gates.settled(),
-            "gates": {str(head): round(value, 4) for head, value in self.gates.means().items()},
-        }
+        found = self.fixed if self.fixed is not None else [float(value) for value in self.factor_N]
+        return {"lambda": found, "expected": float(self.gates.expected().detach().sum()), **described(self.gates)}
+
+
+def noise_of(seed: int, step: int) -> torch.Generator:
+    """Random numbers of a step's gates: the same for all its chunks and processes, interrupted or not."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence([seed, step, 1]).generate_state(1)[0]))
+
+
+def described(gates: Any) -> dict[str, Any]:
+    """What the log says of gates: how many are open, the share that has settled, the mean of each."""
+    return {
+        "open": int((gates.chosen() > 0).sum()),
+        "settled": gates.settled(),
+        "gates": {str(head): round(value, 4) for head, value in gates.means().items()},
+    }

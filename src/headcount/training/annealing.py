@@ -1,0 +1,60 @@
+"""Annealing: subset gates whose temperature falls while they learn (Li, Cotterell, Sachan 2021)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.probes.subset import SubsetGates
+from headcount.training.penalty import described, noise_of
+
+
+class Annealing(nn.Module):
+    """The temperature falls by the same factor at every step of the first part, then stays."""
+
+    def __init__(
+        self,
+        gates: SubsetGates,
+        *,
+        steps: int,
+        hot: float = 0.1,
+        cold: float = 1e-8,
+        share: float = 0.5,
+        rate: float = 0.2,
+        seed: int = 0,
+    ) -> None:
+        """hot, cold: temperatures; translation .1, classification 1000 to 1e-8 in the paper. share: of the steps."""
+        super().__init__()
+        if not 0 < cold <= hot or not 0 < share <= 1:
+            raise UsageError(
+                f"The temperature falls from hot to cold, both above 0, over a share of the steps from 0 to 1; "
+                f"got hot {hot}, cold {cold}, share {share}."
+            )
+        self.gates = gates
+        self._hot, self._cold, self._rate, self._seed = hot, cold, rate, seed
+        self._falling = max(1.0, share * steps)
+
+    def leaves(self) -> list[Tensor]:
+        return list(self.parameters())
+
+    def rate(self, step: int) -> float:  # noqa: ARG002
+        return self._rate
+
+    def temperature(self, step: int) -> float:
+        done = min(1.0, step / self._falling)
+        return float(self._hot ** (1 - done) * self._cold**done)
+
+    def before(self, step: int) -> None:
+        self.gates.temperature = self.temperature(step)
+        self.gates.draw(noise_of(self._seed, step))
+
+    def penalty(self) -> Tensor:
+        return self.gates.penalty()
+
+    def after(self, step: int) -> None:
+        pass
+
+    def report(self) -> dict[str, Any]:
+        return {"temperature": self.gates.temperature, **described(self.gates)}
