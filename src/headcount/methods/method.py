@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,16 +33,16 @@ def prune(
     model: nn.Module,
     task: Task,
     *,
-    budget: Budget,
+    budget: Budget | Mapping[str, Budget] | None = None,
     kinds: Sequence[str] | None = None,
     **options: Any,
 ) -> Pruned:
-    """Prune a model by a method, "rank" for example; the original stays as it is.
+    """Prune a model by a method, "rank", "l0" or "subset" for example; the original stays as it is.
 
-    budget: how many heads of these kinds may stay; heads of other kinds all stay. A budget of parameters, FLOPs or
-        milliseconds is of the whole model.
+    budget: how many heads of these kinds may stay, or of each kind where the method can; heads of other kinds all stay.
+        A budget of parameters, FLOPs or milliseconds is of the whole model.
     """
     method = methods[name]
-    if not getattr(method, "any_budget", False):  # it must know beforehand how many heads are to go
+    if isinstance(budget, Budget) and not getattr(method, "any_budget", False):  # it must know beforehand how many heads are to go
         budget = in_heads(model, budget, kinds=kinds, length=options.get("length", 128))
     return method(model, task, budget=budget, kinds=kinds, **options)

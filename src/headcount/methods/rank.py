@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -114,7 +114,7 @@ def prune_by_rank(
     model: nn.Module,
     task: Task,
     *,
-    budget: Budget,
+    budget: Budget | Mapping[str, Budget] | None,
     kinds: Sequence[str] | None = None,
     order: str = "gradient",
     recompute: bool = False,
@@ -139,6 +139,8 @@ def prune_by_rank(
         checkpoint, where the architecture allows. rule, at_least: as in `select`. options: of the score.
     compensate, add_bias, calibrate_on: as in `cut_out`.
     """
+    if not isinstance(budget, Budget):
+        raise UsageError("The method rank needs a budget: one number or share of heads, for all kinds together.")
     counted = counted_heads(model, kinds)
     size = _size(model, kinds, unit)
     keep = budget.of(len(counted))

@@ -113,6 +113,7 @@ def gated(
 
     gates: gates of an earlier block, to go on with. variant: "default", "paper" or "voita2019-code".
     """
-    found = gates if gates is not None else HardConcreteGates(model, kinds=kinds, heads=heads, variant=variant, seed=seed)
-    with attached(model, found):
-        yield found
+    if gates is None:
+        gates = HardConcreteGates(model, kinds=kinds, heads=heads, variant=variant, seed=seed)
+    with attached(model, gates):
+        yield gates

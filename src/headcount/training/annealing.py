@@ -39,7 +39,7 @@ class Annealing(nn.Module):
     def leaves(self) -> list[Tensor]:
         return list(self.parameters())
 
-    def rate(self, step: int) -> float:  # noqa: ARG002
+    def rate(self, step: int) -> float:
         return self._rate
 
     def temperature(self, step: int) -> float:

@@ -42,6 +42,7 @@ class Penalty(nn.Module):
     drive_N: Tensor  # z of each group
     unit: Tensor  # size of the gates' gradients
     speed_G: Tensor  # of the gates, smoothed
+    reached: Tensor  # [2]: the step since which exactly the heads asked for are open, 0 if not now; share settled then
 
     def __init__(
         self,
@@ -72,12 +73,13 @@ class Penalty(nn.Module):
         self.register_buffer("drive_N", torch.zeros(len(self.groups), dtype=torch.float64))
         self.register_buffer("unit", torch.zeros(()))
         self.register_buffer("speed_G", torch.zeros(len(gates.heads)))
+        self.register_buffer("reached", torch.zeros(2, dtype=torch.float64))
         self._before_G = gates.logits_G.detach().clone()
 
     def leaves(self) -> list[Tensor]:
         return list(self.parameters())
 
-    def rate(self, step: int) -> float:  # noqa: ARG002
+    def rate(self, step: int) -> float:
         return self._rate
 
     def before(self, step: int) -> None:
@@ -118,8 +120,13 @@ class Penalty(nn.Module):
         return len(group.places) + share * (group.keep - len(group.places))
 
     @torch.no_grad()
-    def after(self, step: int) -> None:  # noqa: ARG002
+    def after(self, step: int) -> None:
         self.speed_G.mul_(0.8).add_(self.gates.logits_G - self._before_G, alpha=0.2)
+        open_G = self.gates.shape.open(self.gates.logits_G).tolist()
+        if not all(sum(open_G[place] for place in group.places) == group.keep for group in self.groups):
+            self.reached.zero_()
+        elif not self.reached[0]:
+            self.reached.copy_(torch.tensor([step, self.gates.settled()], dtype=torch.float64))
 
     def report(self) -> dict[str, Any]:
         found = self.fixed if self.fixed is not None else [float(value) for value in self.factor_N]

@@ -68,6 +68,19 @@ def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int
     return model
 
 
+def forget(model: nn.Module, *, seed: int) -> None:
+    """Give a model new random weights in place: those that training begins with."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if isinstance(model, MarianMTModel):
+            _initialise(model, int(model.config.d_model))
+            return
+        fresh = type(model)(model.config)
+    with torch.no_grad():
+        for mine, new in zip(model.parameters(), fresh.parameters(), strict=True):
+            mine.copy_(new)
+
+
 def _initialise(model: MarianMTModel, width: int) -> None:
     """Glorot for matrices; embeddings that, once scaled, are as loud as the sinusoids of their positions.
 

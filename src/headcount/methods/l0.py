@@ -1,0 +1,70 @@
+"""l0: Hard Concrete gates learn which heads to keep while the model adapts (Voita et al. 2019, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headcount.methods.course import Course, Progress
+from headcount.methods.learned import Budgets, Work, counts, kinds_of, prune_learned
+from headcount.methods.method import Pruned
+from headcount.probes.gated import HardConcreteGates
+from headcount.tasks.task import Task
+from headcount.training.penalty import Penalty
+
+
+def prune_l0(
+    model: nn.Module,
+    task: Task,
+    *,
+    budget: Budgets | None = None,
+    kinds: Sequence[str] | None = None,
+    penalty: float | None = None,
+    variant: str = "default",
+    gate_rate: float = 0.05,
+    fresh: bool = False,
+    steps: int = 300,
+    tune: int = 300,
+    rate: float | None = None,
+    warmup: int = 50,
+    batch: int = 1000,
+    chunk: int = 1000,
+    seed: int = 0,
+    measure_on: Task | None = None,
+    folder: Path | None = None,
+    verify: bool = True,
+    inplace: bool = False,
+    length: int = 128,
+    save_seconds: float = 60.0,
+    progress: Progress = lambda *_: None,
+) -> Pruned:
+    """Train a model on a task with gates on its heads, remove those whose gates close, fine-tune what is left.
+
+    budget: heads that are left, of all or of each kind, met exactly by adapting lambda; or
+    penalty: lambda itself, which leaves as many as it leaves.
+    kinds: with encoder alone, nothing of a decoder is changed. fresh: begin from random weights (footnote 8).
+    steps, tune: steps with gates, steps of fine-tuning afterwards. rate, gate_rate: learning rates.
+    measure_on: data to measure on before and after; the task itself is trained on.
+    folder: for the state, to go on from after an interruption.
+    """
+    kinds = kinds_of(model, budget, kinds)
+    keep = counts(model, budget, kinds)
+    course = Course(steps, tune, rate, warmup, batch, chunk, seed=seed)
+
+    def begin(live: nn.Module) -> tuple[HardConcreteGates, Any]:
+        gates = HardConcreteGates(live, kinds=kinds, variant=variant, seed=seed)
+        return gates, Penalty(gates, steps=steps, keep=keep, factor=penalty, rate=gate_rate, seed=seed)
+
+    work = Work(
+        course, kinds, fresh=fresh, measure_on=measure_on, folder=folder, verify=verify, inplace=inplace, length=length,
+        save_seconds=save_seconds, progress=progress,
+    )  # fmt: skip
+    result = prune_learned(model, task, "l0", begin, work)
+    result.record.parts |= {"budget": keep, "penalty": penalty, "variant": variant}
+    return result
+
+
+METHOD = prune_l0
