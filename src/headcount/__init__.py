@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headcount.heads import HeadGrid as HeadGrid
     from headcount.methods.method import Pruned as Pruned
     from headcount.methods.method import prune as prune
+    from headcount.probes.gated import gated as gated
     from headcount.probes.head_mask import head_mask as head_mask
     from headcount.probes.masks import masked as masked
     from headcount.probes.means import mean_outputs as mean_outputs
@@ -65,6 +66,7 @@ _HOMES = {
     "add_family": "sites.locate",
     "compensate": "surgery.compensate",
     "cost": "surgery.cost",
+    "gated": "probes.gated",
     "head_mask": "probes.head_mask",
     "load": "checkpoints.load",
     "locate": "sites.locate",

@@ -104,6 +104,24 @@ def claim(place: Path, note: str, work: Mapping[str, Any]) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def alone(path: str | Path) -> Iterator[bool]:
+    """Whether this process may work on something: one at a time may, and its claim ends with it, even if killed."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system: whoever asks may
+        yield True
+        return
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
 class Shelf:
     """Arrays of unfinished work in a folder, to go on with after an interruption. It belongs to one work alone."""
 

@@ -349,6 +349,22 @@ def compensation_table(found: Mapping[str, Any]) -> Table:
     return table
 
 
+def sweep_table(points: Mapping[str, Mapping[str, Any]]) -> Table:
+    """One row for each factor of the penalty: the heads it leaves and the quality."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    kinds = list(next(iter(points.values()))["kept"]) if points else []
+    for column in ("lambda", *(f"{kind} left" for kind in kinds), "settled", "cut", "after", "95% interval"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for penalty, point in points.items():
+        cut, after = point["quality"]["cut"], point["quality"]["after"]
+        cells = ("", "", "")
+        if after:
+            cells = (f"{cut['value']:.2f}", f"{after['value']:.2f}", f"{after['low']:.2f} - {after['high']:.2f}")
+        counts = [str(point["kept"][kind]) for kind in kinds]
+        table.add_row(penalty, *counts, f"{100 * point['settled']:.0f}%", *cells)
+    return table
+
+
 def _emphasis(share: float) -> str:
     return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
 

@@ -110,10 +110,14 @@ class Run:
 
     def finish(self, model: nn.Module, tokenizer: Any, record: Record) -> None:
         """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
+        self.put(lambda folder: save(model, folder, tokenizer=tokenizer))
+        record.save(self.out / "record.json")
+
+    def put(self, write: Callable[[Path], object]) -> None:
+        """Have a checkpoint written, and move it into the folder once it is whole."""
         final = self.work / "final"
         with journal.new_folder(final) as fresh:
-            save(model, fresh / "model", tokenizer=tokenizer)
+            write(fresh / "model")
         for file in sorted((final / "model").iterdir(), key=lambda file: file.name == "config.json"):
             file.replace(self.out / file.name)
         shutil.rmtree(final)
-        record.save(self.out / "record.json")

@@ -16,6 +16,9 @@ from headcount.registry import Registry
 _METHODS: Registry[Any] = Registry("method", "headcount.methods", "METHOD")
 _SCORES: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
 _COMPENSATIONS: Registry[Any] = Registry("compensation", "headcount.surgery.compensations", "COMPENSATION")
+_VARIANTS = ("default", "paper", "voita2019-code")  # as in probes/gated.py
+_POSITIVE = click.FloatRange(0, min_open=True)
+_LEARNING = ("l0", "subset")
 _LOADED_BY = {
     "stock": "A plain checkpoint: any transformers loads it.",
     "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",
@@ -29,8 +32,8 @@ _LOADED_BY = {
 @click.option(
     "--keep",
     metavar="HEADS|N|N%",
-    help="Heads to keep, all others go; with --method, how many: 10 or 40%; or what the smaller model may cost: "
-    "90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
+    help="Heads to keep, all others go; with --method, how many: 10, 40%, encoder=10 or encoder=8,cross=50%; or what "
+    "the smaller model may cost: 90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
 )
 @click.option("--method", type=click.Choice(_METHODS.names()), help="Find the heads to remove on data.")
 @click.option(
@@ -56,6 +59,24 @@ _LOADED_BY = {
     "--rule", default="top", show_default=True, type=click.Choice(["top", "uniform"]), help="Where heads stay."
 )
 @click.option("--at-least", default=0, show_default=True, type=click.IntRange(0), help="Heads that every layer keeps.")
+@click.option("--train-split", default="train", show_default=True, help="Part of the data to learn on (l0, subset).")
+@click.option("--train-limit", type=click.IntRange(1), help="Learn on so many texts at most (l0, subset).")
+@click.option("--penalty", metavar="LAMBDA,..", help="Factor of the penalty instead of --keep; several: a sweep (l0).")
+@click.option("--variant", type=click.Choice(_VARIANTS), help="Of the gates (l0).")
+@click.option("--pipelined", is_flag=True, help="Learn the choice with the weights as they are (subset).")
+@click.option("--straight-through", is_flag=True, help="Gates of 0 and 1, relaxed gradients; a control (subset).")
+@click.option("--hot", type=_POSITIVE, help="First temperature (subset).")
+@click.option("--cold", type=_POSITIVE, help="Last temperature (subset).")
+@click.option("--fresh", is_flag=True, help="Begin from new random weights; a control (l0, subset).")
+@click.option("--steps", type=click.IntRange(1), help="Steps with gates (l0, subset).")
+@click.option("--tune", type=click.IntRange(0), help="Steps of fine-tuning after removal (l0, subset).")
+@click.option("--rate", type=_POSITIVE, help="Learning rate of the weights (l0, subset).")
+@click.option("--gate-rate", type=_POSITIVE, help="Learning rate of the gates (l0, subset).")
+@click.option("--warmup", type=click.IntRange(1), help="Steps of warm-up (l0, subset).")
+@click.option("--batch", type=click.IntRange(1), help="Source tokens of a step (l0, subset).")
+@click.option("--chunk", type=click.IntRange(1), help="Source tokens run at once (l0, subset).")
+@click.option("--seed", type=click.IntRange(0), help="Of gates and data order (l0, subset).")
+@click.option("--save-seconds", type=_POSITIVE, help="How often to save a state to go on from (l0, subset).")
 @data.tasked(split="dev", required=False, measured=True)
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
@@ -80,20 +101,29 @@ def COMMAND(  # noqa: N802
     """Remove heads from MODEL physically and save a smaller model that does the same as the masked one.
 
     Either name the heads (--remove, --keep), or let a method find them on your data (--method, --keep N, --task,
-    --data). With --compensate the heads that stay make up for those that go, as far as they can.
+    --data). With --compensate the heads that stay make up for those that go, as far as they can. The methods l0 and
+    subset train: the same command again goes on where it was interrupted.
     """
     from headcount.checkpoints.save import check_target
+    from headcount.cli import show
 
-    check_target(out, overwrite)  # a wrong folder is said before a large model is loaded
+    learns = method in _LEARNING
+    if not learns:
+        check_target(out, overwrite)  # a wrong folder is said before a large model is loaded
+    elif overwrite:
+        raise click.UsageError(f"--method {method} goes on in a folder it has begun; --overwrite is not for it.")
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
     if method is None:
         making_up = {name: search[name] for name in ("work", "compensate", "add_bias", "calibrate_split")}
         record = _given(model, how, remove, keep, out, {**saving, **cutting}, **making_up)
     else:
-        record = _searched(method, model, how, remove, keep, out, saving, {**search, **cutting})
+        function = _learned if learns else _searched
+        record = function(method, model, how, remove, keep, out, saving, {**search, **cutting})
     if as_json:
-        click.echo(record.to_json())
+        show.json(show.console(), record)
+    elif "sweep" in record.parts:
+        _show_sweep(model, out, record.parts)
     else:
         _show(model, out, record.parts)
 
@@ -158,10 +188,11 @@ def _searched(
     from headcount.methods.given import save_pruned
     from headcount.methods.method import prune
 
-    budget, step = _budget(keep), _budget(search.pop("step"), "--step").share
+    budget, kind = _budgets(keep)
+    step = _budget(search.pop("step"), "--step").share
     if step is None:
         raise click.UsageError("--step is a share of the heads, such as 10%.")
-    kinds, calibrate_split = search.pop("kinds"), search.pop("calibrate_split")
+    kinds, calibrate_split = search.pop("kinds") or kind, search.pop("calibrate_split")
     with show.working(f"Loading {model}"):
         task, measure_on = work.both(model, how)
         calibrate_on = work.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
@@ -188,6 +219,60 @@ def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in search.items() if name in taken and value is not None}
 
 
+def _learned(
+    method: str,
+    model: str,
+    how: options.Loading,
+    remove: str | None,
+    keep: str | None,
+    out: Path,
+    saving: dict[str, Any],
+    search: dict[str, Any],
+) -> Any:
+    work: data.TaskText | None = search.pop("work")
+    factors = _factors(search.pop("penalty", None))
+    if work is None or remove is not None or (keep is None) == (not factors):
+        either = " or --penalty LAMBDA" if method == "l0" else ""
+        raise click.UsageError(f"--method {method} needs --keep N or N%{either}, --task and --data, and no --remove.")
+    from headcount.cli import show
+    from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
+
+    budget, kind = _budgets(keep) if keep else (None, None)
+    names = ("metric", "measure_split", "kinds", "train_split", "train_limit")
+    metric, measure_split, kinds, train_split, limit = (search.pop(name, None) for name in names)
+    asked = {"budget": budget, "kinds": _names(kinds or kind) or None}
+    measured = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
+    with show.working(f"Loading {model}"):
+        measure_on = measured.elsewhere(None, measure_split).build(model, how)
+        task = replace(work, split=train_split, limit=limit).build(model, how)
+        live = how.load(model, task=work.task)
+    place = Saving(model, how.revision, saving["standalone"])
+    with show.Bars() as bars:
+        told = {"measure_on": measure_on, "progress": bars.show, **asked, **search}
+        if len(factors) > 1:
+            return sweep(method, live, task, out, place, penalties=factors, **told)
+        told |= {"penalty": factors[0]} if factors else {}
+        return prune_in_folder(method, live, task, out, place, inplace=True, **told)
+
+
+def _factors(text: str | None) -> list[float]:
+    try:
+        return [float(part) for part in _names(text)]
+    except ValueError as error:
+        raise click.UsageError(f"--penalty {text}: expected numbers such as 0.01 or 0.01,0.02,0.05.") from error
+
+
+def _budgets(text: str) -> tuple[Any, str | None]:
+    """10 or 40%; encoder=10, which is a budget and a kind; encoder=8,cross=50%, a budget for each kind."""
+    if "=" not in text:
+        return _budget(text), None
+    parts = [part.partition("=") for part in _names(text)]
+    found = {kind.strip(): _budget(amount.strip()) for kind, _, amount in parts}
+    if len(found) < len(parts) or not all(found):
+        raise click.UsageError(f"--keep {text}: every kind once, such as encoder=8,cross=50%.")
+    return (next(iter(found.values())), next(iter(found))) if len(found) == 1 else (found, None)
+
+
 def _budget(text: str, option: str = "--keep") -> Any:
     """10, 40%, 90%params."""
     from headcount.selection.budget import Budget
@@ -204,6 +289,8 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
     console = show.console()
     verified = ", verified" if parts["verified"] else ""
     show.title(console, name, f"{len(parts['removed'])} of {parts['heads']} heads removed{verified}")
+    if "gates" in parts:
+        _show_gates(console, parts)
     if "curve" in parts:
         console.print(show.curve_table(parts))
         console.print()
@@ -217,3 +304,32 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
 
 def _names(heads: str | None) -> list[str]:
     return [name.strip() for name in (heads or "").split(",") if name.strip()]
+
+
+def _show_gates(console: Any, parts: dict[str, Any]) -> None:
+    from headcount.cli import show
+
+    gates, course = parts["gates"], parts["course"]
+    kept = ", ".join(f"{count} {kind}" for kind, count in parts["kept"].items())
+    console.print(f"Left: {kept} heads. Trained: {course['trained']}, {course['steps']} + {course['tune']} steps.")
+    console.print(f"{100 * gates['settled']:.0f}% of the gates had settled (mean within .05 of 0 or 1).")
+    if gates["cut_by_rank"]:
+        console.print(f"{gates['cut_by_rank']} heads were decided by rank, not by their gates.", style="yellow")
+    for name, said in (("before", "before"), ("cut", "heads removed"), ("after", "fine-tuned")):
+        quality = parts["quality"][name]
+        if quality:
+            interval = f"{quality['low']:.2f} - {quality['high']:.2f}"
+            show.line(console, f"{quality['metric']} {said}: {quality['value']:.2f} (95% {interval})")
+    console.print()
+
+
+def _show_sweep(name: str, out: Path, parts: dict[str, Any]) -> None:
+    from headcount.cli import show
+
+    console = show.console()
+    show.title(console, name, f"{parts['method']}, one model for each lambda")
+    console.print(show.sweep_table(parts["sweep"]))
+    if parts["elsewhere"]:
+        show.line(console, f"Another process works on: {', '.join(f'{value:g}' for value in parts['elsewhere'])}")
+    show.line(console, f"\nSaved in {out}, a folder for each lambda.")
+    show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}/LAMBDA", dim=True)
