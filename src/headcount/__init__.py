@@ -48,12 +48,14 @@ if TYPE_CHECKING:
     from headcount.surgery.verify import verify as verify
     from headcount.tasks.task import Quality as Quality
     from headcount.tasks.task import task as task
+    from headcount.training.callback import GateCallback as GateCallback
 
 # Each name is imported when it is first used: `import headcount` must not pay for torch.
 _HOMES = {
     "Budget": "selection.budget",
     "Compensation": "surgery.compensate",
     "Evidence": "roles.evidence",
+    "GateCallback": "training.callback",
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",

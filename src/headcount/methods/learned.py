@@ -24,7 +24,7 @@ from headcount.record import Record, Signature
 from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import metric_interval
+from headcount.statistics import bootstrap_interval
 from headcount.surgery.cost import cost
 from headcount.surgery.remove import remove
 from headcount.tasks.task import Quality, Task
@@ -176,7 +176,7 @@ def _quality(model: nn.Module, work: Work) -> dict[str, Any] | None:
 
 def described(quality: Quality) -> dict[str, Any]:
     """A quality with its interval, and what each example adds to it: for paired comparisons later."""
-    interval = metric_interval(quality.statistics, quality.metric.of_sums)
+    interval = bootstrap_interval(quality.statistics, quality.metric.of_sums)
     return {
         "metric": quality.metric.name,
         **dict(zip(("value", "low", "high"), interval, strict=True)),

@@ -1,4 +1,4 @@
-"""Learned pruning: budgets are met exactly, the crucial head stays, the decoder is not touched, nothing is lost by a kill."""
+"""Learned pruning: budgets met exactly, the crucial head stays, the decoder is not touched, kills change nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from headcount.training.penalty import Penalty
 
-SHORT = {"steps": 40, "tune": 4, "warmup": 2, "batch": 150, "chunk": 100, "rate": 1e-3, "gate_rate": 0.4}
+SHORT = {"steps": 12, "tune": 2, "warmup": 2, "batch": 150, "chunk": 100, "rate": 1e-3, "gate_rate": 0.8}
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,12 @@ def count(mask: hc.HeadGrid, kind: str) -> int:
     return sum(head.kind == kind for head in mask.kept)
 
 
-@pytest.mark.parametrize("method", ["l0", "subset"])
-@pytest.mark.parametrize("keep", [0, 1, 3, 7, 12])
+@pytest.mark.parametrize(
+    ("method", "keep"), [("l0", 0), ("l0", 1), ("l0", 7), ("l0", 12), ("subset", 1), ("subset", 7)]
+)
 def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, method: str, keep: int) -> None:
     before = weights(model)
-    found = hc.prune(
-        method, model, task("train", tokenizer), budget=hc.Budget(heads=keep), kinds=("encoder",), **SHORT
-    )
+    found = hc.prune(method, model, task("train", tokenizer), budget=hc.Budget(heads=keep), kinds=("encoder",), **SHORT)
     assert [count(found.mask, kind) for kind in ("encoder", "decoder", "cross")] == [keep, 8, 8]
     assert [head for head in hc.locate(found.model).heads if head.kind == "encoder"] == [
         head for head in found.mask.kept if head.kind == "encoder"
@@ -67,8 +66,8 @@ def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, me
     parts = found.record.parts
     assert parts["kept"]["encoder"] == keep
     assert 0 <= parts["gates"]["settled"] <= 1
-    assert parts["course"]["gates"]["steps"] == 40
-    assert parts["course"]["tuning"]["steps"] == 4
+    assert parts["course"]["gates"]["steps"] == 12
+    assert parts["course"]["tuning"]["steps"] == 2
     json.loads(found.record.to_json())
 
 
@@ -84,9 +83,7 @@ def test_budgets_over_all_kinds_by_share_and_by_kind(model: Any, tokenizer: Any,
 
 @pytest.mark.parametrize("method", ["l0", "subset"])
 def test_encoder_alone_leaves_every_bit_of_the_decoder(model: Any, tokenizer: Any, method: str) -> None:
-    found = hc.prune(
-        method, model, task("train", tokenizer), budget=hc.Budget(heads=4), kinds=("encoder",), **SHORT
-    )
+    found = hc.prune(method, model, task("train", tokenizer), budget=hc.Budget(heads=4), kinds=("encoder",), **SHORT)
     assert found.record.parts["course"]["trained"] == "encoder"
     changed, same = [], []
     after = dict(found.model.named_parameters())
@@ -96,7 +93,7 @@ def test_encoder_alone_leaves_every_bit_of_the_decoder(model: Any, tokenizer: An
     assert all(name.startswith("model.encoder") for name in changed)
     assert "model.encoder.embed_tokens.weight" in changed
     assert {name for name, _ in model.named_parameters() if not name.startswith("model.encoder")} <= set(same)
-    assert all(parameter.requires_grad for parameter in found.model.parameters())
+    assert [p.requires_grad for p in found.model.parameters()] == [p.requires_grad for p in model.parameters()]
 
 
 def test_embeddings_that_the_decoder_shares_are_frozen(tmp_path: Path) -> None:
@@ -109,7 +106,7 @@ def test_embeddings_that_the_decoder_shares_are_frozen(tmp_path: Path) -> None:
         assert not any("decoder" in name for name in trained)
     with only_trained(tied, ("encoder", "cross")) as said:
         assert said == "all weights"
-    assert all(parameter.requires_grad for parameter in tied.parameters())
+    assert tied.model.decoder.layers[0].fc1.weight.requires_grad
 
 
 # planted truth
@@ -231,9 +228,9 @@ def test_interruptions_change_nothing(
 
     monkeypatch.setattr(loop, "LOG_EVERY", 1)
     train, draw = task("train", tokenizer), random.Random(seed)
-    options = {**SHORT, "steps": 14, "tune": 8, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
+    options = {**SHORT, "steps": 10, "tune": 6, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
     whole = hc.prune(method, model, train, folder=tmp_path / "whole", **options)
-    stops = [("gates", draw.randint(2, 7)), ("gates", draw.randint(8, 13)), ("tuning", draw.randint(2, 7))]
+    stops = [("gates", draw.randint(2, 7)), ("gates", draw.randint(8, 9)), ("tuning", draw.randint(2, 5))]
 
     def stop(part: str, step: int, of: int) -> None:
         if stops and stops[0][0] in part and step >= stops[0][1]:
@@ -241,8 +238,8 @@ def test_interruptions_change_nothing(
             raise Interrupted
 
     for _ in range(3):
+        seconds = draw.choice([0.0, 0.02, 100.0])
         with pytest.raises(Interrupted):
-            seconds = draw.choice([0.0, 0.02, 100.0])
             hc.prune(method, model, train, folder=tmp_path / "i", progress=stop, save_seconds=seconds, **options)
     found = hc.prune(method, model, train, folder=tmp_path / "i", progress=stop, **options)
     assert not stops
@@ -251,7 +248,7 @@ def test_interruptions_change_nothing(
     left, right = found.model.state_dict(), whole.model.state_dict()
     assert all(torch.equal(left[name], value) for name, value in right.items())
     lines = Log(tmp_path / "i" / "gates" / "metrics.jsonl").lines()
-    assert [line["step"] for line in lines if "gates" in line] == list(range(1, 15))
+    assert [line["step"] for line in lines if "gates" in line] == list(range(1, 11))
     assert set(lines[0]["gates"]) == {str(head) for head in hc.locate(model).heads if head.kind == "encoder"}
 
 
@@ -313,11 +310,6 @@ def test_from_random_weights_everything_is_trained(model: Any, tokenizer: Any) -
 # wrong input
 
 
-def frozen(model: Any) -> dict[str, Any]:
-    model.requires_grad_(False)
-    return {"tune": 5}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -339,13 +331,13 @@ def test_wrong_input_to_l0(model: Any, tokenizer: Any, change: dict[str, Any], m
 
 def test_nothing_to_train_is_an_error(model: Any, tokenizer: Any) -> None:
     model.requires_grad_(False)
+    options = {**SHORT, "steps": 3, "tune": 3, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
     with pytest.raises(UsageError, match="nothing to train"):
-        options = {**SHORT, "steps": 3, "tune": 3, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
         hc.prune("l0", model, task("train", tokenizer), **options)
 
 
 def test_a_task_that_cannot_be_trained_on(bert: nn.Module) -> None:
-    given = hc.task.of([{"x": torch.zeros(1)}], nll=lambda model, batch: batch["x"])
+    given = hc.task.of([{"x": torch.zeros(1)}], nll=lambda _, batch: batch["x"])
     with pytest.raises(UsageError, match="cannot be trained on"):
         hc.prune("l0", bert, given, budget=hc.Budget(heads=1))
     with pytest.raises(UsageError, match="needs a budget"):

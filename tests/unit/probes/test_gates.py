@@ -145,10 +145,12 @@ def test_a_gated_run_is_a_masked_run_with_those_values(marian: nn.Module) -> Non
     marian.train()
     gates.draw(torch.Generator().manual_seed(1))
     with attached(marian, gates, redraw=False):
+        torch.manual_seed(0)  # dropout
         found = marian(**example_batch(marian)).logits
     values = dict(zip(gates.heads, gates.current().tolist(), strict=True))
     mask = torch.tensor([values.get(head, 1.0) for head in hc.locate(marian).heads])
     with hc.masked(marian, mask):
+        torch.manual_seed(0)
         torch.testing.assert_close(found, marian(**example_batch(marian)).logits, rtol=0, atol=1e-5)
 
 
@@ -202,11 +204,11 @@ def test_a_cold_subset_is_the_top_k_with_finite_gradients(bert: nn.Module, keep:
         gates.draw(torch.Generator().manual_seed(2))
         gates.refresh()
         values = gates.current()
-        (values * torch.arange(12.0)).sum().backward()
         if keep:
+            (values * torch.arange(12.0)).sum().backward()
             assert torch.isfinite(gates.logits_G.grad).all()
     assert sorted(values.tolist()) == pytest.approx([0.0] * (12 - keep) + [1.0] * keep, abs=1e-4)
-    assert len([head for head in gates.mask().kept]) == keep
+    assert len(gates.mask().kept) == keep
 
 
 def test_a_subset_for_each_kind(marian: nn.Module) -> None:
@@ -230,7 +232,7 @@ def test_straight_through_is_hard_with_soft_gradients(bert: nn.Module) -> None:
         (gates.current() * torch.arange(12.0)).sum().backward()
     assert sorted(hard.current().tolist()) == pytest.approx([0.0] * 8 + [1.0] * 4, abs=1e-6)
     assert torch.equal(soft.logits_G.grad, hard.logits_G.grad)
-    assert not sorted(soft.current().tolist()) == pytest.approx([0.0] * 8 + [1.0] * 4, abs=1e-3)
+    assert sorted(soft.current().tolist()) != pytest.approx([0.0] * 8 + [1.0] * 4, abs=1e-3)
 
 
 def test_the_first_of_equals_stays() -> None:
@@ -245,7 +247,7 @@ def test_the_first_of_equals_stays() -> None:
         (lambda model: HardConcreteGates(model, kinds=("cross",)), "no cross heads"),
         (lambda model: HardConcreteGates(model, kinds="encoder"), "list of attention kinds"),
         (lambda model: HardConcreteGates(model, heads=["encoder.9.0"]), "no head"),
-        (lambda model: HardConcrete(beta=0), "beta above 0"),
+        (lambda _: HardConcrete(beta=0), "beta above 0"),
     ],
 )
 def test_wrong_input(bert: nn.Module, wrong: object, message: str) -> None:

@@ -1,0 +1,74 @@
+"""Gates in Hugging Face's Trainer: a callback that attaches them, adds their penalty and lets them learn.
+
+The Trainer's loss and optimizer stay as they are: the penalty's gradients are added before each step of the weights,
+and the gates take their own step after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import TrainerCallback
+
+from headcount.errors import UsageError
+from headcount.probes.gated import HardConcreteGates
+from headcount.probes.gates import attached
+from headcount.sites.site import HeadNames
+from headcount.training.penalty import Penalty
+
+
+class GateCallback(TrainerCallback):
+    """`Trainer(model, ..., callbacks=[hc.GateCallback(keep=10)])`, then `hc.remove(model, callback.gates.mask())`.
+
+    keep: heads that are to be left, of all gated ones or of each kind; or penalty: lambda, fixed.
+    """
+
+    gates: HardConcreteGates
+
+    def __init__(
+        self,
+        *,
+        keep: int | dict[str, int] | None = None,
+        penalty: float | None = None,
+        kinds: Sequence[str] | None = None,
+        heads: HeadNames | None = None,
+        variant: str = "default",
+        rate: float = 0.05,
+        seed: int = 0,
+    ) -> None:
+        self._gating = {"kinds": kinds, "heads": heads, "variant": variant, "seed": seed}
+        self._penalty: dict[str, Any] = {"keep": keep, "factor": penalty, "rate": rate, "seed": seed}
+        self._block = ExitStack()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: nn.Module, **rest: Any) -> None:
+        if getattr(args, "world_size", 1) > 1:
+            raise UsageError("Gates in the Trainer learn on one process; headcount prune learns on several.")
+        self.gates = HardConcreteGates(model, **self._gating)  # type: ignore[arg-type]
+        self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
+        self._block.enter_context(attached(model, self.gates, redraw=False))
+        self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate(1), betas=(0.9, 0.98))
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        self.partner.before(state.global_step + 1)
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        penalty = self.partner.penalty()
+        if penalty.requires_grad:
+            penalty.backward()
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self.partner.after(state.global_step + 1)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
+        if logs is not None and hasattr(self, "partner"):
+            told = self.partner.report()
+            logs |= {f"gates_{name}": told[name] for name in ("expected", "open", "settled")}
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        self._block.close()

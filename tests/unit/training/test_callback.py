@@ -1,0 +1,45 @@
+"""Gates in Hugging Face's Trainer: they learn, the weights learn, nothing stays attached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import Trainer, TrainingArguments
+
+import headcount as hc
+from behaviour import hooks
+
+
+def test_gates_learn_in_the_trainer(bert: nn.Module, tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 90, (64, 6), generator=generator)
+    data = Dataset.from_dict({"input_ids": ids.tolist(), "labels": (ids[:, 0] % 2).tolist()})
+    callback = hc.GateCallback(keep=5, rate=0.3)
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path), max_steps=30, per_device_train_batch_size=8, use_cpu=True, report_to=[],
+        save_strategy="no", logging_steps=10, disable_tqdm=True, gradient_accumulation_steps=2,
+    )  # fmt: skip
+    before = bert.state_dict()["bert.encoder.layer.0.attention.self.query.weight"].clone()
+    trainer = Trainer(bert, arguments, train_dataset=data, callbacks=[callback])
+    trainer.train()
+    assert not hooks(bert)
+    assert not torch.equal(before, bert.state_dict()["bert.encoder.layer.0.attention.self.query.weight"])
+    assert abs(len(callback.gates.mask().kept) - 5) <= 1
+    assert any("gates_open" in line for line in trainer.state.log_history)
+    assert len(hc.locate(hc.remove(bert, callback.gates.mask())).heads) == len(callback.gates.mask().kept)
+
+
+def test_attached_gates_go_with_the_training(bert: nn.Module) -> None:
+    callback = hc.GateCallback(penalty=0.1)
+    state = type("State", (), {"max_steps": 3, "global_step": 0})()
+    callback.on_train_begin(None, state, None, model=bert)
+    assert hooks(bert)
+    callback.on_train_end(None, state, None)
+    assert not hooks(bert)
+    with pytest.raises(hc.HeadcountError, match="either"):
+        hc.GateCallback().on_train_begin(None, state, None, model=bert)
+    assert not hooks(bert)
