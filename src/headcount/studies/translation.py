@@ -20,7 +20,7 @@ from headcount.tasks.translation import Translation
 from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
 from headcount.training.run import Chosen, Run, Watch
-from headcount.training.transformer import Size, new_translation_model
+from headcount.training.transformer import Size, new_translation_model, without_heads_like
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -39,6 +39,7 @@ class Settings:
     max_length: int = 256  # tokens; longer sentences are left out of training, and cut elsewhere
     dev_bleu: bool = False  # decode the development data after every epoch
     precision: str = "no"  # mixed precision, as Accelerate names it
+    like: str | None = None  # a pruned model whose heads, sizes and vocabulary the new one gets
 
 
 def train_translation(
@@ -65,6 +66,8 @@ def train_translation(
     train = _task(data, "train", run.work, tokenizer, settings)
     dev = _task(data, "dev", run.work, tokenizer, settings)
     model = new_translation_model(settings.size, tokenizer, seed=settings.recipe.seed)
+    if settings.like:
+        model = without_heads_like(model, settings.like)
 
     def judge(live: nn.Module) -> dict[str, float]:
         return _judge(live, dev, settings)
@@ -84,6 +87,8 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
     for split in ("train", "dev"):
         if split not in data.splits:
             raise CorpusError(f"Training needs the splits train and dev; there are {', '.join(data.splits)}.")
+    if settings.like and not (work / "vocabulary").is_dir():
+        load_tokenizer(settings.like).save_pretrained(work / "vocabulary")
     if not (work / "vocabulary").is_dir():
         watch.said("learning the vocabulary")
         learn_vocabulary(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import MarianConfig, MarianMTModel
+from transformers import AutoConfig, MarianConfig, MarianMTModel
 
 from headcount.errors import UsageError
+from headcount.surgery.manifest import KEY, note, rebuild
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,33 @@ def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int
         torch.manual_seed(seed)
         model = MarianMTModel(config)
         _initialise(model, size.width)
+    return model
+
+
+def size_like(folder: str | Path) -> Size:
+    """The size that the model in a folder had before heads were removed."""
+    config = AutoConfig.from_pretrained(str(folder))
+    if not isinstance(config, MarianConfig) or config.encoder_attention_heads != config.decoder_attention_heads:
+        raise UsageError(
+            f"{folder} is a {config.model_type} model; only models like those of headcount train can be made."
+        )
+    return Size(
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        heads=config.encoder_attention_heads,
+        width=config.d_model,
+        inner=config.encoder_ffn_dim,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+    )
+
+
+def without_heads_like(model: MarianMTModel, folder: str | Path) -> MarianMTModel:
+    """A new model with the heads that the model in a folder has, each as large as ever."""
+    manifest = getattr(AutoConfig.from_pretrained(str(folder)), KEY, None)
+    if manifest is not None:
+        rebuild(model, manifest)
+        note(model)
     return model
 
 

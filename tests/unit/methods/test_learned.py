@@ -187,7 +187,7 @@ def test_a_fixed_factor_closes_what_is_dead_and_says_if_all_close(planted: nn.Mo
 
 def test_soft_gates_of_test_time_become_part_of_the_weights(planted: nn.Module) -> None:
     """The authors' variant: what is saved does what the gated model did at test time."""
-    course = {"steps": 30, "tune": 0, "rate": 1e-6, "batch": 90, "chunk": 90, "gate_rate": 0.05}
+    course = {"steps": 30, "tune": 0, "rate": 1e-12, "batch": 90, "chunk": 90, "gate_rate": 0.05}
     live = copy.deepcopy(planted)
     found = hc.prune("l0", planted, Imitation(planted), penalty=0.001, variant="voita2019-code", **course)
     gates = HardConcreteGates(live, variant="voita2019-code")

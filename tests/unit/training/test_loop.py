@@ -262,6 +262,24 @@ def test_averages_of_different_models_are_refused(finished: Path, tmp_path: Path
         average([])
 
 
+def test_a_model_like_a_pruned_one_has_its_heads_and_new_weights(finished: Path, tmp_path: Path) -> None:
+    """The control of pruning: the same heads in every layer, as large as ever, trained from nothing."""
+    model = hc.load(finished)
+    small = hc.remove(model, hc.locate(model).mask(off=["encoder.0.*", "encoder.1.1", "cross.1.0", "cross.1.3"]))
+    hc.save(small, tmp_path / "small", tokenizer=load_tokenizer(str(finished)))
+    settings = replace(laboratory.SETTINGS, recipe=replace(laboratory.RECIPE, epochs=1), like=str(tmp_path / "small"))
+    train(tmp_path / "control", settings)
+    control = hc.load(tmp_path / "control")
+    assert hc.locate(control).heads == hc.locate(small).heads
+    assert [site.head_dim for site in hc.locate(control)] == [8] * 6
+    mine, theirs = control.state_dict(), small.state_dict()
+    assert {name: value.shape for name, value in mine.items()} == {n: value.shape for n, value in theirs.items()}
+    name = "model.encoder.layers.1.self_attn.q_proj.weight"
+    assert not torch.allclose(mine[name], theirs[name], atol=0.1)
+    same_words = (tmp_path / "control" / "vocab.json").read_text() == (tmp_path / "small" / "vocab.json").read_text()
+    assert same_words
+
+
 def test_first_weights(tmp_path: Path) -> None:
     """Words as loud as positions, padding silent, branches small: and not one weight left at Marian's own."""
     model = laboratory.model(laboratory.vocabulary(tmp_path / "v"))

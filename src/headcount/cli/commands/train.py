@@ -24,6 +24,11 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.command("train")
 @click.option("--task", default="translation", show_default=True, type=click.Choice(data.TASKS.names()))
 @click.option("--from", "start", metavar="MODEL", help="Model to fine-tune (classification, language-modelling).")
+@click.option(
+    "--like",
+    metavar="PRUNED",
+    help="A new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
+)
 @data.parallel
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the model; one begun before goes on.")
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
@@ -67,6 +72,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 def COMMAND(  # noqa: N802
     task: str,
     start: str | None,
+    like: str | None,
     text: data.ParallelText,
     out: Path,
     preset: str,
@@ -87,10 +93,12 @@ def COMMAND(  # noqa: N802
 
     if (start is None) != (task == "translation"):
         raise click.UsageError(f"--task {task} {'needs' if start is None else 'starts from nothing, without'} --from.")
+    if like is not None and (task != "translation" or any(given[name] is not None for name in (*_SIZE, "vocabulary"))):
+        raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
         options_of_run = {"watch": Watch(step=shown.step, said=shown.say), "save_seconds": save_seconds}
         if start is None:
-            record = _translation(text, preset, out, given, options_of_run)
+            record = _translation(text, preset, like, out, given, options_of_run)
         else:
             record = _fine_tuned(task, start, text, out, given, options_of_run)
     if record.parts:
@@ -98,12 +106,21 @@ def COMMAND(  # noqa: N802
 
 
 def _translation(
-    text: data.ParallelText, preset: str, out: Path, given: dict[str, Any], options_of_run: dict[str, Any]
+    text: data.ParallelText,
+    preset: str,
+    like: str | None,
+    out: Path,
+    given: dict[str, Any],
+    options_of_run: dict[str, Any],
 ) -> Any:
     from headcount.cli import show
     from headcount.studies.translation import train_translation
 
     settings = _settings(text, preset, given)
+    if like is not None:
+        from headcount.training.transformer import size_like
+
+        settings = replace(settings, like=like, size=size_like(like))
     with show.working("Reading the data"):
         pairs = text.read()
     return train_translation(pairs, out, settings, **options_of_run)
