@@ -146,10 +146,32 @@ def compensation(model: str = "shop/model-a") -> Record:
         "compensations": {"none": points(0.3), "lstsq": points(0.1)}, "at": {"reached": True, "removed": 4},
     }  # fmt: skip
     return Record("compensation", Signature(model), parts)
+def tradeoff() -> Record:
+    def measured(value: float) -> dict[str, float]:
+        return {"value": value, "low": value - 1, "high": value + 1}
+
+    points = [
+        {
+            "way": way, "keep": keep, "seed": seed, "after": measured(30 - 10 / keep + seed),
+            "cut": measured(20.0) if way != "scratch" else None, "kept": {"encoder": keep, "cross": 4},
+        }
+        for way in ("l0", "rank-gradient", "scratch") for keep in (2, 4, 8) for seed in (0, 1)
+    ]  # fmt: skip
+    parts = {"metric": "BLEU", "whole": measured(30.0), "gated": 12, "tradeoff": points}
+    return Record("tradeoff", Signature("shop/model-a"), parts)
+
+
+def gates() -> Record:
+    heads = names({"encoder.0": 4, "encoder.1": 3})
+    trace = [{"step": step, "open": 7 - step // 20, "expected": 6.5, "settled": 0.5} for step in (20, 40, 60)]
+    found = {"trace": trace, "means": dict.fromkeys(heads, 0.4), "values": dict.fromkeys(heads, -0.2)}
+    return Record("prune", Signature("shop/model-a"), {"gates": found})
 
 
 # For each figure the records it is tried on.
 SAMPLES = {
+    "gates-course": [gates()],
+    "tradeoff": [tradeoff()],
     "ablation-map": [ablation()],
     "ablation-histogram": [ablation()],
     "transfer": [ablation()],

@@ -349,6 +349,22 @@ def compensation_table(found: Mapping[str, Any]) -> Table:
     return table
 
 
+def tradeoff_table(parts: Mapping[str, Any]) -> Table:
+    """One row for each way and number of heads: what is lost, and against another way, with intervals."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("left", "way", "runs", "against all heads", "95% interval", f"against {parts['against']}", "95%"):
+        table.add_column(column, justify="left" if column == "way" else "right", no_wrap=True)
+    for row in parts["compared"]:
+        cells = []
+        for name in ("lost", "against"):
+            found = row.get(name)
+            cells += (
+                [f"{found['difference']:+.2f}", f"{found['low']:+.2f} - {found['high']:+.2f}"] if found else ["", ""]
+            )
+        table.add_row(str(row["keep"]), row["way"], str(len(row["seeds"])), *cells)
+    return table
+
+
 def sweep_table(points: Mapping[str, Mapping[str, Any]]) -> Table:
     """One row for each factor of the penalty: the heads it leaves and the quality."""
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -27,10 +27,10 @@ _TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 class Course:
     """Steps with gates, then steps of fine-tuning without the heads that went; each part begins a fresh optimizer."""
 
-    steps: int = 300
-    tune: int = 300
+    steps: int = 150
+    tune: int = 450
     rate: float | None = None  # of the weights; None: as `usual_rate` says
-    warmup: int = 50
+    warmup: int = 20
     batch: int = 1000  # source tokens of a step
     chunk: int = 1000
     clip: float = 1.0

@@ -1,0 +1,45 @@
+"""How gates open and close while they learn: the mean of each at the end, and open, expected and settled on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.canvas import head_map, panels
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import BLUE, GREEN, ORANGE
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    canvas, axes = panels(2 * len(records), width=3.8, height=2.8, columns=2)
+    rows: list[dict[str, Any]] = []
+    for number, record in enumerate(records):
+        gates = record.parts["gates"]
+        course, last = axes[2 * number], axes[2 * number + 1]
+        steps = [point["step"] for point in gates["trace"]]
+        for name, colour in (("open", BLUE), ("expected", ORANGE)):
+            if gates["trace"] and name in gates["trace"][0]:
+                course.plot(steps, [point[name] for point in gates["trace"]], color=colour, label=name)
+        course.plot(
+            steps,
+            [len(gates["means"]) * point["settled"] for point in gates["trace"]],
+            color=GREEN,
+            linestyle=":",
+            label="settled",
+        )
+        course.set_xlabel("step")
+        course.set_ylabel("gates")
+        course.set_title(named(record))
+        course.legend()
+        head_map(last, gates["means"])
+        last.set_title("mean of each gate at the end")
+        rows += [
+            {"model": record.signature.model, "head": head, "mean": mean, "logit": gates["values"][head]}
+            for head, mean in gates["means"].items()
+        ]
+    caption = "Gates while they learn: how many are open by the rule of test time, expected open and settled; the mean of each gate at the end."
+    return Drawing(canvas, caption, rows)
+
+
+FIGURE = Figure("Gates while they learn", "beyond the paper", ("gates.trace", "gates.means"), _draw)

@@ -1,0 +1,49 @@
+"""Quality against the heads that are left, by each way of choosing them (Voita et al. 2019, Figure 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headcount.record import Record
+from headcount.report.canvas import panels
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import GREY, LINES, MARKERS
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    canvas, axes = panels(len(records), width=4.6, height=3.1, columns=2)
+    rows: list[dict[str, Any]] = []
+    for record, plot in zip(records, axes, strict=True):
+        parts = record.parts
+        plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
+        ways = list(dict.fromkeys(point["way"] for point in parts["tradeoff"]))
+        for number, way in enumerate(ways):
+            points = [point for point in parts["tradeoff"] if point["way"] == way]
+            kept = sorted({point["keep"] for point in points})
+            values = [np.mean([point["after"]["value"] for point in points if point["keep"] == keep]) for keep in kept]
+            style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
+            plot.plot(kept, values, label=way, **style)
+            rows += [_row(record, point) for point in points]
+        plot.invert_xaxis()
+        plot.set_xlabel(f"heads left of {parts['gated']}")
+        plot.set_ylabel(parts["metric"])
+        plot.set_title(named(record))
+        plot.legend(loc="lower left")
+    caption = (
+        f"{records[0].parts['metric']} against the number of heads left, after the same number of training steps by every "
+        "way of choosing them; means over seeds."
+    )
+    return Drawing(canvas, caption, rows)
+
+
+def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
+    after = {name: point["after"][name] for name in ("value", "low", "high")}
+    cut = point["cut"]["value"] if point["cut"] else None
+    same = {name: point[name] for name in ("way", "keep", "seed")}
+    return {"model": record.signature.model, **same, "cut": cut, **after, **point["kept"]}
+
+
+FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("tradeoff",), _draw)
