@@ -1,6 +1,6 @@
-"""The trade-off (Voita et al. 2019, section 6): quality against the heads that are left, by several ways of choosing them.
+"""The trade-off (Voita et al. 2019, section 6): quality against the heads left, by several ways of choosing them.
 
-Every way gets the same number of training steps: a rank is fine-tuned for as many as gates and fine-tuning take together.
+Every way gets the same number of training steps: a rank is fine-tuned for as many as gates and fine-tuning together.
 DIR/arms/WAY-KEEP-SEED.json holds one point; the same command again goes on, and processes begun alike share the points.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
@@ -19,7 +20,7 @@ from torch import nn
 
 from headcount import journal
 from headcount.errors import UsageError
-from headcount.heads import HeadGrid
+from headcount.heads import Head
 from headcount.methods.course import Course, Progress, learn, only_trained, trainable, usual_rate
 from headcount.methods.learned import described
 from headcount.methods.method import prune
@@ -132,9 +133,11 @@ def _learned(model: nn.Module, data: Data, plan: Plan, folder: Path, which: tupl
     parts = result.record.parts
     gates = {name: parts["gates"][name] for name in ("settled", "reached", "cut_by_rank")}
     return {
-        "heads": parts["kept_heads"], "cut": parts["quality"]["cut"], "after": parts["quality"]["after"], "gates": gates,
-        "learned_before_cut": plan.course.steps,
-    }  # fmt: skip
+        "heads": parts["kept_heads"],
+        "cut": parts["quality"]["cut"],  # weights have learned with the gates already
+        "after": parts["quality"]["after"],
+        "gates": gates,
+    }
 
 
 def _ranked(model: nn.Module, data: Data, plan: Plan, folder: Path, which: tuple[int, int, str]) -> dict[str, Any]:
@@ -180,10 +183,7 @@ def _short(point: dict[str, Any]) -> dict[str, Any]:
         if isinstance(short.get(part), dict):
             short[part] = {name: value for name, value in short[part].items() if name != "statistics"}
     if "heads" in short:
-        heads = HeadGrid([(head, 1) for head in short["heads"]]).heads
-        short["kept"] = {
-            kind: sum(head.kind == kind for head in heads) for kind in dict.fromkeys(h.kind for h in heads)
-        }
+        short["kept"] = dict(Counter(Head.parse(name).kind for name in short["heads"]))
     return short
 
 

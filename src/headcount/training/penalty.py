@@ -31,7 +31,7 @@ class Control:
 
     descent: float = 0.6  # share of the steps over which the target falls
     growth: float = 1.0  # of z, at every step
-    ahead: float = 60.0  # steps
+    ahead: float = 0.4  # share of the steps
     memory: float = 0.98  # of unit, from step to step
 
 
@@ -103,7 +103,8 @@ class Penalty(nn.Module):
         size = gradient_G.square().mean().sqrt() if gradient_G is not None else self.unit
         memory = self._control.memory if self._step > 1 else 0.0
         self.unit.mul_(memory).add_(size, alpha=1 - memory)
-        foreseen_G = self._certain(self.gates.logits_G + self._control.ahead * self.speed_G)
+        ahead = self._control.ahead * self._steps
+        foreseen_G = self._certain(self.gates.logits_G + ahead * self.speed_G)
         for number, group in enumerate(self.groups):
             surplus = float(foreseen_G[group.places].sum()) - self._target(group)
             self.drive_N[number] += self._control.growth * surplus / len(group.places)

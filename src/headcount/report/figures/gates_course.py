@@ -38,7 +38,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
             {"model": record.signature.model, "head": head, "mean": mean, "logit": gates["values"][head]}
             for head, mean in gates["means"].items()
         ]
-    caption = "Gates while they learn: how many are open by the rule of test time, expected open and settled; the mean of each gate at the end."
+    caption = (
+        "Gates while they learn: how many are open by the rule of test time, expected open, and settled; the mean of "
+        "each gate at the end."
+    )
     return Drawing(canvas, caption, rows)
 
 

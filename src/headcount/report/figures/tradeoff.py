@@ -33,8 +33,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(named(record))
         plot.legend(loc="lower left")
     caption = (
-        f"{records[0].parts['metric']} against the number of heads left, after the same number of training steps by every "
-        "way of choosing them; means over seeds."
+        f"{records[0].parts['metric']} against the number of heads left, after the same number of training steps by "
+        "every way of choosing them; means over seeds."
     )
     return Drawing(canvas, caption, rows)
 
