@@ -68,7 +68,10 @@ class GateCallback(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
         if logs is not None and hasattr(self, "partner"):
             told = self.partner.report()
-            logs |= {f"gates_{name}": told[name] for name in ("expected", "open", "settled")}
+            told = {f"gates_{name}": told[name] for name in ("expected", "open", "settled")}
+            logs |= told
+            if state.log_history:  # the Trainer has copied the line there already
+                state.log_history[-1] |= told
 
     def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         self._block.close()
