@@ -154,10 +154,17 @@ def tradeoff() -> Record:
         {
             "way": way, "keep": keep, "seed": seed, "after": measured(30 - 10 / keep + seed),
             "cut": measured(20.0) if way != "scratch" else None, "kept": {"encoder": keep, "cross": 4},
+            "heads": names({"encoder.0": keep, "cross.0": 4}),
         }
         for way in ("l0", "rank-gradient", "scratch") for keep in (2, 4, 8) for seed in (0, 1)
     ]  # fmt: skip
-    parts = {"metric": "BLEU", "whole": measured(30.0), "gated": 12, "tradeoff": points}
+    parts = {
+        "metric": "BLEU",
+        "whole": measured(30.0),
+        "gated": 12,
+        "tradeoff": points,
+        "of": {"encoder": 12, "cross": 4},
+    }
     return Record("tradeoff", Signature("shop/model-a"), parts)
 
 
@@ -165,13 +172,20 @@ def gates() -> Record:
     heads = names({"encoder.0": 4, "encoder.1": 3})
     trace = [{"step": step, "open": 7 - step // 20, "expected": 6.5, "settled": 0.5} for step in (20, 40, 60)]
     found = {"trace": trace, "means": dict.fromkeys(heads, 0.4), "values": dict.fromkeys(heads, -0.2)}
-    return Record("prune", Signature("shop/model-a"), {"gates": found})
+    shapes = [
+        {"log_a": log_a, "beta": 0.5, "low": -0.1, "high": 1.1, "zero": zero, "one": one, "mean": 0.5}
+        for log_a, zero, one in ((0.0, 0.23, 0.23), (2.0, 0.04, 0.69), (-3.0, 0.86, 0.01))
+    ]
+    return Record("prune", Signature("shop/model-a"), {"gates": found, "hard_concrete": shapes})
 
 
 # For each figure the records it is tried on.
 SAMPLES = {
     "gates-course": [gates()],
     "tradeoff": [tradeoff()],
+    "kept-by-kind": [tradeoff()],
+    "kept-by-layer": [tradeoff()],
+    "hard-concrete": [gates()],
     "ablation-map": [ablation()],
     "ablation-histogram": [ablation()],
     "transfer": [ablation()],

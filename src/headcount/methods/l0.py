@@ -11,7 +11,7 @@ from torch import nn
 from headcount.methods.course import Course, Progress
 from headcount.methods.learned import Budgets, Work, counts, kinds_of, prune_learned
 from headcount.methods.method import Pruned
-from headcount.probes.gated import HardConcreteGates
+from headcount.probes.gated import VARIANTS, HardConcreteGates
 from headcount.tasks.task import Task
 from headcount.training.penalty import Penalty
 
@@ -63,7 +63,9 @@ def prune_l0(
         save_seconds=save_seconds, progress=progress,
     )  # fmt: skip
     result = prune_learned(model, task, "l0", begin, work)
-    result.record.parts |= {"budget": keep, "penalty": penalty, "variant": variant}
+    shape = VARIANTS[variant].shape
+    distributions = [shape.described(log_a) for log_a in (0.0, 2.0, -3.0)]  # those of the paper's Figure 6
+    result.record.parts |= {"budget": keep, "penalty": penalty, "variant": variant, "hard_concrete": distributions}
     return result
 
 

@@ -59,6 +59,12 @@ class HardConcrete:
         """At test time in Louizos et al. and in the code of Voita et al.: the gate without noise, beta left out."""
         return self._stretch(torch.sigmoid(log_a))
 
+    def described(self, log_a: float) -> dict[str, float]:
+        """One distribution of the family in plain numbers."""
+        value = torch.tensor(log_a, dtype=torch.float64)
+        found = {"zero": float(self.zero(value)), "one": float(self.one(value)), "mean": float(self.mean(value))}
+        return {"log_a": log_a, "beta": self.beta, "low": self.low, "high": self.high, **found}
+
     def _stretch(self, share: Tensor) -> Tensor:
         return (share * (self.high - self.low) + self.low).clamp(0, 1)
 

@@ -88,6 +88,7 @@ def tradeoff(
         "metric": whole.metric.name,
         "whole": _short(described(whole)),
         "gated": sum(plan.kinds is None or head.kind in plan.kinds for head in locate(model).heads),
+        "of": dict(Counter(head.kind for head in locate(model).heads)),
         "tradeoff": [_short(point) for point in points],
         "against": plan.against,
         "compared": _compared(points, plan, whole.metric, whole.statistics),

@@ -128,6 +128,21 @@ def COMMAND(  # noqa: N802
         _show(model, out, record.parts)
 
 
+def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
+    """The options that a method takes; one that was given and belongs to another method is an error."""
+    import inspect
+
+    from headcount.methods.method import methods
+
+    context = click.get_current_context()
+    taken = {"work", *inspect.signature(methods[method]).parameters}
+    taken |= {"train_split", "train_limit"} if method in _LEARNING else set()
+    for name in search:
+        if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} is not an option of --method {method}.")
+    return {name: value for name, value in search.items() if (name in taken and value is not None) or name == "work"}
+
+
 def _given(
     model: str,
     how: options.Loading,
@@ -238,12 +253,10 @@ def _learned(
     from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
 
     budget, kind = _budgets(keep) if keep else (None, None)
-    names = ("metric", "measure_split", "kinds", "train_split", "train_limit")
-    metric, measure_split, kinds, train_split, limit = (search.pop(name, None) for name in names)
+    kinds, train_split, limit = (search.pop(name, None) for name in ("kinds", "train_split", "train_limit"))
     asked = {"budget": budget, "kinds": _names(kinds or kind) or None}
-    measured = replace(work, quality={**work.quality, **({"metric": metric} if metric else {})})
     with show.working(f"Loading {model}"):
-        measure_on = measured.elsewhere(None, measure_split).build(model, how)
+        measure_on = work.elsewhere(None, work.measured).build(model, how)
         task = replace(work, split=train_split, limit=limit).build(model, how)
         live = how.load(model, task=work.task)
     place = Saving(model, how.revision, saving["standalone"])

@@ -12,7 +12,7 @@ from headcount.cli import data, options
 
 @click.command("tradeoff")
 @options.loading
-@data.tasked(split="dev")
+@data.tasked(split="dev", measured=True)
 @click.option("--keep", required=True, help="Numbers of heads left: 12,8,3 or encoder=12,8,3 for one kind.")
 @click.option(
     "--ways",
@@ -25,7 +25,6 @@ from headcount.cli import data, options
 @click.option("--tune", default=450, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights.")
 @click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
-@click.option("--measure-split", default="test", show_default=True, help="Part of the data to measure on.")
 @click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
 @options.output
 @options.as_json
@@ -36,7 +35,6 @@ def COMMAND(  # noqa: N802
     keep: str,
     ways: str,
     seeds: str,
-    measure_split: str,
     choose_limit: int,
     output: options.Output,
     as_json: bool,
@@ -57,23 +55,20 @@ def COMMAND(  # noqa: N802
     names = tuple(part.strip() for part in ways.split(",") if part.strip())
     plan = Plan(counts, names, (kind,) if kind else None, chosen, Course(**course), scratch_steps)
     with show.working(f"Loading {model}"):
-        measure = work.elsewhere(None, measure_split).build(model, how)
+        measure = work.elsewhere(None, work.measured or "test").build(model, how)
         choose = replace(work, limit=choose_limit).build(model, how)
         train = replace(work, split="train").build(model, how)
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
         parts = Data(train, choose, measure)
         record = tradeoff(live, parts, plan, name=model, folder=output.unfinished, progress=bars.show)
-    if not record.parts["missing"]:
-        output.save(record)
-    console = show.console()
-    if as_json:
-        show.json(console, record)
+
+    def draw(console: Any) -> None:
+        show.title(console, model, f"{record.parts['metric']} {record.parts['whole']['value']:.2f} with all heads")
+        console.print(show.tradeoff_table(record.parts))
+
+    if record.parts["missing"]:  # the process that measures the last point writes the record
+        draw(show.console())
+        show.line(show.console(), f"{record.parts['missing']} points are under way in other processes.")
         return
-    whole = record.parts["whole"]["value"]
-    show.title(console, model, f"{record.parts['metric']} {whole:.2f} with all heads")
-    console.print(show.tradeoff_table(record.parts))
-    if record.parts["missing"]:
-        show.line(console, f"{record.parts['missing']} points are under way in other processes.")
-    elif output.out:
-        show.line(console, output.said(), dim=True)
+    output.present(record, as_json, draw)

@@ -1,0 +1,41 @@
+"""How many heads of each kind are left in models of different sizes (Voita et al. 2019, Figure 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headcount.record import Record
+from headcount.report.canvas import panels
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import MARKERS, kind_colour
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    canvas, axes = panels(len(records), width=4.2, height=3.0, columns=2)
+    rows: list[dict[str, Any]] = []
+    for record, plot in zip(records, axes, strict=True):
+        points, of = record.parts["tradeoff"], record.parts["of"]
+        way = "l0" if any(point["way"] == "l0" for point in points) else points[0]["way"]
+        mine = [point for point in points if point["way"] == way]
+        sizes = sorted({sum(point["kept"].values()) for point in mine})
+        for number, kind in enumerate(of):
+            left = [
+                float(np.mean([p["kept"].get(kind, 0) for p in mine if sum(p["kept"].values()) == size]))
+                for size in sizes
+            ]
+            style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
+            plot.plot(sizes, [100 * value / of[kind] for value in left], label=kind, **style)
+            named_way = {"model": record.signature.model, "way": way, "kind": kind, "of": of[kind]}
+            rows += [{**named_way, "left": size, "kept": value} for size, value in zip(sizes, left, strict=True)]
+        plot.invert_xaxis()
+        plot.set_xlabel("heads left in all")
+        plot.set_ylabel("left of its kind (%)")
+        plot.set_title(f"{named(record)}, {way}")
+        plot.legend()
+    return Drawing(canvas, "Share of the heads of each kind that are left, against all that are left.", rows)
+
+
+FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", ("tradeoff", "of"), _draw)
