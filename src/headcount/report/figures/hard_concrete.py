@@ -28,9 +28,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_ylabel("density; heaps: probability")
         plot.set_title(f"beta = {record.parts['hard_concrete'][0]['beta']:g}")
         plot.legend()
-    caption = (
-        "The Hard Concrete distribution: bars are the probabilities of exactly 0 and 1, lines the density between."
-    )
+    caption = "The Hard Concrete distribution: bars are the probabilities of exactly 0 and 1, lines the density."
     return Drawing(canvas, caption, rows)
 
 

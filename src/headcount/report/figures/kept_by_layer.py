@@ -21,9 +21,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         mine = sorted((point for point in points if point["way"] == way), key=lambda p: (-p["keep"], p["seed"]))
         counts = [Counter(f"{Head.parse(name).kind}.{Head.parse(name).layer}" for name in p["heads"]) for p in mine]
         sites = sorted({site for found in counts for site in found})
-        image = plot.imshow(
-            [[found[site] for found in counts] for site in sites], cmap="viridis", aspect="auto", vmin=0
-        )
+        table = [[found[site] for found in counts] for site in sites]
+        image = plot.imshow(table, cmap="viridis", aspect="auto", vmin=0)
         plot.set_yticks(range(len(sites)), sites)
         plot.set_xticks(range(len(mine)), [str(point["keep"]) for point in mine])
         plot.set_xlabel("heads asked for, one column per model")
