@@ -146,6 +146,8 @@ def compensation(model: str = "shop/model-a") -> Record:
         "compensations": {"none": points(0.3), "lstsq": points(0.1)}, "at": {"reached": True, "removed": 4},
     }  # fmt: skip
     return Record("compensation", Signature(model), parts)
+
+
 def tradeoff() -> Record:
     def measured(value: float) -> dict[str, float]:
         return {"value": value, "low": value - 1, "high": value + 1}

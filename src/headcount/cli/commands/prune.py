@@ -128,21 +128,6 @@ def COMMAND(  # noqa: N802
         _show(model, out, record.parts)
 
 
-def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
-    """The options that a method takes; one that was given and belongs to another method is an error."""
-    import inspect
-
-    from headcount.methods.method import methods
-
-    context = click.get_current_context()
-    taken = {"work", *inspect.signature(methods[method]).parameters}
-    taken |= {"train_split", "train_limit"} if method in _LEARNING else set()
-    for name in search:
-        if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')} is not an option of --method {method}.")
-    return {name: value for name, value in search.items() if (name in taken and value is not None) or name == "work"}
-
-
 def _given(
     model: str,
     how: options.Loading,
@@ -245,6 +230,8 @@ def _learned(
     search: dict[str, Any],
 ) -> Any:
     work: data.TaskText | None = search.pop("work")
+    train_split, limit = search.pop("train_split"), search.pop("train_limit")
+    search = _fitting(method, search)
     factors = _factors(search.pop("penalty", None))
     if work is None or remove is not None or (keep is None) == (not factors):
         either = " or --penalty LAMBDA" if method == "l0" else ""
@@ -253,8 +240,7 @@ def _learned(
     from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
 
     budget, kind = _budgets(keep) if keep else (None, None)
-    kinds, train_split, limit = (search.pop(name, None) for name in ("kinds", "train_split", "train_limit"))
-    asked = {"budget": budget, "kinds": _names(kinds or kind) or None}
+    asked = {"budget": budget, "kinds": _names(search.pop("kinds", None) or kind) or None}
     with show.working(f"Loading {model}"):
         measure_on = work.elsewhere(None, work.measured).build(model, how)
         task = replace(work, split=train_split, limit=limit).build(model, how)
