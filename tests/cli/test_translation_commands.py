@@ -233,25 +233,6 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
     assert small.exit_code == 0, small.output
     parameters = hc.Record.load(tmp_path / "p" / "record.json").parts["cost"]
     assert parameters["after"]["parameters"] <= 0.95 * parameters["before"]["parameters"]
-LEARN = ["--steps", "6", "--tune", "2", "--batch", "300", "--rate", "0.001"]
-
-
-def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "small"
-    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--metric", "loss", *LEARN]
-    asked = ["prune", str(trained), "--method", "l0", "--keep", "encoder=5", *given, "--out", str(out)]
-    done = run(*asked)
-    assert done.exit_code == 0, done.output
-    for words in ("Left: 5 encoder, 8 decoder, 8 cross heads. Trained: encoder, 6 + 2 steps.", "settled", "fine-tuned"):
-        assert words in done.output
-    assert [site.num_heads for site in hc.locate(hc.load(out)) if site.kind != "encoder"] == [4, 4, 4, 4]
-    assert run("translate", str(out), input="The dog sees.\n").exit_code == 0
-    before = (out / "model.safetensors").stat().st_mtime_ns
-    assert run(*asked).exit_code == 0
-    assert (out / "model.safetensors").stat().st_mtime_ns == before
-    other = run(*asked, "--seed", "4")
-    assert other.exit_code == 2
-    assert "other settings" in other.output
 
 
 @pytest.mark.parametrize(
@@ -300,6 +281,32 @@ def test_study_of_compensation(trained: Path, data: Path, tmp_path: Path) -> Non
     )
     assert same.exit_code == 2
     assert "same data" in same.output
+
+
+LEARN = ["--steps", "6", "--tune", "2", "--batch", "300", "--rate", "0.001"]
+
+
+def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--metric", "loss", *LEARN]
+    asked = ["prune", str(trained), "--method", "l0", "--keep", "encoder=5", *given, "--out", str(out)]
+    done = run(*asked)
+    assert done.exit_code == 0, done.output
+    for words in ("Left: 5 encoder, 8 decoder, 8 cross heads. Trained: encoder, 6 + 2 steps.", "settled", "fine-tuned"):
+        assert words in done.output
+    assert [site.num_heads for site in hc.locate(hc.load(out)) if site.kind != "encoder"] == [4, 4, 4, 4]
+    assert run("translate", str(out), input="The dog sees.\n").exit_code == 0
+    before = (out / "model.safetensors").stat().st_mtime_ns
+    assert run(*asked).exit_code == 0
+    assert (out / "model.safetensors").stat().st_mtime_ns == before
+    other = run(*asked, "--seed", "4")
+    assert other.exit_code == 2
+    assert "other settings" in other.output
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
         (["--method", "l0", "--keep", "encoder=50"], "only 12"),
         (["--method", "l0", "--keep", "encoder=1,encoder=2"], "every kind once"),
         (["--method", "l0", "--keep", "5", "--order", "gradient"], "not an option of --method l0"),

@@ -43,8 +43,7 @@ def prune(
         A budget of parameters, FLOPs or milliseconds is of the whole model.
     """
     method = methods[name]
-    if isinstance(budget, Budget) and not getattr(
-        method, "any_budget", False
-    ):  # it must know beforehand how many heads are to go
+    known = getattr(method, "any_budget", False)  # otherwise it must know beforehand how many heads are to go
+    if isinstance(budget, Budget) and not known:
         budget = in_heads(model, budget, kinds=kinds, length=options.get("length", 128))
     return method(model, task, budget=budget, kinds=kinds, **options)
