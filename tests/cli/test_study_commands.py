@@ -132,3 +132,40 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
     assert done.exit_code in (1, 2)
     assert message in done.output
     assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        ("0%", "nothing would be left"),
+        ("0", "nothing would be left"),
+        ("101%", "between 0 and 1"),
+        ("99", "only 8"),
+        ("x", "no budget"),
+    ],
+)
+def test_budgets_that_make_no_sense(tuned: str, place: Path, tmp_path: Path, keep: str, message: str) -> None:
+    done = run("prune", tuned, "--method", "rank", "--keep", keep, *work(place), "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2, done.output
+    assert message in done.output.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
+    shown = run("study", "michel2019", "--model", tuned, "--data", str(place / "data"), "--show")
+    assert 'choose_on = "dev"' in shown.output
+    config = tmp_path / "study.toml"
+    config.write_text(
+        f"{shown.output.replace('translation', 'classification')}".replace("random = 5", "random = 1")
+        .replace("repeats = 7", "repeats = 1")
+        .replace("[1, 4, 16, 64]", "[1]")
+        .replace("[32, 128]", "[8]")
+    )
+    done = run("study", "michel2019", "--config", str(config), "--format", "svg", "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    assert {path.stem for path in (tmp_path / "out" / "parts").iterdir()} == {
+        "gradient", "ablation", "curves", "dynamics", "speed",
+    }  # fmt: skip
+    assert (tmp_path / "out" / "figures" / "dynamics.svg").is_file()
+    config.write_text("model = ")
+    assert "is not TOML" in run("study", "all", "--config", str(config)).output

@@ -55,6 +55,12 @@ class Settings:
     batches: tuple[int, ...] = (1, 4, 16, 64)
     lengths: tuple[int, ...] = (32, 128)
     repeats: int = 7
+    keep: tuple[int, ...] = ()  # heads left in the trade-off; a half, a third and an eighth if empty
+    kinds: tuple[str, ...] = ("encoder",)  # that the trade-off prunes, where the model has them; all otherwise
+    ways: tuple[str, ...] = ("l0", "rank-gradient", "random")  # of pruning, in the trade-off
+    seeds: tuple[int, ...] = (0,)  # of the trade-off
+    gate_steps: int = 150  # with gates
+    tune_steps: int = 450  # of fine-tuning after
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Settings:
@@ -81,6 +87,7 @@ class Subject:
 
     settings: Settings
     how: Loading
+    folder: Path  # for unfinished work
     progress: Progress
     done: dict[str, Record] = field(default_factory=dict)  # parts that are finished
 
@@ -88,12 +95,13 @@ class Subject:
     def model(self) -> Any:
         return self.how.load(self.settings.model, task=self.settings.task)
 
-    def task(self, split: str, *, sentences: int | None = None, **quality: Any) -> Any:
+    def task(self, split: str, *, most: int | None = None) -> Any:
+        """The task on a split; most: sentences of it, as many as the settings say if not given, 0 is all."""
         own = self.settings
-        limit = min(own.sentences or sentences or 0, sentences or own.sentences or 0) or None
+        limit = (own.sentences if most is None else most) or None
         text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
         fields = {"text": own.text, "label": own.label, "pair": own.pair}
-        measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {}), **quality}
+        measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {})}
         work = TaskText(own.task, text, split, limit, own.batch_size, own.max_length, fields, measured)
         return work.build(own.model, self.how)
 
@@ -122,7 +130,7 @@ def _relevance(subject: Subject) -> Record:
     from headcount.studies.scoring import scoring
 
     own = subject.settings
-    task = subject.task(own.choose_on, sentences=own.followed)
+    task = subject.task(own.choose_on, most=min(own.followed, own.sentences or own.followed))
     return scoring(subject.model, task, method="relevance", name=own.model, progress=subject.progress)
 
 
@@ -142,6 +150,22 @@ def _roles(subject: Subject) -> Record:
         frequencies=frequencies, relevance=relevance,
         progress=lambda done, of: subject.progress("looking at roles", done, of),
     )  # fmt: skip
+
+
+def _tradeoff(subject: Subject) -> Record:
+    from headcount.methods.course import Course
+    from headcount.sites.locate import locate
+    from headcount.studies.tradeoff import Data, Plan, tradeoff
+
+    own, sites = subject.settings, locate(subject.model)
+    kinds = own.kinds if set(own.kinds) <= set(sites.kinds) else sites.kinds
+    heads = sum(head.kind in kinds for head in sites.heads)
+    keep = own.keep or tuple(dict.fromkeys(max(1, heads // part) for part in (2, 3, 8)))
+    plan = Plan(keep, own.ways, kinds, own.seeds, Course(steps=own.gate_steps, tune=own.tune_steps))
+    data = Data(subject.task("train", most=0), subject.choosing, subject.measuring)
+    return tradeoff(
+        subject.model, data, plan, name=own.model, folder=subject.folder / "tradeoff", progress=subject.progress
+    )
 
 
 def _attention(subject: Subject) -> Record:
@@ -223,9 +247,10 @@ PARTS: dict[str, Part] = {
     "relevance": _relevance,
     "roles": _roles,
     "attention": _attention,
+    "tradeoff": _tradeoff,
 }
 PAPERS: dict[str, tuple[str, ...]] = {
-    "voita2019": ("relevance", "roles", "attention"),
+    "voita2019": ("relevance", "roles", "attention", "tradeoff"),
     "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
 }
 PAPERS["all"] = tuple(dict.fromkeys(part for parts in PAPERS.values() for part in parts))
@@ -248,7 +273,7 @@ def whole_study(
     wanted = _wanted(name, parts)
     if not (out / "settings.json").is_file() and out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} holds something else already; give a new folder.")
-    subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), progress)
+    subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
     if not all((out / "parts" / f"{part}.json").is_file() for part in wanted):
         subject.choosing, subject.measuring  # noqa: B018  (wrong data is said at once, not for each part)
     journal.claim(out, "settings.json", asdict(settings))

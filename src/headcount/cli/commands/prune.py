@@ -59,6 +59,10 @@ _LOADED_BY = {
     "--rule", default="top", show_default=True, type=click.Choice(["top", "uniform"]), help="Where heads stay."
 )
 @click.option("--at-least", default=0, show_default=True, type=click.IntRange(0), help="Heads that every layer keeps.")
+@click.option(
+    "--unit", default="head", show_default=True, type=click.Choice(["head", "group"]),
+    help="What goes at a time: heads, or whole groups that share a key/value head (rank).",
+)  # fmt: skip
 @click.option("--train-split", default="train", show_default=True, help="Part of the data to learn on (l0, subset).")
 @click.option("--train-limit", type=click.IntRange(1), help="Learn on so many texts at most (l0, subset).")
 @click.option("--penalty", metavar="LAMBDA,..", help="Factor of the penalty instead of --keep; several: a sweep (l0).")
@@ -277,9 +281,13 @@ def _budget(text: str, option: str = "--keep") -> Any:
     from headcount.selection.budget import Budget
 
     try:
-        return Budget.parse(text)
+        found = Budget.parse(text)
     except ValueError as error:
         raise click.UsageError(f"{option} {text}: {error}") from error
+    if found.share == 0 or found.heads == 0:
+        nothing = "nothing would be left" if option == "--keep" else "nothing would go"
+        raise click.UsageError(f"{option} {text}: {nothing}. Give a number above 0, such as 10 or 40%.")
+    return found
 
 
 def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
