@@ -12,7 +12,7 @@ from headcount.statistics import Interval
 
 @dataclass(frozen=True)
 class Row:
-    """A ratio with its 95% interval; a target is missed only when the interval excludes it."""
+    """A ratio with its 95% interval; a target is met when the ratio itself meets it."""
 
     name: str
     interval: Interval
@@ -25,7 +25,7 @@ class Row:
     def met(self) -> bool:
         low = -math.inf if self.at_least is None else self.at_least
         high = math.inf if self.at_most is None else self.at_most
-        return self.interval.low <= high and self.interval.high >= low
+        return low <= self.interval.value <= high
 
     @property
     def target(self) -> str:
