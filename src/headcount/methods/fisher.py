@@ -16,7 +16,7 @@ import numpy as np
 from torch import nn
 
 from headcount import processes
-from headcount.errors import UnknownName
+from headcount.errors import UnknownName, UsageError
 from headcount.heads import HeadGrid
 from headcount.methods.cutting import Cutting, counted_heads, cut_out
 from headcount.methods.method import Pruned
@@ -134,6 +134,8 @@ def prune_by_fisher(
     granularity: whose gradients are squared: each example's, or each batch's as in the authors' code.
     rearrange: False leaves the search's choice. compensate, add_bias, calibrate_on: as in `cut_out`.
     """
+    if not isinstance(budget, Budget):
+        raise UsageError("The method fisher needs a budget: one number or share, for all kinds together.")
     counted = counted_heads(model, kinds)
     found_HH = information(model, task, granularity=granularity)
     progress("Fisher information", 1, 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from headcount import processes
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import check_target, save
 from headcount.checkpoints.stock import stock_form
@@ -59,7 +60,10 @@ def save_pruned(
     standalone: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Save a pruned model with its record and the tokenizer files of the model it was made from."""
+    """Save a pruned model with its record and the tokenizer files of the model it was made from.
+
+    Of several processes one saves.
+    """
     stock = stock_form(small) is not None
     record.parts["loaded_by"] = "stock" if stock else "standalone" if standalone else "headcount"
 
@@ -67,4 +71,5 @@ def save_pruned(
         copy_companions(source, fresh, revision=revision)
         record.save(fresh / "record.json")
 
-    save(small, folder, standalone=standalone, overwrite=overwrite, beside=beside)
+    if processes.is_main():
+        save(small, folder, standalone=standalone, overwrite=overwrite, beside=beside)

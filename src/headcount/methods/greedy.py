@@ -205,6 +205,8 @@ def prune_greedily(
     """
     if group < 1 or candidates < 1:
         raise UsageError(f"group and candidates are at least 1; got {group} and {candidates}.")
+    if not isinstance(budget, Budget):
+        raise UsageError("The method greedy needs a budget: one number or share, for all kinds together.")
     counted, data = counted_heads(model, kinds), calibrate_on or task
     elsewhere, weights = measure_on or task, weight_hash(model)
     before = elsewhere.quality(model)

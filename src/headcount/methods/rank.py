@@ -89,7 +89,8 @@ def curve(
                 scores = order.scores(model, task)
         ranked = _behind(scores, mask)
         limits: dict[str, Any] = {"kinds": kinds, "rule": rule, "at_least": at_least, "units": units}
-        mask = select(ranked, Budget(heads=len(counted) - count), **limits)
+        if count:  # nothing has to fit a rule where nothing goes
+            mask = select(ranked, Budget(heads=len(counted) - count), **limits)
         with masked(model, mask):
             quality = (measure_on or task).quality(model)
         progress(f"pruning by {order.score}", number, len(counts))

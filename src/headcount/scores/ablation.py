@@ -89,7 +89,7 @@ def ablation(
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    kept = shelf(keep, identity(signature, variants))
+    kept = shelf(keep, task, identity(signature, variants))
     measured = measure(model, task, variants, fast=fast, kept=kept, progress=progress)
     found = effects(metric, measured, alpha=alpha)
     if kept:

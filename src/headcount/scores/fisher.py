@@ -46,7 +46,7 @@ def fisher(
 
     arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    kept = shelf(keep, {"weights": signature.weights, "data": signature.data, **arguments})
+    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
         total_H = summed(task.batches(), contributed, kept=kept, progress=progress)["squares"]
     if kept:

@@ -75,7 +75,7 @@ def gradient(
 
     arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    kept = shelf(keep, {"weights": signature.weights, "data": signature.data, **arguments})
+    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
         sums = summed(task.batches(), contributed, kept=kept, progress=progress)
     if kept:

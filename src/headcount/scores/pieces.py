@@ -16,6 +16,7 @@ import numpy as np
 from headcount import processes
 from headcount.errors import UsageError
 from headcount.journal import Shelf
+from headcount.tasks.task import Task
 
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
@@ -24,11 +25,12 @@ Progress = Callable[[int, int], None]  # batches done, of how many; 0 where that
 SECONDS = 20.0  # between two savings of sums
 
 
-def shelf(folder: Path | None, work: Mapping[str, Any]) -> Shelf | None:
-    """Where unfinished work of this process is kept; nowhere without a folder."""
+def shelf(folder: Path | None, task: Task, work: Mapping[str, Any]) -> Shelf | None:
+    """Where unfinished work of this process on a task is kept; nowhere without a folder."""
     if folder is None:
         return None
-    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", work)
+    cut = getattr(task, "identity", {})  # how the data are cut into batches and measured: pieces are numbered by batch
+    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", {**work, "task": dict(cut)})
 
 
 def summed(

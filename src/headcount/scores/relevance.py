@@ -64,7 +64,7 @@ def relevance(
 
     arguments = {"score": "relevance", "rule": rule, "bias": bias, "target": target}
     signature = Signature(weights=weight_hash(model), data=given.fingerprint, arguments=arguments)
-    kept = shelf(keep, {"weights": signature.weights, "data": signature.data, **arguments})
+    kept = shelf(keep, given, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(plain, gradients=True):
         sums = summed(data.batches(), contributed, kept=kept, progress=progress)
     if kept:

@@ -52,7 +52,7 @@ def ablate(
         if early:
             return _early(model, data, out, lonely, alpha, lambda *at: progress(part, *at))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
-        kept = shelf(keep / place if keep else None, identity(signature, [*out, *lonely]))
+        kept = shelf(keep / place if keep else None, data, identity(signature, [*out, *lonely]))
         return _effects(model, data, out, lonely, alpha, kept, lambda *at: progress(part, *at))
 
     value, ones, alones = both(task, "masking heads", "first")

@@ -143,34 +143,37 @@ def _gain(line: _Curve, random: Sequence[_Curve], place: int) -> dict[str, Any]:
 
 def _claims(found: Sequence[_Curve], kinds: tuple[str, ...]) -> list[dict[str, Any]]:
     """What the paper says of these curves, and whether it holds here."""
-    claims = []
+    claims: list[dict[str, Any]] = []
     against = _against_random(found, kinds)
     for order, points in against.items():
         middle = [point for point in points if 0.2 - 1e-9 <= round(point["share"], 1) <= 0.6 + 1e-9]
         claims.append(
             {
                 "claim": f"{order} is better than random order at every step from 20% to 60%",
-                "holds": all(point["value"] > 0 for point in middle),
-                "significant": all(point["low"] > 0 for point in middle),
+                "holds": all(point["value"] > 0 for point in middle) if middle else None,
+                "significant": all(point["low"] > 0 for point in middle) if middle else None,
                 "evidence": [{name: point[name] for name in ("share", "value", "low", "high")} for point in middle],
             }
         )
     alone = {line.kinds[0]: line for line in found if len(line.kinds) == 1 and len(kinds) > 1}
     if "cross" in alone:
         lost = {kind: _lost_beyond(line, 0.6) for kind, line in alone.items()}
+        known = {kind: value for kind, value in lost.items() if value is not None}
         claims.append(
             {
                 "claim": "cross attention is the kind that suffers most when more than 60% of its heads go",
-                "holds": max(lost, key=lambda kind: lost[kind]) == "cross",
+                "holds": max(known, key=lambda kind: known[kind]) == "cross" if len(known) == len(lost) else None,
                 "evidence": lost,
             }
         )
     return claims
 
 
-def _lost_beyond(line: _Curve, share: float) -> float:
-    """Mean loss of the metric over the steps at which more than this share is gone."""
-    total = max(step.removed for step in line.steps)
+def _lost_beyond(line: _Curve, share: float) -> float | None:
+    """Mean loss of the metric over the steps at which more than this share of the kind is gone; None without any."""
+    total = sum(head.kind in line.kinds for head in line.steps[0].mask.heads)
     values = [step.quality for step in line.steps if step.removed > share * total]
+    if not values:
+        return None
     metric = values[0].metric
     return float(np.mean([-metric.gain(quality.value - line.steps[0].quality.value) for quality in values]))

@@ -11,6 +11,7 @@ With several factors each has a folder of its own, DIR/0.01 and so on, and DIR/r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from typing import Any
 from accelerate import Accelerator
 from torch import nn
 
-from headcount import journal
-from headcount.errors import UsageError
+from headcount import journal, processes
+from headcount.errors import HeadcountError, UsageError
 from headcount.heads import HeadGrid
 from headcount.methods.given import save_pruned
 from headcount.methods.method import prune
@@ -74,7 +75,13 @@ def prune_in_folder(
     run.accelerator.wait_for_everyone()
     if (out / "config.json").is_file():
         return Record.load(out / "record.json")
-    result = prune(method, model, task, measure_on=measure_on, folder=run.work, **options)
+    begun = any(path.name != "settings.json" for path in run.work.iterdir())
+    try:
+        result = prune(method, model, task, measure_on=measure_on, folder=run.work, **options)
+    except HeadcountError:
+        if not begun and run.accelerator.is_main_process:
+            run.abandon()
+        raise
     record = result.record
     record.signature = replace(record.signature, model=saving.source)
     if run.accelerator.is_main_process:
@@ -101,7 +108,7 @@ def sweep(
     found: dict[float, Record] = {}
     for penalty in penalties:
         folder = out / f"{penalty:g}"
-        with journal.alone(out / f".{penalty:g}.claim") as mine:
+        with nullcontext(True) if processes.count() > 1 else journal.alone(out / f".{penalty:g}.claim") as mine:
             if mine:
                 options["inplace"] = False
                 found[penalty] = prune_in_folder(method, model, task, folder, saving, penalty=penalty, **options)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from headcount import journal
+from headcount import journal, processes
 from headcount.errors import UsageError
 from headcount.heads import Head
 from headcount.methods.course import Course, Progress, learn, only_trained, trainable, usual_rate
@@ -83,6 +83,7 @@ def tradeoff(
     """Measure every point of the plan, and compare the ways, paired on the same examples."""
     whole = data.measure.quality(model)
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as place:
+        journal.claim(Path(place), "work.json", _identity(model, data, plan))
         points = list(_points(model, data, plan, Path(place), progress))
     parts: dict[str, Any] = {
         "metric": whole.metric.name,
@@ -98,13 +99,20 @@ def tradeoff(
     return Record("tradeoff", Signature(name, weight_hash(model), data.measure.fingerprint, None, asdict(plan)), parts)
 
 
+def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
+    """What every point depends on, whichever points are asked for."""
+    settings = {name: value for name, value in asdict(plan).items() if name not in ("keep", "ways", "seeds", "against")}
+    prints = {name: getattr(data, name).fingerprint for name in ("train", "choose", "measure")}
+    return {"weights": weight_hash(model), **prints, **settings}
+
+
 def _points(model: nn.Module, data: Data, plan: Plan, folder: Path, progress: Progress) -> Iterator[dict[str, Any]]:
     """One at a time, those of other processes left out; ways that build on others last."""
     ways = sorted(plan.ways, key=lambda way: way == "scratch")
     wanted = [(seed, keep, way) for seed in plan.seeds for keep in plan.keep for way in ways]
     for number, (seed, keep, way) in enumerate(wanted, start=1):
         file = folder / "arms" / f"{way}-{keep}-{seed}.json"
-        with journal.alone(file.with_suffix(".claim")) as mine:
+        with nullcontext(True) if processes.count() > 1 else journal.alone(file.with_suffix(".claim")) as mine:
             if mine and not file.is_file():
                 journal.write_json(file, _point(model, data, plan, folder, (seed, keep, way)))
             if file.is_file():

@@ -184,6 +184,8 @@ def _attention(subject: Subject) -> Record:
     text = min(texts, key=lambda text: abs(len(text.split()) - 12))
     tokenizer = subject.how.tokenizer(subject.settings.model)
     head = max(shares, key=lambda head: shares[head])
+    if shares[head] < 0:
+        raise UsageError("No sentence has a rare token: there is no head to show.")
     return attention_map(subject.model, tokenizer, text, head=head, name=subject.settings.model)
 
 
@@ -253,7 +255,8 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "voita2019": ("relevance", "roles", "attention", "tradeoff"),
     "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
 }
-PAPERS["all"] = tuple(dict.fromkeys(part for parts in PAPERS.values() for part in parts))
+# What takes longest comes last.
+PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part != "tradeoff"), "tradeoff")
 
 
 def whole_study(
@@ -280,6 +283,7 @@ def whole_study(
     record = Record(f"study {name}", Signature(settings.model, arguments={"data": settings.data}), {"records": {}})
     shown = exhibits(None if name == "all" else name)
     record.parts |= {"missing": {}, "exhibits": [asdict(exhibit) for exhibit in shown]}
+    record.parts["settings"] = json.loads(json.dumps(asdict(settings)))
     for part in wanted:
         file = out / "parts" / f"{part}.json"
         try:
@@ -287,7 +291,7 @@ def whole_study(
         except HeadcountError as error:
             record.parts["missing"][part] = str(error)
         else:
-            if not file.is_file():
+            if not file.is_file() and not found.parts.get("missing"):  # other processes are at work on the rest
                 found.save(file)
             subject.done[part] = found
             record.parts["records"][part] = found.to_plain()

@@ -136,7 +136,7 @@ class Ascent:
 
     def _target(self) -> None:
         """Run the full model over all data and put aside what every site gives, and what its heads give on average."""
-        sums = {site.key: Moments.none(len(Projection.of(site).weight_OK.T), 0) for site in self._way.sites}
+        sums = {site.key: _nothing(Projection.of(site).weight_OK) for site in self._way.sites}
         seen: dict[Key, list[Tensor]] = {}
         with evaluating(self._model), Hooks() as hooks:
             for site in self._way.sites:
@@ -228,3 +228,8 @@ def _count(table: dict[Any, int], key: Any) -> None:
 
 def _append(table: dict[Key, list[Tensor]], key: Key, value: Tensor) -> None:
     table.setdefault(key, []).append(value)
+
+
+def _nothing(weight_OK: Tensor) -> Moments:
+    """Sums of a site's inputs alone, where its weights are."""
+    return Moments.none(weight_OK.shape[1], 0, weight_OK.device)

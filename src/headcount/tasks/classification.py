@@ -53,7 +53,8 @@ class Classification:
         self.tokenizer = tokenizer
         self._texts = Texts(found, tokenizer, second, max_length)
         self._chunks = list(chunks(len(found), batch_size))
-        self.fingerprint = fingerprint([found, second, self._labels])
+        self.fingerprint = fingerprint([found, second, self._labels, max_length])
+        self.identity = {"batch_size": batch_size, "max_length": max_length}
 
     def __len__(self) -> int:
         return len(self._labels)

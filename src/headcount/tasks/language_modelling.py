@@ -40,7 +40,8 @@ class LanguageModelling:
         self.tokenizer = tokenizer
         self._texts = Texts(found, tokenizer, max_length=max_length)
         self._chunks = list(chunks(len(found), batch_size))
-        self.fingerprint = fingerprint(found)
+        self.fingerprint = fingerprint([found, max_length])
+        self.identity = {"batch_size": batch_size, "max_length": max_length}
 
     def __len__(self) -> int:
         return len(self._texts)

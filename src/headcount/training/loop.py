@@ -63,6 +63,8 @@ class Loop:
     def run(self) -> Progress:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)
+        if isinstance(self.partner, nn.Module):
+            self.partner.to(accelerator.device)
         bare = torch.optim.Adam(self._trained(), lr=0.0, betas=recipe.betas, eps=recipe.epsilon, fused=True)
         progress = self._resume(bare)
         wrapped, optimizer = self._prepare(bare)

@@ -18,6 +18,8 @@ from headcount.errors import UsageError
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import Group, groups
 
+_FURTHEST = 20.0  # of z: sinh of it is 2e8 times the gates' gradients, more than any gate can withstand
+
 
 @dataclass(frozen=True)
 class Control:
@@ -107,7 +109,8 @@ class Penalty(nn.Module):
         foreseen_G = self._certain(self.gates.logits_G + ahead * self.speed_G)
         for number, group in enumerate(self.groups):
             surplus = float(foreseen_G[group.places].sum()) - self._target(group)
-            self.drive_N[number] += self._control.growth * surplus / len(group.places)
+            drive = float(self.drive_N[number]) + self._control.growth * surplus / len(group.places)
+            self.drive_N[number] = min(_FURTHEST, max(-_FURTHEST, drive))
             self.factor_N[number] = float(self.unit) * math.sinh(float(self.drive_N[number]))
 
     def _certain(self, logits_G: Tensor) -> Tensor:
@@ -123,8 +126,10 @@ class Penalty(nn.Module):
     @torch.no_grad()
     def after(self, step: int) -> None:
         self.speed_G.mul_(0.8).add_(self.gates.logits_G - self._before_G, alpha=0.2)
-        open_G = self.gates.shape.open(self.gates.logits_G).tolist()
-        if not all(sum(open_G[place] for place in group.places) == group.keep for group in self.groups):
+        open_G = [value > 0 for value in self.gates.chosen().tolist()]
+        if not self.groups or not all(
+            sum(open_G[place] for place in group.places) == group.keep for group in self.groups
+        ):
             self.reached.zero_()
         elif not self.reached[0]:
             self.reached.copy_(torch.tensor([step, self.gates.settled()], dtype=torch.float64))

@@ -1,10 +1,9 @@
-"""headcount demo: everything at a glance on a model made on the spot."""
+"""headcount demo: both papers on a translation model trained on the spot, as one page."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,47 +12,43 @@ from headcount.cli import options
 
 @click.command("demo")
 @click.option("--out", default="demo", show_default=True, type=options.FOLDER, help="Folder for models and report.")
+@click.option("--quick", is_flag=True, help="A smaller version of everything, in a few minutes.")
 @click.option("--seed", default=0, show_default=True, type=int, help="Another seed, another model.")
-def COMMAND(out: Path, seed: int) -> None:  # noqa: N802
-    """Teach a tiny translation model, find the heads it needs, remove the rest, and show what is left."""
-    from rich.console import Console
+def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
+    """Train a small translation model on the embedded corpus, run the experiments of both papers on it, prune it.
 
+    Interrupted? The same command goes on. The page is written as soon as there is something to see, and again after
+    each part.
+    """
     from headcount import journal
     from headcount.cli import show
-    from headcount.studies.first_look import first_look
+    from headcount.record import Record
+    from headcount.report.html import page
+    from headcount.studies.demo import demo, trained
     from headcount.studies.source import quiet
+    from headcount.training.run import Watch
 
     quiet()
+    console, report = show.console(), out / "report.html"
+
+    def refresh(record: Record) -> None:
+        journal.write_text(report, page([record], title="headcount demo"))
+
+    show.line(console, "A translation model learns the embedded corpus.")
+    with show.Training() as shown:
+        model = trained(out, seed=seed, quick=quick, watch=Watch(step=shown.step, said=shown.say))
+    show.line(console, "The experiments of both papers run on it.")
     with show.Bars() as bars:
-        record = first_look(out, seed=seed, progress=bars.show)
-    record.save(out / "record.json")
-    report = Console(record=True, highlight=False, width=100)
-    _show(report, record.parts, out)
-    journal.write_text(out / "report.txt", report.export_text())
-    show.line(report, f"\nThe same as text: {out / 'report.txt'}; every number: {out / 'record.json'}")
-
-
-def _show(console: Any, parts: dict[str, Any], out: Path) -> None:
-    from headcount.cli import show
-
-    kept, heads = len(parts["kept"]), len(parts["lost_alone"])
-    accuracy, speedup = parts["accuracy"], parts["speedup"]
-    console.print("\n[bold]A translation model that turns sequences around[/]\n")
-    console.print("Words lost when one head alone is switched off, in percent:\n")
-    console.print(show.head_table(parts["lost_alone"], scale=100))
-    console.print(f"\n{heads - kept} of {heads} heads can go, least needed first, for at most 1% of the words:\n")
-    console.print(show.site_table(parts["sites"]))
-    console.print()
-    console.print(show.cost_table(parts["cost"]))
-    right = {name: f"{100 * share:.2f}%" for name, share in accuracy.items()}
-    interval = f"95% {speedup['low']:.2f} to {speedup['high']:.2f}"
-    console.print(f"\nright words: {right['whole']} with all heads, {right['pruned']} without them")
-    console.print(f"speed: {speedup['value']:.2f} times the whole model's ({interval})")
-    console.print(f"masked and removed differ by {parts['difference']:.1e} of the largest logit")
-    console.print("\nNext, on these or on a model of your own:", style="dim")
+        record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
+    refresh(record)
+    for part, reason in record.parts["missing"].items():
+        show.line(console, f"{part} is missing: {reason}")
+    show.line(console, f"\nOpen {report} in a browser. Every number: {out / 'study' / 'record.json'}.")
+    whole, smaller = shlex.quote(str(model)), shlex.quote(str(out / "smaller"))
+    show.line(console, "Next, on these or on a model and data of your own:", dim=True)
     for command in (
-        f"inspect {shlex.quote(str(out / 'model'))}",
-        f"prune {shlex.quote(str(out / 'model'))} --remove 'encoder.0.0,cross.1.*' --out smaller",
-        f"inspect {shlex.quote(str(out / 'pruned'))} --json",
+        f"bench {whole} {smaller}",
+        f"attention {whole} --head encoder.1.4 --text 'The old dog sees a cat.'",
+        "study all --model MODEL --data DATA --task classification --out study",
     ):
         show.line(console, f"  headcount {command}", dim=True)

@@ -196,7 +196,7 @@ def _searched(
     step = _budget(search.pop("step"), "--step").share
     if step is None:
         raise click.UsageError("--step is a share of the heads, such as 10%.")
-    kinds, calibrate_split = search.pop("kinds") or kind, search.pop("calibrate_split")
+    kinds, calibrate_split = _kinds(search.pop("kinds"), kind), search.pop("calibrate_split")
     with show.working(f"Loading {model}"):
         task, measure_on = work.both(model, how)
         calibrate_on = work.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
@@ -244,7 +244,7 @@ def _learned(
     from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
 
     budget, kind = _budgets(keep) if keep else (None, None)
-    asked = {"budget": budget, "kinds": _names(search.pop("kinds", None) or kind) or None}
+    asked = {"budget": budget, "kinds": _names(_kinds(search.pop("kinds", None), kind)) or None}
     with show.working(f"Loading {model}"):
         measure_on = work.elsewhere(None, work.measured).build(model, how)
         task = replace(work, split=train_split, limit=limit).build(model, how)
@@ -274,6 +274,13 @@ def _budgets(text: str) -> tuple[Any, str | None]:
     if len(found) < len(parts) or not all(found):
         raise click.UsageError(f"--keep {text}: every kind once, such as encoder=8,cross=50%.")
     return (next(iter(found.values())), next(iter(found))) if len(found) == 1 else (found, None)
+
+
+def _kinds(asked: str | None, kept: str | None) -> str | None:
+    """The kinds that may lose heads; --kinds and --keep KIND=N must not speak of different ones."""
+    if asked and kept and _names(asked) != [kept]:
+        raise click.UsageError(f"--keep is of {kept}, --kinds of {asked}: give one of them.")
+    return asked or kept
 
 
 def _budget(text: str, option: str = "--keep") -> Any:

@@ -62,6 +62,7 @@ class Translation:
         self._tokens = tokens
         self._decoding: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty}
         self._lowercase = lowercase
+        self.identity = {"tokens": tokens, "lowercase": lowercase, **self._decoding}
 
     def __len__(self) -> int:
         return len(self.source_ids)
