@@ -1,0 +1,94 @@
+"""Section: one question about a model with its answer. The page and the terminal are made of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headcount.record import Record
+from headcount.registry import Registry
+from headcount.report.figure import figures
+from headcount.report.table import Column, Table
+
+Labelled = Sequence[tuple[str, Record]]  # what each record is called, and the record
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number that a paper printed, beside ours; none where ours was not measured."""
+
+    what: str
+    paper: str
+    here: str | None
+
+
+def _nothing(*_: Any) -> Any:
+    return []
+
+
+@dataclass(frozen=True)
+class Section:
+    """What is asked, which records answer it, and how."""
+
+    order: int  # place on the page
+    title: str
+    question: str
+    studies: tuple[str, ...]  # whose records answer it
+    parts: tuple[str, ...]  # that such a record must have; a.b is part b of part a
+    command: str  # that gives such a record
+    answer: Callable[[Record], str]  # one sentence, made of the numbers
+    how: str  # measured
+    tables: Callable[[Labelled], list[Table]] = _nothing
+    figures: tuple[str, ...] = ()  # those that belong here first
+    printed: Callable[[Record], list[Printed]] = _nothing  # in the papers
+
+    def fits(self, record: Record) -> bool:
+        return record.study in self.studies and all(part_of(record, name) is not None for name in self.parts)
+
+
+sections: Registry[Section] = Registry("section of the report", "headcount.report.sections", "SECTION")
+
+
+def ordered() -> list[tuple[str, Section]]:
+    """All sections in the order of the page."""
+    return sorted(sections.items(), key=lambda item: item[1].order)
+
+
+def part_of(record: Record, name: str) -> Any:
+    found: Any = record.parts
+    for key in name.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def figures_for(section: Section, record: Record) -> list[str]:
+    """Its own figures, and those no section names that fit the record where this is the first section for it."""
+    own = [name for name in section.figures if name in figures and figures[name].fits(record)]
+    everyone = ordered()
+    first = next(other for _, other in everyone if other.fits(record))
+    if section is not first:
+        return own
+    claimed = {name for _, other in everyone for name in other.figures}
+    fitting = [name for name, figure in figures.items() if name not in claimed and figure.fits(record)]
+    return own + fitting
+
+
+def beside(section: Section, labelled: Labelled) -> Table | None:
+    """What the paper printed beside what was measured here."""
+    found = [section.printed(record) for _, record in labelled]
+    if not any(found):
+        return None
+    columns = [Column("what"), Column("the paper"), *(Column(label) for label, _ in labelled)]
+    rows = []
+    for place, first in enumerate(max(found, key=len)):
+        here = [row[place].here if place < len(row) and row[place].what == first.what else None for row in found]
+        rows.append([first.what, first.paper, *here])
+    return Table("Beside the paper", columns, rows, "Other models and other data: shapes can be compared, values cannot.")
+
+
+def told(labelled: Labelled, row: Callable[[Record], list[list[Any]]], columns: Sequence[Column]) -> tuple[Any, Any]:
+    """Columns and rows over several records; with more than one, the first column says which."""
+    if len(labelled) == 1:
+        return list(columns), row(labelled[0][1])
+    return [Column("model"), *columns], [[label, *line] for label, record in labelled for line in row(record)]

@@ -1,0 +1,1 @@
+"""One file per question of the report; each exports SECTION."""

@@ -1,0 +1,88 @@
+"""Which dependencies a head follows better than a fixed offset (Voita et al. 2019, Table 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.section import Labelled, Printed, Section, told
+from headcount.report.sections.roles import interval_percent
+from headcount.report.table import Column, Table
+
+# best head / best fixed offset in percent: WMT; subtitles
+_PAPER = {
+    "nsubj v->s": "45 / 35; 77 / 45",
+    "nsubj s->v": "52 / 35; 70 / 45",
+    "obj v->o": "78 / 41; 61 / 46",
+    "obj o->v": "73 / 41; 84 / 46",
+    "amod n->a": "74 / 72; 81 / 80",
+    "amod a->n": "82 / 72; 81 / 80",
+    "advmod v->a": "48 / 46; 38 / 33",
+    "advmod a->v": "52 / 46; 42 / 33",
+}
+
+
+def _best(record: Record) -> list[dict[str, Any]]:
+    return [row for row in record.parts["syntax"] if row["kind"] != "cross"]
+
+
+def _answer(record: Record) -> str:
+    rows = _best(record)
+    held = [row["label"] for row in rows if row["holds"]]
+    if not held:
+        return f"For none of {len(rows)} dependencies a head is better than the best fixed offset by what is asked."
+    clearest = max((row for row in rows if row["holds"]), key=lambda row: row["value"] - row["baseline"])
+    return (
+        f"For {len(held)} of {len(rows)} dependencies a head beats the best fixed offset; most clearly {clearest['head']} "
+        f"for {clearest['label']}: {100 * clearest['value']:.0f}% against {100 * clearest['baseline']:.0f}%."
+    )
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record) -> list[list[Any]]:
+        return [
+            [
+                row["kind"], row["label"], row["head"], 100 * row["value"], interval_percent(row),
+                100 * row["baseline"], row["trials"], row["holds"],
+            ]
+            for row in _best(record)
+        ]  # fmt: skip
+
+    columns = [
+        Column("kind"), Column("dependency"), Column("best head"), Column("accuracy, %", 0), Column("95% interval"),
+        Column("best offset, %", 0), Column("instances"), Column("syntactic"),
+    ]  # fmt: skip
+    shown, lines = told(labelled, rows, columns)
+    return [Table("The best head of each dependency", shown, lines)]
+
+
+def _printed(record: Record) -> list[Printed]:
+    own = {row["label"]: row for row in _best(record) if row["kind"] == "encoder"} or {
+        row["label"]: row for row in _best(record)
+    }
+    return [
+        Printed(
+            f"{label}: best head / best offset, %",
+            paper,
+            f"{100 * own[label]['value']:.0f} / {100 * own[label]['baseline']:.0f}" if label in own else None,
+        )
+        for label, paper in _PAPER.items()
+    ]
+
+
+SECTION = Section(
+    order=12,
+    title="Syntactic heads",
+    question="Which dependencies do heads follow?",
+    studies=("roles",),
+    parts=("syntax",),
+    command="headcount roles MODEL --data DATA_WITH_TREES --out DIR",
+    answer=_answer,
+    how=(
+        "Word level: attention to a split word is summed over its pieces, attention from it averaged. Accuracy is the "
+        "share of instances in which the head looks most at the other word of the dependency."
+    ),
+    tables=_tables,
+    figures=("syntactic-heads", "dependents"),
+    printed=_printed,
+)

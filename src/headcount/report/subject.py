@@ -1,0 +1,97 @@
+"""Subjects: records put together by what they are about, so that two models, data sets or epochs stand side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headcount.errors import RecordError
+from headcount.record import Record
+from headcount.report.figure import named
+
+_MANY = ("score", "prune", "attention")  # a subject has several of these, told apart by their arguments
+
+
+@dataclass
+class Subject:
+    """One model on one set of data, with all that was recorded of it."""
+
+    label: str
+    records: list[Record] = field(default_factory=list)
+
+    def of(self, *studies: str) -> list[Record]:
+        return [record for record in self.records if record.study in studies]
+
+    def find(self, part: str, *studies: str) -> Any:
+        """A part of the first record of these studies that has it; of any study if none is named."""
+        for record in self.records:
+            if (not studies or record.study in studies) and record.parts.get(part) is not None:
+                return record.parts[part]
+        return None
+
+
+def flat(record: Record) -> Iterator[Record]:
+    """A record, or those that it is made of: its part `records` holds them by name, each as a record's JSON."""
+    inside = record.parts.get("records")
+    if not isinstance(inside, Mapping):
+        yield record
+        return
+    for name, plain in inside.items():
+        yield from flat(Record.from_json(json.dumps(plain), source=f"part {name} of the {record.study} record"))
+
+
+def subjects(records: Sequence[Record]) -> list[Subject]:
+    """Records that were combined stay together; others are of one subject while they are of one model and differ."""
+    found: list[Subject] = []
+    loose: list[tuple[str, set[str], Subject]] = []  # model, what the subject has, the subject
+    for record in records:
+        parts = list(flat(record))
+        if not parts:
+            raise RecordError(f"The {record.study} record is empty: nothing was measured yet.")
+        if parts != [record]:
+            found.append(Subject(named(record), parts))
+            continue
+        slot = _slot(record)
+        home = next((s for model, has, s in loose if model == record.signature.model and slot not in has), None)
+        if home is None:
+            home = Subject(named(record))
+            found.append(home)
+            loose.append((record.signature.model, set(), home))
+        home.records.append(record)
+        next(has for _, has, subject in loose if subject is home).add(slot)
+    _tell_apart(found)
+    return found
+
+
+def _slot(record: Record) -> str:
+    """What a subject has once: a second one belongs to another subject."""
+    if record.study not in _MANY:
+        return record.study
+    return json.dumps([record.study, record.parts.get("method"), record.signature.arguments], sort_keys=True)
+
+
+def _tell_apart(found: Sequence[Subject]) -> None:
+    """Labels that differ: by name, else by the whole name, else by what differs in the signature, else by number."""
+    for spell in (_by_path, _by_signature, _by_number):
+        labels = [subject.label for subject in found]
+        if len(set(labels)) == len(labels):
+            return
+        for place, subject in enumerate(found):
+            if labels.count(subject.label) > 1 or labels.count(labels[place]) > 1:
+                subject.label = spell(subject, place)
+
+
+def _by_path(subject: Subject, place: int) -> str:
+    return subject.records[0].signature.model or subject.label
+
+
+def _by_signature(subject: Subject, place: int) -> str:
+    signature = subject.records[0].signature
+    marks = [f"{what} {text[:6]}" for what, text in (("weights", signature.weights), ("data", signature.data)) if text]
+    return f"{subject.label} ({', '.join(marks)})" if marks else subject.label
+
+
+def _by_number(subject: Subject, place: int) -> str:
+    return f"{subject.label} #{place + 1}"
