@@ -1,0 +1,231 @@
+"""The page: one HTML file that needs nothing else, made of records. page/ holds its frame, its look and its behaviour."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.figure import draw, figures, named
+from headcount.report.palette import INK, STYLE
+from headcount.report.payload import payload
+from headcount.report.section import Labelled, Section, beside, figures_for, ordered
+from headcount.report.subject import Subject, subjects
+from headcount.report.table import Column, Table
+
+SCRIPTS = (
+    "colour.js", "drawing.js", "downloads.js", "tables.js", "map.js", "attention.js", "card.js", "charts.js",
+    "slider.js", "compare.js", "page.js",
+)  # fmt: skip  # in the order in which they need each other
+_CROWDED = 600  # heads from which on a still picture of all of them cannot be read
+
+
+def page(records: Sequence[Record], *, title: str | None = None) -> str:
+    """The whole page as text."""
+    found = subjects(records)
+    folder = files("headcount.report").joinpath("page")
+
+    def read(name: str) -> str:
+        return folder.joinpath(name).read_text(encoding="utf-8")
+
+    data = payload(found)
+    heading = title or f"The heads of {' and '.join(subject.label for subject in found)}"
+    present = [(name, section, _labelled(section, found)) for name, section in ordered()]
+    filled = [(name, section, labelled) for name, section, labelled in present if labelled]
+    crowded = max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED
+    slots = {
+        "title": escape(heading),
+        "lead": escape(_lead(data)),
+        "style": read("page.css"),
+        "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
+        "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
+        "sections": "".join(_section(name, section, labelled, crowded) for name, section, labelled in filled),
+        "other": _other(found),
+        "missing": _missing([section for _, section, labelled in present if not labelled], data),
+        "signatures": _signatures(found),
+        "data": _inert(data),
+        "charts": _packed_charts(),
+        "script": "\n".join(read(name) for name in SCRIPTS),
+    }
+    return Template(read("page.html")).substitute(slots)
+
+
+def _labelled(section: Section, found: Sequence[Subject]) -> Labelled:
+    """Records that answer a section; several of one subject are told apart by their method."""
+    labelled = []
+    for subject in found:
+        own = [record for record in subject.records if section.fits(record)]
+        for record in own:
+            method = record.parts.get("method") if len(own) > 1 else None
+            some = [part for part in ((subject.label if len(found) > 1 else ""), str(method or "")) if part]
+            labelled.append((", ".join(some) or subject.label, record))
+    return labelled
+
+
+def _lead(data: dict[str, Any]) -> str:
+    said = []
+    for subject in data["subjects"]:
+        kinds: dict[str, set[str]] = {}
+        for head in subject["heads"]:
+            kind, layer, _ = head.rsplit(".", 2)
+            kinds.setdefault(kind, set()).add(layer)
+        layers = ", ".join(f"{len(some)} {kind} {'layer' if len(some) == 1 else 'layers'}" for kind, some in kinds.items())
+        said.append(f"{subject['label']}: {len(subject['heads'])} heads in {layers}" if kinds else subject["label"])
+    return "; ".join(said) + "."
+
+
+def _short(name: str, section: Section, labelled: Labelled) -> str:
+    answers = " ".join(_answers(section, labelled))
+    return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(answers)}</li>'
+
+
+def _answers(section: Section, labelled: Labelled) -> list[str]:
+    if len(labelled) == 1:
+        return [section.answer(labelled[0][1])]
+    return [f"{label}: {section.answer(record)}" for label, record in labelled]
+
+
+def _section(name: str, section: Section, labelled: Labelled, crowded: bool) -> str:
+    answers = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in _answers(section, labelled))
+    tables = section.tables(labelled)
+    paper = beside(section, labelled)
+    shown = "".join(_table(table) for table in (*tables, *([paper] if paper else [])))
+    signed = "".join(f"<p><code>{escape(str(record.signature))}</code></p>" for _, record in labelled)
+    return (
+        f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
+        f'<h2 id="{name}-title">{escape(section.question)}</h2>{answers}'
+        f"{_figures(section, labelled, crowded)}{shown}"
+        f'<details class="how"><summary>How this was measured</summary><p>{escape(section.how)}</p>{signed}</details>'
+        "</section>"
+    )
+
+
+def _figures(section: Section, labelled: Labelled, crowded: bool) -> str:
+    records = [record for _, record in labelled]
+    names = figures_for(section, records[0])
+    shared = [name for name in names if all(figures[name].fits(record) for record in records)]
+    return "".join(_figure(name, records, crowded) for name in shared)
+
+
+def _figure(name: str, records: Sequence[Record], crowded: bool) -> str:
+    figure = figures[name]
+    if crowded and name.endswith("-map"):
+        return (
+            f'<p class="note">The still picture of all heads ({escape(figure.title)}) would be too small to read here: '
+            f"see the map above, or <code>headcount figure {name} RECORD</code>.</p>"
+        )
+    try:
+        picture, caption = _svg(name, records)
+    except (KeyError, ValueError, TypeError, IndexError) as error:  # one record out of shape leaves the rest readable
+        return f'<p class="note">{escape(figure.title)} could not be drawn: {escape(repr(error))}.</p>'
+    return (
+        f'<figure class="still" data-name="{name}" role="group" aria-label="{escape(figure.title)}">'
+        f'<div class="scroll" tabindex="0" role="img" aria-label="{escape(caption)}">{picture}</div>'
+        f'<figcaption><span>{escape(caption)} <span class="source">{escape(figure.shows)}.</span></span>'
+        f'<span class="tools" data-tools></span></figcaption></figure>'
+    )
+
+
+def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
+    """The picture as SVG inside a page: ink follows the text, names of its pieces are its own."""
+    from matplotlib import rc_context
+
+    drawing = draw(name, records)
+    text = io.StringIO()
+    with rc_context(STYLE):
+        drawing.canvas.savefig(text, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
+    svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
+        svg = re.sub(f"({mark})(?!{name}-)", rf"\g<1>{name}-", svg)
+    return svg.replace(INK, "currentColor"), drawing.caption
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col"{_numeric(column)}>{escape(column.name)}</th>' for column in table.columns)
+    body = "".join("<tr>" + "".join(map(_cell, table.columns, row)) + "</tr>" for row in table.rows)
+    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table data-sortable>'
+        f"<caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</div>"
+    )
+
+
+def _numeric(column: Column) -> str:
+    return ' class="number"' if column.digits is not None else ""
+
+
+def _cell(column: Column, value: Any) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    exact = f' data-value="{value!r}"' if number else ""
+    shade = ' class="number"' if number else ""
+    return f"<td{exact}{shade}>{escape(column.text(value))}</td>"
+
+
+def _other(found: Sequence[Subject]) -> str:
+    """Records no section asks for: their numbers as they are."""
+    everyone = [section for _, section in ordered()]
+    shown = []
+    for subject in found:
+        for record in subject.records:
+            if record.study in ("examples", "attention") or any(section.fits(record) for section in everyone):
+                continue
+            rows = [[name, value] for name, value in record.parts.items() if isinstance(value, str | int | float)]
+            shown.append(
+                f"<h3>{escape(record.study)}, {escape(named(record))}</h3>"
+                + (_table(Table("Numbers", [Column("part"), Column("value", 4)], rows)) if rows else "")
+                + f"<p><code>{escape(str(record.signature))}</code></p>"
+            )
+    if not shown:
+        return ""
+    return f'<section id="other"><p class="topic">Also recorded</p><h2>What else was measured?</h2>{"".join(shown)}</section>'
+
+
+def _missing(absent: Sequence[Section], data: dict[str, Any]) -> str:
+    rows = [[section.question, section.command] for section in absent]
+    if not any(subject["examples"] for subject in data["subjects"]):
+        rows.append(["Where do heads look in example sentences?", "headcount study examples MODEL --data DATA --out DIR"])
+    if not rows:
+        return ""
+    lines = "".join(f"<tr><td>{escape(question)}</td><td><code>{escape(command)}</code></td></tr>" for question, command in rows)
+    return (
+        '<section id="missing"><p class="topic">Not in this report</p><h2>What was not measured?</h2>'
+        "<p>These questions need records that were not given. Each command writes one; then "
+        "<code>headcount report RECORD... --out report.html</code>.</p>"
+        '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Missing records"><table><thead><tr>'
+        f'<th scope="col">question</th><th scope="col">command</th></tr></thead><tbody>{lines}</tbody></table></div></div></section>'
+    )
+
+
+def _signatures(found: Sequence[Subject]) -> str:
+    lines = []
+    for subject in found:
+        for record in subject.records:
+            signature = record.signature
+            versions = ", ".join(f"{name} {version}" for name, version in signature.versions.items())
+            lines.append(
+                f"<dt>{escape(record.study)}, {escape(subject.label)}</dt>"
+                f"<dd><code>{escape(str(signature))}</code><br>{escape(signature.time)}; {escape(versions)}</dd>"
+            )
+    return f"<dl>{''.join(lines)}</dl>"
+
+
+def _inert(data: Any) -> str:
+    """JSON that cannot end the script it stands in, whatever a token is."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _packed_charts() -> str:
+    """The chart library, packed: a third of its size, and a browser unpacks it only when a chart is near."""
+    from plotly.offline import get_plotlyjs
+
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 6, mtime=0)).decode()

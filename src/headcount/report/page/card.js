@@ -1,0 +1,88 @@
+// The card of a head: all that is known of it.
+let opener = null;
+
+function rankOf(measure, place) {
+  const mine = worth(measure, place);
+  let above = 0, all = 0;
+  measure.values.forEach((value, other) => { if (value !== null) { all += 1; if (worth(measure, other) > mine) above += 1; } });
+  return `${above + 1} of ${all}`;
+}
+
+const bounds = (low, high, signed) => (low === null || low === undefined ? "" : `${short(low, signed)} to ${short(high, signed)}`);
+
+function smallTable(names, rows) {
+  return make("table", {}, [make("thead", {}, make("tr", {}, names.map(([name, number]) => make("th", { scope: "col", class: number ? "number" : null }, name)))),
+    make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, at) => make("td", { class: names[at][1] ? "number" : null }, cell)))))]);
+}
+
+function scoresPart(subject, place) {
+  const rows = subject.measures.filter((measure) => measure.values[place] !== null).map((measure) => [
+    measure.label, short(measure.values[place], measure.form === "diverging"),
+    bounds(measure.low?.[place], measure.high?.[place], measure.form === "diverging"), rankOf(measure, place)]);
+  if (!rows.length) return [];
+  return [make("h3", {}, "Numbers"), smallTable([["measure"], ["value", true], ["95% interval", true], ["rank", true]], rows)];
+}
+
+function effectPart(subject, place) {
+  const effect = subject.effects?.heads[place];
+  if (!effect) return [];
+  const { metric, alpha, better } = subject.effects, harm = better ? -effect.difference : effect.difference;
+  const sure = effect.corrected < alpha;
+  const verdict = !sure ? `${metric} does not change significantly without it` : harm > 0 ? `${metric} is significantly worse without it` : `${metric} is significantly better without it`;
+  return [make("h3", {}, "Masked alone"), make("p", {}, `${verdict}: ${short(effect.difference, true)} (95% ${bounds(effect.low, effect.high, true)}), p = ${short(effect.p)}, after Holm's correction ${short(effect.corrected)}.`)];
+}
+
+function rolesPart(subject, place) {
+  if (!subject.roles) return [];
+  const held = subject.roles[place] || [];
+  const badges = held.map((one) => make("span", { class: "badge" }, [make("i", { style: `background:${data.roleColours[one.role] || "#999999"}` }), `${one.role} ${one.label}`]));
+  const evidence = (subject.evidence?.[place] || held).filter((one) => one.value !== null).sort((one, other) => other.holds - one.holds || (other.value - other.threshold) - (one.value - one.threshold)).slice(0, 8);
+  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), one.holds ? "yes" : "no"]);
+  return [make("h3", {}, "Roles"), make("p", {}, badges.length ? badges : "No role was found."),
+    ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
+}
+const percentOf = (share) => (share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`);
+
+function pruningPart(subject, place) {
+  const rows = [];
+  for (const curve of subject.curves) {
+    if (!curve.known || curve.order === "random") continue;
+    const point = curve.points.find((one) => one.mask[place] === "0");
+    const counted = curve.points[curve.points.length - 1].mask[place] === "0" || curve.whole;
+    if (counted) rows.push([curve.label, point ? `gone with ${Math.round(100 * point.share)}% (${point.removed} heads)` : "stays to the end"]);
+  }
+  for (const method of subject.gone) rows.push([method.label, method.heads.includes(subject.heads[place]) ? "removed" : "stays"]);
+  return rows.length ? [make("h3", {}, "When it goes"), smallTable([["pruned"], ["this head"]], rows)] : [];
+}
+
+function openCard(subject, place, from) {
+  const card = byId("card"), head = subject.heads[place], { kind, layer, index } = parsed(head);
+  opener = from || opener;
+  const step = (by) => openCard(subject, (place + by + subject.heads.length) % subject.heads.length);
+  const top = make("div", { class: "top" }, [
+    make("div", {}, [make("h2", { id: "card-title", tabindex: -1 }, head), make("div", { class: "note" }, `${kind} attention, layer ${layer}, head ${index}${data.subjects.length > 1 ? `, ${subject.label}` : ""}`)]),
+    make("span", { class: "tools" }, [
+      make("button", { type: "button", "aria-label": "Head before", onclick: () => step(-1) }, "\u2190"),
+      make("button", { type: "button", "aria-label": "Head after", onclick: () => step(1) }, "\u2192"),
+      make("button", { type: "button", id: "card-close", "aria-label": "Close the card", onclick: closeCard }, "\u2715")])]);
+  const attention = attentionOf(subject, head);
+  card.replaceChildren(top, ...effectPart(subject, place), ...rolesPart(subject, place), ...scoresPart(subject, place), ...pruningPart(subject, place),
+    ...(attention ? [make("h3", {}, "Where it looks"), attention] : [make("h3", {}, "Where it looks"), make("p", { class: "note" }, "No example sentences were recorded; headcount study examples records some.")]));
+  card.hidden = false;
+  card.scrollTop = 0;
+  mark(subject, place);
+  byId("card-title").focus({ preventScroll: true });
+  tip("");
+}
+
+function mark(subject, place) {
+  document.querySelectorAll("[role=gridcell][aria-selected]").forEach((cell) => cell.removeAttribute("aria-selected"));
+  if (place === null) return;
+  document.querySelectorAll(`[data-subject="${data.subjects.indexOf(subject)}"] [data-place="${place}"]`).forEach((cell) => cell.setAttribute("aria-selected", "true"));
+}
+
+function closeCard() {
+  byId("card").hidden = true;
+  mark(null, null);
+  opener?.focus?.({ preventScroll: true });
+}

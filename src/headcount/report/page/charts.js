@@ -1,0 +1,98 @@
+// Charts by Plotly, which is packed inside the page and unpacked when the first chart comes near the screen.
+let loading = null;
+
+function charts() {
+  loading ??= (async () => {
+    const packed = Uint8Array.from(atob(byId("charts").textContent), (sign) => sign.charCodeAt(0));
+    const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    const script = make("script");
+    script.textContent = text;
+    document.head.append(script);
+    return window.Plotly;
+  })();
+  return loading;
+}
+
+const shown = new Map();  // plot -> function that gives traces and layout
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); plot(entry.target); }
+}, { rootMargin: "300px" });
+
+// Draw a chart once it comes near; again at once where it stands already. chart: () => ({traces, layout, onclick}).
+function chartIn(box, chart) {
+  const before = shown.has(box);
+  shown.set(box, chart);
+  if (box.dataset.ready || !before) { if (box.dataset.ready) plot(box); else near.observe(box); }
+}
+
+async function plot(box) {
+  const plotly = await charts();
+  const { traces, layout, onclick } = shown.get(box)();
+  const ink = themed("ink"), line = themed("line");
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: themed("soft"), ticks: "outside", tickcolor: line, ticklen: 4, automargin: true };
+  await plotly.react(box, traces, {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: box.clientWidth < 480 ? 300 : 360, margin: { l: 52, r: 12, t: 12, b: 44 },
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink }, hovermode: "closest",
+    legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0 }, hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
+    ...layout, xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
+  }, { displayModeBar: false, responsive: true, scrollZoom: false });
+  if (!box.dataset.ready && onclick) box.on("plotly_click", (event) => shown.get(box)().onclick(event.points[0]));
+  box.dataset.ready = "yes";
+}
+
+const redrawCharts = () => { for (const box of shown.keys()) if (box.dataset.ready) plot(box); };
+// Text for Plotly, which reads some markup: shown as it is.
+const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+// Two measures of every head against each other.
+function setUpRelation() {
+  const subject = () => data.subjects[+byId("map-subject").value];
+  const x = byId("relation-x"), y = byId("relation-y"), colour = byId("relation-colour");
+  const refill = () => {
+    const names = subject().measures.map((measure) => measure.label);
+    byId("relation").hidden = names.length < 2;
+    if (names.length < 2) return;
+    choices(x, names, 0);
+    choices(y, names, 1);
+    colour.parentElement.hidden = !subject().roles;
+    show();
+  };
+  const show = () => {
+    const across = subject().measures[+x.value], up = subject().measures[+y.value];
+    const r = rankCorrelation(across.values, up.values);
+    byId("relation-caption").textContent = `One dot per head; choose one to open its card. ${r === null ? "" : `Spearman's r = ${short(r)}.`}`;
+    chartIn(byId("relation-plot"), () => relationChart(subject(), across, up, colour.value));
+  };
+  for (const select of [x, y, colour]) select.addEventListener("change", show);
+  refill();
+  return refill;
+}
+
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
+function relationChart(subject, across, up, by) {
+  const groups = new Map();
+  subject.heads.forEach((head, place) => {
+    if (across.values[place] === null || up.values[place] === null) return;
+    const group = by === "role" ? rolesOf(subject, place)[0] || "no role" : parsed(head).kind;
+    if (!groups.has(group)) groups.set(group, []);
+    groups.get(group).push(place);
+  });
+  const colours = by === "role" ? { ...data.roleColours, "no role": "#9A9A9A" } : data.kindColours;
+  const traces = [...groups].map(([group, places], number) => ({
+    type: "scatter", mode: "markers", name: plain(group), customdata: places, text: places.map((place) => plain(described(subject, null, place)).replaceAll("\n", "<br>")),
+    x: places.map((place) => across.values[place]), y: places.map((place) => up.values[place]), hovertemplate: "%{text}<br>%{x:.3g}, %{y:.3g}<extra></extra>",
+    marker: { size: 9, color: colours[group] || "#0072B2", symbol: SYMBOLS[number % SYMBOLS.length], opacity: .85 } }));
+  return { traces, layout: { xaxis: { title: { text: plain(across.label) } }, yaxis: { title: { text: plain(up.label) } } }, onclick: (point) => openCard(subject, point.customdata) };
+}
+
+function rankCorrelation(one, other) {
+  const both = one.map((value, at) => [value, other[at]]).filter(([a, b]) => a !== null && b !== null && b !== undefined);
+  if (both.length < 4) return null;
+  const ranks = (values) => { const sorted = [...values].sort((a, b) => a - b); return values.map((value) => (sorted.indexOf(value) + sorted.lastIndexOf(value)) / 2); };
+  const [a, b] = [ranks(both.map((pair) => pair[0])), ranks(both.map((pair) => pair[1]))];
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [ma, mb] = [mean(a), mean(b)];
+  let top = 0, left = 0, right = 0;
+  a.forEach((value, at) => { top += (value - ma) * (b[at] - mb); left += (value - ma) ** 2; right += (b[at] - mb) ** 2; });
+  return left && right ? top / Math.sqrt(left * right) : null;
+}

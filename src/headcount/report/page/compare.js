@@ -1,0 +1,73 @@
+// Two models, data sets or epochs side by side, in one measure and on one scale.
+function setUpCompare() {
+  const able = data.subjects.filter((subject) => measuresOf(subject).length);
+  const shared = (one, other) => measuresOf(one).map((measure) => measure.label).filter((label) => measuresOf(other).some((measure) => measure.label === label));
+  const wanted = able.length > 1 && able.some((one, at) => able.slice(at + 1).some((other) => shared(one, other).length));
+  byId("compare").hidden = !wanted;
+  if (!wanted) return () => {};
+  const left = byId("compare-left"), right = byId("compare-right"), choice = byId("compare-measure");
+  choices(left, able.map((subject) => subject.label), 0);
+  choices(right, able.map((subject) => subject.label), 1);
+
+  function refill() {
+    const labels = shared(able[+left.value], able[+right.value]);
+    const before = choice.selectedOptions[0]?.textContent;
+    choices(choice, labels, Math.max(0, labels.indexOf(before)));
+    show();
+  }
+  function show() {
+    const pair = [able[+left.value], able[+right.value]], label = choice.selectedOptions[0]?.textContent;
+    const measures = pair.map((subject) => measuresOf(subject).find((measure) => measure.label === label));
+    const answer = byId("compare-answer");
+    if (!measures[0] || !measures[1]) { answer.textContent = "These two have no measure in common."; byId("compare-table").replaceChildren(); return; }
+    const range = measures[0].values ? extent([...measures[0].values, ...measures[1].values]) : null;
+    [byId("compare-left-map"), byId("compare-right-map")].forEach((box, at) => {
+      box.dataset.subject = data.subjects.indexOf(pair[at]);
+      box.dataset.name = `${label}-${pair[at].label}`.replaceAll(/[^\w-]+/g, "-");
+      box.querySelector("figcaption span").textContent = pair[at].label;
+      box.redraw = () => drawMap(box.querySelector(".canvas"), pair[at], { measure: measures[at], range, open: (place, cell) => openCard(pair[at], place, cell) });
+      box.redraw();
+    });
+    answer.textContent = measures[0].values ? alike(pair, measures) : sameRoles(pair);
+    differences(pair, measures);
+  }
+  for (const select of [left, right]) select.addEventListener("change", refill);
+  choice.addEventListener("change", show);
+  refill();
+  return show;
+}
+
+function inBoth([one, other]) {
+  const places = new Map(other.heads.map((head, place) => [head, place]));
+  return one.heads.map((head, place) => [head, place, places.get(head)]).filter(([, , there]) => there !== undefined);
+}
+
+function alike(pair, measures) {
+  const both = inBoth(pair);
+  const r = rankCorrelation(both.map(([, here]) => measures[0].values[here]), both.map(([, , there]) => measures[1].values[there]));
+  if (!both.length) return "They have no heads in common.";
+  const tenth = Math.max(1, Math.round(both.length / 10));
+  const first = (measure, side) => new Set([...both].filter((row) => measure.values[row[side]] !== null).sort((a, b) => worth(measure, b[side]) - worth(measure, a[side])).slice(0, tenth).map(([head]) => head));
+  const [ours, theirs] = [first(measures[0], 1), first(measures[1], 2)];
+  const same = [...ours].filter((head) => theirs.has(head)).length;
+  return `Of the ${tenth} heads that come first on the left, ${same} come first on the right${r === null ? "" : `; over ${both.length} heads in common Spearman's r is ${short(r)}`}.`;
+}
+
+function sameRoles(pair) {
+  const both = inBoth(pair), roles = (subject, place) => rolesOf(subject, place).sort().join();
+  const same = both.filter(([, here, there]) => roles(pair[0], here) === roles(pair[1], there)).length;
+  return `${same} of ${both.length} heads in common hold the same roles on both sides.`;
+}
+
+function differences(pair, measures) {
+  const both = inBoth(pair), numbers = Boolean(measures[0].values);
+  const value = (at, place) => (numbers ? measures[at].values[place] : rolesOf(pair[at], place).join(", "));
+  const rows = both.map(([head, here, there]) => {
+    const [a, b] = [value(0, here), value(1, there)];
+    return numbers ? [head, a, b, a === null || b === null ? null : b - a] : [head, a, b];
+  });
+  const signed = measures[0].form === "diverging";
+  const columns = [{ name: "head", head: true }, { name: pair[0].label, number: numbers, signed }, { name: pair[1].label, number: numbers, signed }];
+  if (numbers) columns.push({ name: "right \u2212 left", number: true, signed: true });
+  tableOf(byId("compare-table"), "Head by head", columns, rows, (head) => openCard(pair[0], pair[0].heads.indexOf(head)));
+}

@@ -1,0 +1,167 @@
+// The map of heads: one square per head, a row per layer, a block per kind.
+const parsed = (name) => { const [kind, layer, index] = name.split(/\.(?=\d+\.\d+$)|\.(?=\d+$)/); return { kind, layer: +layer, index: +index }; };
+
+function blocks(subject) {  // kind -> layers in order -> places of heads
+  const kinds = new Map();
+  subject.heads.forEach((name, place) => {
+    const { kind, layer } = parsed(name);
+    if (!kinds.has(kind)) kinds.set(kind, new Map());
+    if (!kinds.get(kind).has(layer)) kinds.get(kind).set(layer, []);
+    kinds.get(kind).get(layer).push(place);
+  });
+  return kinds;
+}
+
+const letters = (() => {  // one letter per role, told apart without colour
+  const taken = {};
+  for (const role of Object.keys(data.roleColours)) {
+    const free = [...role.toUpperCase()].find((sign) => /[A-Z]/.test(sign) && !Object.values(taken).includes(sign));
+    taken[role] = free || role[0].toUpperCase();
+  }
+  return taken;
+})();
+const rolesOf = (subject, place) => [...new Set((subject.roles?.[place] || []).map((one) => one.role))];
+const roleMeasure = { label: "role", form: "roles" };
+const measuresOf = (subject) => [...(subject.roles ? [roleMeasure] : []), ...subject.measures];
+
+function described(subject, measure, place) {
+  const name = subject.heads[place], held = subject.roles?.[place] || [];
+  const said = held.map((one) => `${one.role} ${one.label}`).join(", ");
+  const value = measure && measure.values ? `${measure.label}: ${short(measure.values[place], measure.form === "diverging")}` : "";
+  return [name, value, subject.roles ? `role: ${said || "none found"}` : ""].filter(Boolean).join("\n");
+}
+
+// options: measure or mask, range, sorted, open(place).
+function drawMap(box, subject, options) {
+  const kinds = blocks(subject), { measure, mask } = options;
+  const width = Math.max(280, box.clientWidth || 900), label = 30, gap = 22, top = 26;
+  const across = (layers) => Math.max(...[...layers.values()].map((places) => 1 + Math.max(...places.map((place) => parsed(subject.heads[place]).index))));
+  const columns = [...kinds.values()].map(across);
+  const total = columns.reduce((sum, one) => sum + one, 0);
+  const beside = Math.min(46, (width - columns.length * label - (columns.length - 1) * gap) / total);
+  const row = columns.length === 1 || (width >= 560 && beside >= 9);
+  const side = row ? beside : Math.min(40, (width - label) / Math.max(...columns));
+  const colour = measure && measure.values ? scale(measure, options.range) : null;
+  const picture = draw("svg", { role: "group", "aria-label": `Map of ${subject.heads.length} heads of ${subject.label}`, "font-family": "system-ui, sans-serif", "font-variant-numeric": "tabular-nums" });
+  let x = 0, y = 0, bottom = 0;
+  [...kinds].forEach(([kind, layers], number) => {
+    const block = draw("g", { role: "grid", "aria-label": `${kind} attention`, transform: `translate(${x},${y})` });
+    block.append(draw("text", { x: label, y: 12, "font-size": 12.5, "font-weight": 600, fill: "currentColor" }, kind));
+    [...layers].forEach(([layer, places], line) => {
+      const level = top + line * side;
+      const group = draw("g", { role: "row", "aria-label": `layer ${layer}` });
+      group.append(draw("text", { x: label - 7, y: level + side / 2, "text-anchor": "end", "dominant-baseline": "central", "font-size": Math.min(11, Math.max(6, side)), fill: "currentColor", opacity: .65 }, String(layer)));
+      const order = options.sorted && colour ? [...places].sort((one, other) => worth(measure, other) - worth(measure, one)) : places;
+      order.forEach((place, at) => {
+        const column = options.sorted && colour ? at : parsed(subject.heads[place]).index;
+        group.append(cellOf(subject, place, label + column * side, level, side, options, colour));
+      });
+      block.append(group);
+    });
+    picture.append(block);
+    const height = top + layers.size * side + 12;
+    bottom = Math.max(bottom, y + height);
+    if (row) x += label + columns[number] * side + gap; else y += height;
+  });
+  const used = row ? x - gap : width;
+  bottom = legend(picture, subject, options, colour, bottom + 6);
+  picture.setAttribute("viewBox", `0 0 ${Math.ceil(Math.max(used, 260))} ${Math.ceil(bottom)}`);
+  picture.style.maxWidth = `${Math.ceil(Math.max(used, 260))}px`;
+  box.replaceChildren(picture);
+  rove(picture, options.open);
+  return picture;
+}
+
+const worth = (measure, place) => measure.values[place] === null ? -Infinity : measure.form === "diverging" ? measure.values[place] * measure.sign : measure.values[place];
+
+function cellOf(subject, place, x, y, side, options, colour) {
+  const { measure, mask } = options, inner = Math.max(1, side - (side > 14 ? 2 : 1));
+  const cell = draw("g", { role: "gridcell", tabindex: -1, "data-place": place, transform: `translate(${x},${y})`,
+    "aria-label": described(subject, measure, place).replaceAll("\n", ", ") + (mask ? (mask[place] === "1" ? ", stays" : ", masked") : "") });
+  const rounding = Math.min(4, inner / 6);
+  const paint = (from, height, shade) => cell.append(draw("rect", { y: from, width: inner, height, rx: rounding, fill: shade }));
+  let written = "", ink = "";
+  if (mask) {
+    const stays = mask[place] === "1", shade = stays ? data.kindColours[parsed(subject.heads[place]).kind] || "#0072B2" : themed("none");
+    paint(0, inner, shade);
+    if (!stays) cell.append(draw("path", { d: `M${inner * .3} ${inner * .3}L${inner * .7} ${inner * .7}M${inner * .7} ${inner * .3}L${inner * .3} ${inner * .7}`, stroke: "currentColor", "stroke-opacity": .45, "stroke-width": Math.max(.6, inner / 18) }));
+  } else if (measure.form === "roles") {
+    const held = rolesOf(subject, place);
+    if (!held.length) paint(0, inner, themed("none"));
+    held.slice(0, 3).forEach((role, at, some) => {
+      const height = inner / some.length, shade = data.roleColours[role];
+      paint(at * height, height, shade);
+      if (side >= 15) cell.append(draw("text", { x: inner / 2, y: (at + .5) * height, "text-anchor": "middle", "dominant-baseline": "central", "font-size": Math.min(12, height * .8), "font-weight": 600, fill: onto(shade) }, letters[role]));
+    });
+  } else {
+    const value = measure.values[place], shade = colour(value);
+    paint(0, inner, shade);
+    written = value === null ? "" : tiny(value);
+    ink = onto(shade);
+  }
+  if (written && side >= 27) cell.append(draw("text", { x: inner / 2, y: inner / 2, "text-anchor": "middle", "dominant-baseline": "central", "font-size": Math.min(11, side / 3.4), fill: ink }, written));
+  cell.append(draw("rect", { class: "frame", width: inner, height: inner, rx: rounding, fill: "none", stroke: "none" }));
+  return cell;
+}
+
+function tiny(value) {  // at most four signs
+  const size = Math.abs(value);
+  const text = size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(0) : size >= 1 ? value.toFixed(1) : value.toFixed(2).replace("0.", ".");
+  return (Number(text) === 0 ? "0" : text).replace("-", "\u2212");
+}
+
+function legend(picture, subject, { measure, mask, range }, colour, y) {
+  if (mask) return y;
+  let x = 30;
+  const entry = (shade, text, letter) => {
+    picture.append(draw("rect", { x, y, width: 13, height: 13, rx: 2, fill: shade }));
+    if (letter) picture.append(draw("text", { x: x + 6.5, y: y + 7, "text-anchor": "middle", "dominant-baseline": "central", "font-size": 9, "font-weight": 600, fill: onto(shade) }, letter));
+    picture.append(draw("text", { x: x + 18, y: y + 7, "dominant-baseline": "central", "font-size": 11, fill: "currentColor" }, text));
+    x += 30 + text.length * 6.3;
+    if (x > 520) { x = 30; y += 20; }
+  };
+  if (measure.form === "roles") {
+    for (const role of Object.keys(data.roleColours)) {
+      const count = subject.heads.filter((_, place) => rolesOf(subject, place).includes(role)).length;
+      if (count) entry(data.roleColours[role], `${role} ${count}`, letters[role]);
+    }
+    entry(themed("none"), "no role found");
+  } else {
+    const [least, most] = range || extent(measure.values);
+    const stops = measure.form === "diverging" ? [-1, 0, 1].map((side) => side * Math.max(Math.abs(least), Math.abs(most))) : [least, (least + most) / 2, most];
+    stops.forEach((stop) => entry(colour(stop), short(stop, measure.form === "diverging")));
+    if (measure.form === "diverging") {
+      entry(themed("worse"), "needed");
+      entry(themed("better"), "in the way");
+    }
+  }
+  return y + 22;
+}
+
+// One tab stop for the whole map; arrows move inside it.
+function rove(picture, open) {
+  const cells = [...picture.querySelectorAll("[role=gridcell]")];
+  if (!cells.length) return;
+  cells[0].setAttribute("tabindex", 0);
+  const at = new Map(cells.map((cell) => { const box = cell.transform.baseVal.consolidate().matrix, block = cell.closest("[role=grid]").transform.baseVal.consolidate().matrix; return [cell, [box.e + block.e, box.f + block.f]]; }));
+  const go = (from, key) => {
+    const [x, y] = at.get(from), level = key === "ArrowLeft" || key === "ArrowRight", sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
+    let best = null, least = Infinity;
+    for (const [cell, [cx, cy]] of at) {
+      const ahead = sign * (level ? cx - x : cy - y), aside = Math.abs(level ? cy - y : cx - x);
+      const far = ahead + 4 * aside;
+      if (ahead > .5 && aside < 60 && far < least) { best = cell; least = far; }
+    }
+    return best;
+  };
+  const focus = (cell) => { picture.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1); cell.setAttribute("tabindex", 0); cell.focus({ preventScroll: false }); };
+  picture.addEventListener("keydown", (event) => {
+    const cell = event.target.closest("[role=gridcell]");
+    if (!cell) return;
+    if (event.key.startsWith("Arrow")) { const next = go(cell, event.key); if (next) focus(next); event.preventDefault(); }
+    if ((event.key === "Enter" || event.key === " ") && open) { open(+cell.dataset.place, cell); event.preventDefault(); }
+  });
+  picture.addEventListener("click", (event) => { const cell = event.target.closest("[role=gridcell]"); if (cell && open) open(+cell.dataset.place, cell); });
+  picture.addEventListener("pointermove", (event) => { const cell = event.target.closest("[role=gridcell]"); tip(cell ? cell.getAttribute("aria-label").replaceAll(", ", "\n") : "", event); });
+  picture.addEventListener("pointerleave", () => tip(""));
+}

@@ -1,0 +1,245 @@
+"""Payload: what the interactive part of the page needs to know of every head, as plain JSON with lists by head.
+
+Values of heads are lists in the order of `heads`; a head without a value has None. A mask is a text of 1 and 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from headcount.errors import UnknownHead
+from headcount.heads import Head
+from headcount.record import Record
+from headcount.report.palette import KINDS, role_colour
+from headcount.report.subject import Subject
+
+_OF_THE_PAPER = ("positional", "syntactic", "rare")
+EXAMPLES = 6  # sentences on the page at most
+
+
+def payload(found: Sequence[Subject]) -> dict[str, Any]:
+    subjects = [_subject(subject) for subject in found]
+    roles = {one["role"] for subject in subjects for held in subject["roles"] or () for one in held or ()}
+    ordered = [role for role in _OF_THE_PAPER if role in roles] + sorted(roles - {*_OF_THE_PAPER})
+    return {
+        "subjects": subjects,
+        "roleColours": {role: role_colour(role) for role in ordered},
+        "kindColours": dict(KINDS),
+    }
+
+
+def _subject(subject: Subject) -> dict[str, Any]:
+    heads = _heads(subject)
+    return {
+        "label": subject.label,
+        "heads": heads,
+        "measures": _measures(subject, heads),
+        "roles": _roles(subject, heads),
+        "evidence": _by_head(subject.find("evidence", "roles"), heads),
+        "effects": _effects(subject, heads),
+        "curves": _curves(subject, heads),
+        "gone": _gone(subject),
+        "speed": _speed(subject),
+        "examples": _examples(subject),
+    }
+
+
+def _heads(subject: Subject) -> list[str]:
+    """Names of all heads that any record speaks of: kinds as first met, layers and heads by number."""
+    names: dict[str, None] = {}
+    for record in subject.records:
+        for some in _named(record):
+            names.update(dict.fromkeys(some))
+    heads: list[Head] = []
+    for name in names:
+        try:
+            heads.append(Head.parse(name))
+        except UnknownHead:
+            continue
+    kinds = list(dict.fromkeys(head.kind for head in heads))
+    return [str(head) for head in sorted(heads, key=lambda head: (kinds.index(head.kind), head.layer, head.index))]
+
+
+def _named(record: Record) -> Iterable[Iterable[str]]:
+    parts = record.parts
+    if record.study == "rules":
+        yield from parts.get("scores", {}).values()
+        return
+    for part in ("one_out", "scores", "confidence", "roles", "lost_alone"):
+        if isinstance(parts.get(part), Mapping):
+            yield parts[part]
+    if isinstance(parts.get("curves"), list):
+        for line in parts["curves"]:
+            yield from (point.get("heads") or () for point in line["points"][:1])
+    if isinstance(parts.get("curve"), list):
+        yield from (point.get("heads") or () for point in parts["curve"][:1])
+    if isinstance(parts.get("removed"), list):
+        yield parts["removed"]
+    for example in parts.get("examples") or ():
+        yield example["attention"]
+
+
+def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
+    """Numbers by which the map can be coloured. form: diverging has a meaning of 0; sign: which side is needed."""
+    found: list[dict[str, Any]] = []
+
+    def add(label: str, values: Any, *, form: str = "", sign: int = 1, low: Any = None, high: Any = None) -> None:
+        numbers = [_number((values or {}).get(head)) for head in heads]
+        real = [number for number in numbers if number is not None]
+        if not real:
+            return
+        form = form or ("diverging" if min(real) < 0 < max(real) else "sequential")
+        taken = {one["label"] for one in found}
+        name, again = label, 2
+        while name in taken:
+            name, again = f"{label} ({again})", again + 1
+        bounds = {side: [_number(some.get(head)) for head in heads] for side, some in (("low", low), ("high", high)) if some}
+        found.append({"label": name, "form": form, "sign": sign, "values": numbers, **bounds})
+
+    for record in subject.records:
+        parts = record.parts
+        if record.study == "ablate":
+            sign = -1 if parts["higher_is_better"] else 1
+            for where, effects in (("", parts.get("one_out")), (", second data", (parts.get("other") or {}).get("one_out"))):
+                sides = {side: _column(effects, side) for side in ("difference", "low", "high")}
+                label = f"change of {parts['metric']} without it{where}"
+                add(label, sides["difference"], form="diverging", sign=sign, low=sides["low"], high=sides["high"])
+        elif record.study == "score":
+            add(f"{parts['method']} score", parts["scores"], low=parts.get("low"), high=parts.get("high"))
+        elif record.study == "rules":
+            for variant, values in parts.get("scores", {}).items():
+                add(f"relevance, {variant}", values)
+        elif record.study == "roles":
+            sides = {side: _column(parts.get("confidence"), side) for side in ("value", "low", "high")}
+            add("confidence", sides["value"], low=sides["low"], high=sides["high"])
+            add("relevance", parts.get("relevance"))
+        elif record.study == "first look":
+            add("accuracy lost without it", parts.get("lost_alone"), form="diverging")
+        elif record.study == "prune":
+            add(f"gate, {parts.get('method')}", (parts.get("gates") or {}).get("values"))
+    for curve in _curves(subject, heads):
+        if curve["order"] != "random" and curve["whole"]:
+            goes = {head: _goes_at(curve["points"], place) for place, head in enumerate(heads)}
+            add(f"% pruned when it goes, by {curve['order']}", goes)
+    return found
+
+
+def _column(rows: Mapping[str, Mapping[str, Any]] | None, name: str) -> dict[str, Any]:
+    return {head: row.get(name) for head, row in (rows or {}).items()}
+
+
+def _goes_at(points: Sequence[Mapping[str, Any]], place: int) -> float | None:
+    """% of heads gone at the first step without the head."""
+    return next((round(100 * point["share"], 1) for point in points if point["mask"][place] == "0"), None)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(f"{value:.5g}")
+
+
+def _by_head(values: Mapping[str, Any] | None, heads: list[str]) -> list[Any] | None:
+    return None if values is None else [values.get(head) for head in heads]
+
+
+def _roles(subject: Subject, heads: list[str]) -> list[Any] | None:
+    return _by_head(subject.find("roles", "roles"), heads)
+
+
+def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:
+    for record in subject.of("ablate"):
+        parts = record.parts
+        return {
+            "metric": parts["metric"], "alpha": parts["alpha"], "better": parts["higher_is_better"],
+            "heads": _by_head(parts["one_out"], heads),
+        }  # fmt: skip
+    return None
+
+
+def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
+    """Lines of pruning step by step: of the whole model, of one kind, of smaller models that were made."""
+    found = []
+    for record in subject.of("pruning curves"):
+        parts = record.parts
+        lines = [(line, True) for line in parts["curves"]] + [(line, False) for line in parts.get("by_kind") or ()]
+        for line, whole in lines:
+            kinds = "" if whole else f", {' and '.join(line['kinds'])} only"
+            seed = "" if line.get("seed") is None else f" {line['seed'] + 1}"
+            found.append(_line(f"by {line['order']}{seed}{kinds}", line["order"], line["points"], parts, heads, whole))
+    for record in subject.of("prune"):
+        if record.parts.get("curve"):
+            order = record.signature.arguments.get("order", record.parts.get("method"))
+            parts = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
+            found.append(_line(f"smaller model by {order}", str(order), record.parts["curve"], parts, heads, True))
+    return found
+
+
+def _line(
+    label: str, order: str, points: Sequence[Mapping[str, Any]], parts: Mapping[str, Any], heads: list[str], whole: bool
+) -> dict[str, Any]:
+    told = []
+    for point in points:
+        kept = set(point.get("heads") or ())
+        told.append(
+            {
+                **{name: _number(point.get(name)) for name in ("removed", "share", "value", "low", "high")},
+                "mask": "".join("1" if head in kept else "0" for head in heads),
+            }
+        )
+    known = any(point.get("heads") for point in points)  # older records say how many stay, not which
+    return {
+        "label": label, "order": order, "whole": whole and known, "known": known, "metric": parts["metric"],
+        "better": parts["higher_is_better"], "points": told,
+    }  # fmt: skip
+
+
+def _gone(subject: Subject) -> list[dict[str, Any]]:
+    """Heads that whole methods took away: name of the method -> names of heads."""
+    found = [
+        {"label": f"{record.parts.get('method', 'given heads')} ({len(record.parts['removed'])} gone)", "heads": record.parts["removed"]}
+        for record in subject.of("prune")
+        if isinstance(record.parts.get("removed"), list)
+    ]  # fmt: skip
+    for record in subject.of("prune sweep"):
+        every = set(_heads(subject))
+        for penalty, point in record.parts["sweep"].items():
+            if isinstance(point.get("heads"), list):
+                found.append(
+                    {"label": f"{record.parts['method']}, penalty {penalty}", "heads": sorted(every - set(point["heads"]))}
+                )
+    return found
+
+
+def _speed(subject: Subject) -> list[dict[str, Any]]:
+    """Models that were timed: heads they have, and how much faster than the first they are."""
+    found = []
+    for record in subject.of("bench"):
+        sizes = record.parts.get("models") or {}
+        for row in record.parts["rows"]:
+            if row["model"] in sizes:
+                found.append(
+                    {
+                        "heads": sizes[row["model"]]["heads"], "model": row["model"].rstrip("/").rpartition("/")[2],
+                        **{name: row[name] for name in ("what", "batch", "length", "faster", "low", "high")},
+                    }
+                )  # fmt: skip
+    return found
+
+
+def _examples(subject: Subject) -> list[dict[str, Any]]:
+    found = [example for record in subject.of("examples") for example in record.parts["examples"]]
+    for record in subject.of("attention"):
+        seen = record.parts["attention"]
+        rows = [" ".join(f"{weight:.3g}" for weight in row) for row in seen["weights"]]
+        found.append(
+            {
+                "sides": {Head.parse(record.parts["head"]).kind: ["queries", "keys"]},
+                "tokens": {"queries": seen["queries"], "keys": seen["keys"]},
+                "tree": None,
+                "attention": {record.parts["head"]: rows},
+            }
+        )
+    return found[:EXAMPLES]
