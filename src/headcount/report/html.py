@@ -7,14 +7,14 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.figure import draw, figures, named
+from headcount.report.figure import Figure, draw, figures, named
 from headcount.report.palette import INK, STYLE
 from headcount.report.payload import payload
 from headcount.report.section import Labelled, Section, beside, figures_for, ordered
@@ -25,7 +25,7 @@ SCRIPTS = (
     "colour.js", "drawing.js", "downloads.js", "tables.js", "map.js", "attention.js", "card.js", "charts.js",
     "slider.js", "compare.js", "page.js",
 )  # fmt: skip  # in the order in which they need each other
-_CROWDED = 600  # heads from which on a still picture of all of them cannot be read
+_CROWDED = 600  # heads from which on a still map of all of them cannot be read: the living one is above
 
 
 def page(records: Sequence[Record], *, title: str | None = None) -> str:
@@ -38,17 +38,22 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
 
     data = payload(found)
     heading = title or f"The heads of {' and '.join(subject.label for subject in found)}"
-    present = [(name, section, _labelled(section, found)) for name, section in ordered()]
+    every, known = ordered(), dict(figures.items())
+    present = [(name, section, _labelled(section, found)) for name, section in every]
     filled = [(name, section, labelled) for name, section, labelled in present if labelled]
-    crowded = max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED
+    if max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED:
+        known = {name: figure for name, figure in known.items() if not name.endswith("-map")}
+    stills = {
+        name: _stills(section, labelled, [other for _, other in every], known) for name, section, labelled in filled
+    }
     slots = {
         "title": escape(heading),
         "lead": escape(_lead(data)),
         "style": read("page.css"),
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
-        "sections": "".join(_section(name, section, labelled, crowded) for name, section, labelled in filled),
-        "other": _other(found),
+        "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
+        "other": _other(found, [section for _, section in every]),
         "missing": _missing([section for _, section, labelled in present if not labelled], data),
         "signatures": _signatures(found),
         "data": _inert(data),
@@ -93,7 +98,7 @@ def _answers(section: Section, labelled: Labelled) -> list[str]:
     return [f"{label}: {section.answer(record)}" for label, record in labelled]
 
 
-def _section(name: str, section: Section, labelled: Labelled, crowded: bool) -> str:
+def _section(name: str, section: Section, labelled: Labelled, stills: str) -> str:
     answers = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in _answers(section, labelled))
     tables = section.tables(labelled)
     paper = beside(section, labelled)
@@ -102,26 +107,20 @@ def _section(name: str, section: Section, labelled: Labelled, crowded: bool) -> 
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
         f'<h2 id="{name}-title">{escape(section.question)}</h2>{answers}'
-        f"{_figures(section, labelled, crowded)}{shown}"
+        f"{stills}{shown}"
         f'<details class="how"><summary>How this was measured</summary><p>{escape(section.how)}</p>{signed}</details>'
         "</section>"
     )
 
 
-def _figures(section: Section, labelled: Labelled, crowded: bool) -> str:
+def _stills(section: Section, labelled: Labelled, every: Sequence[Section], known: Mapping[str, Figure]) -> str:
     records = [record for _, record in labelled]
-    names = figures_for(section, records[0])
-    shared = [name for name in names if all(figures[name].fits(record) for record in records)]
-    return "".join(_figure(name, records, crowded) for name in shared)
+    names = figures_for(section, records[0], every, known)
+    drawn = [_figure(name, known[name], records) for name in names if all(map(known[name].fits, records))]
+    return f'<div class="stills">{"".join(drawn)}</div>' if drawn else ""
 
 
-def _figure(name: str, records: Sequence[Record], crowded: bool) -> str:
-    figure = figures[name]
-    if crowded and name.endswith("-map"):
-        return (
-            f'<p class="note">The still picture of all heads ({escape(figure.title)}) would be too small to read here: '
-            f"see the map above, or <code>headcount figure {name} RECORD</code>.</p>"
-        )
+def _figure(name: str, figure: Figure, records: Sequence[Record]) -> str:
     try:
         picture, caption = _svg(name, records)
     except (KeyError, ValueError, TypeError, IndexError) as error:  # one record out of shape leaves the rest readable
@@ -141,7 +140,7 @@ def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
     drawing = draw(name, records)
     text = io.StringIO()
     with rc_context(STYLE):
-        drawing.canvas.savefig(text, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
+        drawing.canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
@@ -150,8 +149,10 @@ def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col"{_numeric(column)}>{escape(column.name)}</th>' for column in table.columns)
-    body = "".join("<tr>" + "".join(map(_cell, table.columns, row)) + "</tr>" for row in table.rows)
+    numeric = [any(_is_number(row[place]) for row in table.rows) for place in range(len(table.columns))]
+    shades = [' class="number"' if number else "" for number in numeric]
+    head = "".join(f'<th scope="col"{shade}>{escape(column.name)}</th>' for column, shade in zip(table.columns, shades, strict=True))
+    body = "".join("<tr>" + "".join(map(_cell, table.columns, row, shades)) + "</tr>" for row in table.rows)
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return (
         f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table data-sortable>'
@@ -159,20 +160,17 @@ def _table(table: Table) -> str:
     )
 
 
-def _numeric(column: Column) -> str:
-    return ' class="number"' if column.digits is not None else ""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cell(column: Column, value: Any) -> str:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    exact = f' data-value="{value!r}"' if number else ""
-    shade = ' class="number"' if number else ""
+def _cell(column: Column, value: Any, shade: str) -> str:
+    exact = f' data-value="{value!r}"' if _is_number(value) else ""
     return f"<td{exact}{shade}>{escape(column.text(value))}</td>"
 
 
-def _other(found: Sequence[Subject]) -> str:
+def _other(found: Sequence[Subject], everyone: Sequence[Section]) -> str:
     """Records no section asks for: their numbers as they are."""
-    everyone = [section for _, section in ordered()]
     shown = []
     for subject in found:
         for record in subject.records:

@@ -8,7 +8,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.registry import Registry
-from headcount.report.figure import figures
+from headcount.report.figure import Figure
 from headcount.report.table import Column, Table
 
 Labelled = Sequence[tuple[str, Record]]  # what each record is called, and the record
@@ -62,16 +62,17 @@ def part_of(record: Record, name: str) -> Any:
     return found
 
 
-def figures_for(section: Section, record: Record) -> list[str]:
-    """Its own figures, and those no section names that fit the record where this is the first section for it."""
-    own = [name for name in section.figures if name in figures and figures[name].fits(record)]
-    everyone = ordered()
-    first = next(other for _, other in everyone if other.fits(record))
+def figures_for(section: Section, record: Record, every: Sequence[Section], known: Mapping[str, Figure]) -> list[str]:
+    """Its own figures, and those no section names that fit the record where this is the first section for it.
+
+    every: all sections in the order of the page; known: all figures by name.
+    """
+    own = [name for name in section.figures if name in known and known[name].fits(record)]
+    first = next(other for other in every if other.fits(record))
     if section is not first:
         return own
-    claimed = {name for _, other in everyone for name in other.figures}
-    fitting = [name for name, figure in figures.items() if name not in claimed and figure.fits(record)]
-    return own + fitting
+    claimed = {name for other in every for name in other.figures}
+    return own + [name for name, figure in known.items() if name not in claimed and figure.fits(record)]
 
 
 def beside(section: Section, labelled: Labelled) -> Table | None:

@@ -31,7 +31,7 @@ def _answer(record: Record) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    names = {"all_but_one": "same data", "all_but_one_chosen_elsewhere": "chosen here, measured on the second data"}
+    names = {"all_but_one": "same data", "all_but_one_chosen_elsewhere": "second data"}
     digits = max(
         digits_for(effect["difference"]) for _, record in labelled for effect in record.parts["all_but_one"].values()
     )
