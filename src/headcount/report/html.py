@@ -17,7 +17,7 @@ from headcount.record import Record
 from headcount.report.figure import Figure, draw, figures, named
 from headcount.report.palette import INK, STYLE
 from headcount.report.payload import payload
-from headcount.report.section import Labelled, Section, beside, figures_for, ordered
+from headcount.report.section import Labelled, Section, answers, beside, figures_for, labelled_for, ordered
 from headcount.report.subject import Subject, subjects
 from headcount.report.table import Column, Table
 
@@ -39,7 +39,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     data = payload(found)
     heading = title or f"The heads of {' and '.join(subject.label for subject in found)}"
     every, known = ordered(), dict(figures.items())
-    present = [(name, section, _labelled(section, found)) for name, section in every]
+    present = [(name, section, labelled_for(section, found)) for name, section in every]
     filled = [(name, section, labelled) for name, section, labelled in present if labelled]
     if max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED:
         known = {name: figure for name, figure in known.items() if not name.endswith("-map")}
@@ -63,18 +63,6 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     return Template(read("page.html")).substitute(slots)
 
 
-def _labelled(section: Section, found: Sequence[Subject]) -> Labelled:
-    """Records that answer a section; several of one subject are told apart by their method."""
-    labelled = []
-    for subject in found:
-        own = [record for record in subject.records if section.fits(record)]
-        for record in own:
-            method = record.parts.get("method") if len(own) > 1 else None
-            some = [part for part in ((subject.label if len(found) > 1 else ""), str(method or "")) if part]
-            labelled.append((", ".join(some) or subject.label, record))
-    return labelled
-
-
 def _lead(data: dict[str, Any]) -> str:
     said = []
     for subject in data["subjects"]:
@@ -88,25 +76,19 @@ def _lead(data: dict[str, Any]) -> str:
 
 
 def _short(name: str, section: Section, labelled: Labelled) -> str:
-    answers = " ".join(_answers(section, labelled))
-    return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(answers)}</li>'
-
-
-def _answers(section: Section, labelled: Labelled) -> list[str]:
-    if len(labelled) == 1:
-        return [section.answer(labelled[0][1])]
-    return [f"{label}: {section.answer(record)}" for label, record in labelled]
+    said = " ".join(answers(section, labelled))
+    return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(said)}</li>'
 
 
 def _section(name: str, section: Section, labelled: Labelled, stills: str) -> str:
-    answers = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in _answers(section, labelled))
+    said = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in answers(section, labelled))
     tables = section.tables(labelled)
     paper = beside(section, labelled)
     shown = "".join(_table(table) for table in (*tables, *([paper] if paper else [])))
     signed = "".join(f"<p><code>{escape(str(record.signature))}</code></p>" for _, record in labelled)
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
-        f'<h2 id="{name}-title">{escape(section.question)}</h2>{answers}'
+        f'<h2 id="{name}-title">{escape(section.question)}</h2>{said}'
         f"{stills}{shown}"
         f'<details class="how"><summary>How this was measured</summary><p>{escape(section.how)}</p>{signed}</details>'
         "</section>"

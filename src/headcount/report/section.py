@@ -9,6 +9,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.registry import Registry
 from headcount.report.figure import Figure
+from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
 
 Labelled = Sequence[tuple[str, Record]]  # what each record is called, and the record
@@ -73,6 +74,24 @@ def figures_for(section: Section, record: Record, every: Sequence[Section], know
         return own
     claimed = {name for other in every for name in other.figures}
     return own + [name for name, figure in known.items() if name not in claimed and figure.fits(record)]
+
+
+def labelled_for(section: Section, found: Sequence[Subject]) -> Labelled:
+    """Records that answer a section; several of one subject are told apart by their method."""
+    labelled = []
+    for subject in found:
+        own = [record for record in subject.records if section.fits(record)]
+        for record in own:
+            method = record.parts.get("method") if len(own) > 1 else None
+            some = [part for part in ((subject.label if len(found) > 1 else ""), str(method or "")) if part]
+            labelled.append((", ".join(some) or subject.label, record))
+    return labelled
+
+
+def answers(section: Section, labelled: Labelled) -> list[str]:
+    if len(labelled) == 1:
+        return [section.answer(labelled[0][1])]
+    return [f"{label}: {section.answer(record)}" for label, record in labelled]
 
 
 def beside(section: Section, labelled: Labelled) -> Table | None:

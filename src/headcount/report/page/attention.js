@@ -1,6 +1,6 @@
 // Where one head looks in one sentence: tokens that look on the left, tokens looked at on the right, and the
 // dependency tree as arcs beside the words.
-const ROW = 19, LEFT = 150, RIGHT = 285;
+const ROW = 19, ARCS = 58, LEFT = 178, RIGHT = 306;  // ARCS: where they end; relations stand between them and the words
 
 function drawAttention(example, head, only) {
   const { kind } = parsed(head);
@@ -37,11 +37,10 @@ function treeBeside(example, tokens, kind, middle, rows, keys) {
     const [one, other] = [middle(tree.words[word][0]), middle(tree.words[head][0])];
     const follows = (a, b) => tree.words[a].some((place) => tree.words[b].includes(top[place]));
     const hit = follows(word, head) || follows(head, word);
-    const depth = Math.min(72, 12 + 9 * Math.abs(word - head)), x = 84;
+    const depth = Math.min(74, 10 + 10 * Math.abs(word - head));
     const colour = hit ? data.roleColours.syntactic || "#009E73" : "currentColor";
-    group.append(draw("path", { d: `M${x} ${one}C${x - depth} ${one} ${x - depth} ${other} ${x} ${other}`, stroke: colour, "stroke-opacity": hit ? 1 : .3, "stroke-width": hit ? 1.8 : 1 }));
-    const text = draw("text", { x: x - depth * .75 - 3, y: (one + other) / 2, "text-anchor": "end", "dominant-baseline": "central", style: "font-size:9px", "fill-opacity": hit ? 1 : .6 }, tree.relations[word]);
-    group.append(text);
+    group.append(draw("path", { d: `M${ARCS} ${one}C${ARCS - depth} ${one} ${ARCS - depth} ${other} ${ARCS} ${other}`, stroke: colour, "stroke-opacity": hit ? 1 : .35, "stroke-width": hit ? 1.8 : 1 }));
+    group.append(draw("text", { x: ARCS + 4, y: one, "dominant-baseline": "central", style: "font-size:9px", "fill-opacity": hit ? 1 : .6 }, tree.relations[word]));
   });
   return group;
 }

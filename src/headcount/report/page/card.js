@@ -66,8 +66,9 @@ function openCard(subject, place, from) {
       make("button", { type: "button", "aria-label": "Head after", onclick: () => step(1) }, "\u2192"),
       make("button", { type: "button", id: "card-close", "aria-label": "Close the card", onclick: closeCard }, "\u2715")])]);
   const attention = attentionOf(subject, head);
-  card.replaceChildren(top, ...effectPart(subject, place), ...rolesPart(subject, place), ...scoresPart(subject, place), ...pruningPart(subject, place),
-    ...(attention ? [make("h3", {}, "Where it looks"), attention] : [make("h3", {}, "Where it looks"), make("p", { class: "note" }, "No example sentences were recorded; headcount study examples records some.")]));
+  const looks = attention || make("p", { class: "note" }, "No example sentences were recorded; headcount study examples records some.");
+  card.replaceChildren(top, ...effectPart(subject, place), ...rolesPart(subject, place), make("h3", {}, "Where it looks"), looks,
+    ...scoresPart(subject, place), ...pruningPart(subject, place));
   card.hidden = false;
   card.scrollTop = 0;
   mark(subject, place);

@@ -129,11 +129,8 @@ function legend(picture, subject, { measure, mask, range }, colour, y) {
   } else {
     const [least, most] = range || extent(measure.values);
     const stops = measure.form === "diverging" ? [-1, 0, 1].map((side) => side * Math.max(Math.abs(least), Math.abs(most))) : [least, (least + most) / 2, most];
-    stops.forEach((stop) => entry(colour(stop), short(stop, measure.form === "diverging")));
-    if (measure.form === "diverging") {
-      entry(themed("worse"), "needed");
-      entry(themed("better"), "in the way");
-    }
+    const meant = (stop) => (measure.form !== "diverging" || !stop ? "" : stop * measure.sign > 0 ? ", needed" : ", in the way");
+    stops.forEach((stop) => entry(colour(stop), short(stop, measure.form === "diverging") + meant(stop)));
   }
   return y + 22;
 }

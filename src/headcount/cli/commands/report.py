@@ -1,0 +1,37 @@
+"""headcount report: one page that shows everything records hold, or the same in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("report")
+@click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write.")
+@click.option("--title", help="Heading of the page; the models' names if not given.")
+@click.option("--text", is_flag=True, help="Show the report in the terminal instead of writing a page.")
+@click.option("--short", is_flag=True, help="With --text: the answers alone, without tables.")
+def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, text: bool, short: bool) -> None:  # noqa: N802
+    """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
+
+    Records of several commands on one model make one report; two records of the same command are compared.
+    """
+    from headcount import journal
+    from headcount.cli import show
+    from headcount.record import Record
+
+    read = [Record.load(path / "record.json" if path.is_dir() else path) for path in records]
+    console = show.console()
+    if text or short:
+        from headcount.report import text as terminal
+
+        terminal.show(console, read, tables=not short)
+        return
+    from headcount.report.html import page
+
+    with show.working("Drawing"):
+        written = journal.write_text(out / "report.html" if out.is_dir() else out, page(read, title=title))
+    show.line(console, f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
+    show.line(console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True)

@@ -1,0 +1,164 @@
+"""Examples: the attention of every head on a few sentences, to look at. The part `examples` of a record is a list of
+
+tokens      side -> tokens as text. Sides: source; of an encoder-decoder also read (what the decoder has read at each
+            step) and written (what it writes there)
+sides       kind -> [side whose tokens look, side whose tokens are looked at]
+tree        None, or {side, words: places of each word's tokens, heads: the word each depends on or -1, relations}
+attention   head -> one text per looking token: its weights with three digits after the point, separated by spaces
+
+Shapes: T tokens, Q tokens that look, K tokens looked at, H heads of a site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.corpora.alignment import piece_spans, pieces_of_words
+from headcount.corpora.tree import Tree
+from headcount.errors import UsageError
+from headcount.hooks import original_module
+from headcount.probes.taps import tapped
+from headcount.record import Record, Signature
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+
+WEIGHTS = 600_000  # in all examples together: about 3 MB of text
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+
+def examples(
+    model: nn.Module,
+    tokenizer: Any,
+    sentences: Sequence[Tree | str],
+    *,
+    targets: Sequence[str] | None = None,
+    count: int = 4,
+    longest: int = 20,
+    name: str = "",
+    data: str = "",
+    progress: Progress = lambda *_: None,
+) -> Record:
+    """Run the model on the first sentences that are short enough and keep every head's attention.
+
+    targets: what the decoder of an encoder-decoder reads; what the model writes itself if not given.
+    count: of sentences, at most. longest: tokens of a sentence, at most, so that a drawing can be read.
+    data: what the sentences are called in the signature.
+    """
+    if count < 1 or longest < 2:
+        raise UsageError(f"At least one sentence of at least two tokens is needed; got {count} and {longest}.")
+    found: list[dict[str, Any]] = []
+    used, left_out = 0, 0
+    for place, sentence in enumerate(sentences):
+        if len(found) == count:
+            break
+        one = _example(model, tokenizer, sentence, targets[place] if targets else None, longest)
+        if one is None:
+            left_out += 1
+            continue
+        used += sum(row.count(" ") + 1 for rows in one["attention"].values() for row in rows)
+        if found and used > WEIGHTS:
+            break
+        found.append(one)
+        progress("looking at examples", len(found), count)
+    if not found:
+        raise UsageError(f"None of {len(sentences)} sentences has 2 to {longest} tokens; give shorter ones, or `longest`.")
+    arguments = {"data": data, "count": count, "longest": longest}
+    signature = Signature(name, weight_hash(model), arguments=arguments)
+    return Record("examples", signature, {"examples": found, "left_out": left_out})
+
+
+def _example(
+    model: nn.Module, tokenizer: Any, sentence: Tree | str, target: str | None, longest: int
+) -> dict[str, Any] | None:
+    text = sentence.text if isinstance(sentence, Tree) else sentence
+    ids = list(tokenizer(text)["input_ids"])
+    if not 2 <= len(ids) <= longest:
+        return None
+    original: Any = original_module(model)
+    config, device = original.config, next(model.parameters()).device
+    if not hasattr(config, "vocab_size"):
+        raise UsageError(f"{type(original).__name__} does not read text: there are no sentences to show it.")
+    both = bool(getattr(config, "is_encoder_decoder", False))
+    inputs = {"input_ids": torch.tensor([ids], device=device)}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    tokens = {"source": _source_tokens(tokenizer, text, ids)}
+    with evaluating(model):
+        if both:
+            read_T, written_T = _target(original, tokenizer, inputs, target)
+            if len(read_T) > 2 * longest:
+                return None
+            inputs["decoder_input_ids"] = torch.tensor([read_T], device=device)
+            tokens |= {"read": _target_tokens(tokenizer, read_T), "written": _target_tokens(tokenizer, written_T)}
+        with tapped(model, "attention") as taps:
+            model(**inputs)
+    attention: dict[str, list[str]] = {}
+    for site in locate(model):
+        if site.num_heads:
+            weights_HQK: Tensor = taps.calls(site.key)[0][0].float().cpu()
+            for head, weights_QK in zip(site.head_names(), weights_HQK, strict=True):
+                attention[str(head)] = [_row(row) for row in weights_QK.tolist()]
+    kinds = {site.kind for site in locate(model)}
+    return {"tokens": tokens, "sides": _sides(kinds, both), "tree": _tree(tokenizer, sentence), "attention": attention}
+
+
+def _row(weights: Sequence[float]) -> str:
+    return " ".join(f"{weight:.3f}".rstrip("0").rstrip(".") for weight in weights)
+
+
+def _sides(kinds: set[str], both: bool) -> Mapping[str, list[str]]:
+    if not both:
+        return {kind: ["source", "source"] for kind in kinds}
+    known = {"encoder": ["source", "source"], "decoder": ["read", "read"], "cross": ["written", "source"]}
+    return {kind: sides for kind, sides in known.items() if kind in kinds}
+
+
+def _target(model: Any, tokenizer: Any, inputs: Mapping[str, Tensor], target: str | None) -> tuple[list[int], list[int]]:
+    """What the decoder reads, and what it is to write after each of it."""
+    start = int(model.config.decoder_start_token_id or 0)
+    if target is None:
+        most = 2 * inputs["input_ids"].shape[1] + 10
+        written = model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
+    else:
+        written = list(tokenizer(text_target=target)["input_ids"])
+    written = written or [start]
+    return [start, *written[:-1]], written
+
+
+def _source_tokens(tokenizer: Any, text: str, ids: Sequence[int]) -> list[str]:
+    """The characters each token stands for, or its name where it stands for none."""
+    return [
+        text[span[0] : span[1]] if span is not None and span[0] < span[1] else _spelled(tokenizer, token)
+        for token, span in zip(ids, piece_spans(tokenizer, text), strict=True)
+    ]
+
+
+def _target_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    if hasattr(tokenizer, "_switch_to_target_mode"):  # Marian: two vocabularies, one tokenizer
+        tokenizer._switch_to_target_mode()
+        try:
+            return [_spelled(tokenizer, token) for token in ids]
+        finally:
+            tokenizer._switch_to_input_mode()
+    return [_spelled(tokenizer, token) for token in ids]
+
+
+def _spelled(tokenizer: Any, token: int) -> str:
+    (piece,) = tokenizer.convert_ids_to_tokens([token])
+    return str(piece).strip("\u2581\u0120 ") or str(piece)
+
+
+def _tree(tokenizer: Any, sentence: Tree | str) -> dict[str, Any] | None:
+    if not isinstance(sentence, Tree):
+        return None
+    words = pieces_of_words(sentence.spans, piece_spans(tokenizer, sentence.text))
+    return {
+        "side": "source",
+        "words": words,
+        "heads": list(sentence.heads),
+        "relations": list(sentence.relations),
+    }
