@@ -33,7 +33,7 @@ async function plot(box) {
   await plotly.react(box, traces, {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", height: box.clientWidth < 480 ? 300 : 360, margin: { l: 52, r: 12, t: 12, b: 44 },
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink }, hovermode: "closest",
-    legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0 }, hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
     ...layout, xaxis: { ...axis, ...layout.xaxis }, yaxis: { ...axis, ...layout.yaxis },
   }, { displayModeBar: false, responsive: true, scrollZoom: false });
   if (!box.dataset.ready && onclick) box.on("plotly_click", (event) => shown.get(box)().onclick(event.points[0]));

@@ -64,7 +64,7 @@ function drawMap(box, subject, options) {
     if (row) x += label + columns[number] * side + gap; else y += height;
   });
   const used = row ? x - gap : width;
-  bottom = legend(picture, subject, options, colour, bottom + 6);
+  bottom = legend(picture, subject, options, colour, bottom + 6, Math.max(used, 260));
   picture.setAttribute("viewBox", `0 0 ${Math.ceil(Math.max(used, 260))} ${Math.ceil(bottom)}`);
   picture.style.maxWidth = `${Math.ceil(Math.max(used, 260))}px`;
   box.replaceChildren(picture);
@@ -110,15 +110,16 @@ function tiny(value) {  // at most four signs
   return (Number(text) === 0 ? "0" : text).replace("-", "\u2212");
 }
 
-function legend(picture, subject, { measure, mask, range }, colour, y) {
+function legend(picture, subject, { measure, mask, range }, colour, y, width) {
   if (mask) return y;
   let x = 30;
   const entry = (shade, text, letter) => {
+    const room = 30 + text.length * 6.3;
+    if (x > 30 && x + room > width) { x = 30; y += 20; }
     picture.append(draw("rect", { x, y, width: 13, height: 13, rx: 2, fill: shade }));
     if (letter) picture.append(draw("text", { x: x + 6.5, y: y + 7, "text-anchor": "middle", "dominant-baseline": "central", "font-size": 9, "font-weight": 600, fill: onto(shade) }, letter));
     picture.append(draw("text", { x: x + 18, y: y + 7, "dominant-baseline": "central", "font-size": 11, fill: "currentColor" }, text));
-    x += 30 + text.length * 6.3;
-    if (x > 520) { x = 30; y += 20; }
+    x += room;
   };
   if (measure.form === "roles") {
     for (const role of Object.keys(data.roleColours)) {

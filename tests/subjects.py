@@ -1,0 +1,210 @@
+"""Records of whole models with made-up numbers, of any number of layers and heads: what the page is tested on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from headcount.record import Record, Signature
+
+Sites = dict[str, int]  # site -> heads
+
+
+def even(layers: int, heads: int, kinds: tuple[str, ...] = ("encoder", "decoder", "cross")) -> Sites:
+    return {f"{kind}.{layer}": heads for kind in kinds for layer in range(layers)}
+
+
+RAGGED: Sites = {"encoder.0": 4, "encoder.1": 1, "encoder.3": 7, "decoder.0": 2, "cross.0": 5}
+ONE_LAYER: Sites = {"encoder.0": 4}
+
+
+def names(sites: Sites) -> list[str]:
+    return [f"{site}.{index}" for site, count in sites.items() for index in range(count)]
+
+
+def ablation(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> Record:
+    random = np.random.default_rng(seed)
+    effects = {}
+    for head, change in zip(names(sites), random.normal(-0.5, 1, len(names(sites))).tolist(), strict=True):
+        sure = abs(change) > 1
+        effects[head] = {
+            "value": 30 + change, "difference": change, "low": change - 0.4, "high": change + 0.4,
+            "p": 0.0002 if sure else 0.3, "corrected": 0.004 if sure else 1.0,
+        }  # fmt: skip
+    best = {site: {"head": f"{site}.0", **effects[f"{site}.0"]} for site in sites}
+    parts = {
+        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "alpha": 0.01, "one_out": effects, "all_but_one": best,
+        "summary": {"heads": len(effects), "significant": 5, "significant_corrected": 4},
+    }  # fmt: skip
+    return Record("ablate", Signature(model, "a1b2c3", "d4e5f6", arguments={"metric": "BLEU"}), parts)
+
+
+def score(sites: Sites, method: str = "gradient", model: str = "shop/model-a", seed: int = 1) -> Record:
+    values = dict(zip(names(sites), np.random.default_rng(seed).random(len(names(sites))).tolist(), strict=True))
+    order = sorted(values, key=lambda head: -values[head])
+    parts = {
+        "method": method, "scores": values, "ranks": {head: 1 + order.index(head) for head in values},
+        "low": {head: value - 0.1 for head, value in values.items()},
+        "high": {head: value + 0.1 for head, value in values.items()},
+    }  # fmt: skip
+    return Record("score", Signature(model, "a1b2c3", "d4e5f6", arguments={"score": method}), parts)
+
+
+def curves(sites: Sites, model: str = "shop/model-a", seed: int = 2) -> Record:
+    heads = names(sites)
+    kinds = list(dict.fromkeys(head.split(".")[0] for head in heads))
+
+    def line(order: str, number: int, some: list[str], line_seed: int | None = None) -> dict[str, Any]:
+        going = [head for head in np.random.default_rng(seed + number).permutation(heads) if head.split(".")[0] in some]
+        points = []
+        for step in range(6):
+            removed = round(step * len(going) / 5)
+            gone = set(going[:removed])
+            value = 30 * (1 - (removed / len(going)) ** 2)
+            points.append(
+                {
+                    "removed": removed, "share": removed / len(going), "value": value, "low": value - 1,
+                    "high": value + 1, "kept": {}, "heads": [head for head in heads if head not in gone],
+                }
+            )  # fmt: skip
+        return {"order": order, "kinds": some, "seed": line_seed, "points": points}
+
+    parts = {
+        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "heads": len(heads),
+        "curves": [line("gradient", 0, kinds), line("ablation", 1, kinds), line("random", 2, kinds, 0)],
+        "claims": [{"claim": "gradient is better than random order", "holds": True, "evidence": []}],
+    }  # fmt: skip
+    if len(kinds) > 1:
+        parts["by_kind"] = [line("gradient", 3 + number, [kind]) for number, kind in enumerate(kinds)]
+    return Record("pruning curves", Signature(model, "a1b2c3", "d4e5f6"), parts)
+
+
+def evidence(role: str, label: str, value: float, *, holds: bool = True) -> dict[str, Any]:
+    return {
+        "role": role, "label": label, "value": value, "baseline": 0.4, "threshold": 0.5, "low": value - 0.05,
+        "high": value + 0.05, "trials": 100, "holds": holds,
+    }  # fmt: skip
+
+
+def roles(sites: Sites, model: str = "shop/model-a") -> Record:
+    heads = names(sites)
+    held = [
+        [evidence("positional", "-1", 0.95)],
+        [evidence("syntactic", "obj v->o", 0.7), evidence("delimiter", "end", 0.6)],
+        [evidence("rare", "two rarest", 0.6)],
+        [],
+    ]
+    own = {head: held[place % len(held)] for place, head in enumerate(heads)}
+    parts = {
+        "confidence": {head: {"value": 0.5, "low": 0.4, "high": 0.6} for head in heads},
+        "roles": own,
+        "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False)] for head, some in own.items()},
+        "syntax": [{"kind": "encoder", "head": heads[0], **evidence("syntactic", "nsubj v->s", 0.6)}],
+        "relative": {"nsubj v->s": {"-1": 20, "1": 8}},
+        "claims": {"positional": {"confidence": {heads[0]: 0.9}, "above": 1}, "rare": None},
+        "persons": {"1": 1, "2": 1, "3": 8},
+    }
+    return Record("roles", Signature(model, "a1b2c3", arguments={"data": "grammar dev"}), parts)
+
+
+def examples(sites: Sites, tokens: list[str], model: str = "shop/model-a") -> Record:
+    count = len(tokens)
+    rows = [
+        " ".join("0.7" if key == (query + 1) % count else "0.1" for key in range(count)) for query in range(count)
+    ]
+    kinds = list(dict.fromkeys(site.split(".")[0] for site in sites))
+    one = {
+        "tokens": {"source": tokens},
+        "sides": {kind: ["source", "source"] for kind in kinds},
+        "tree": {
+            "side": "source", "words": [[place] for place in range(count)],
+            "heads": [-1, *range(count - 1)], "relations": ["root", *["obj"] * (count - 1)],
+        },
+        "attention": {head: rows for head in names(sites)},
+    }  # fmt: skip
+    return Record("examples", Signature(model), {"examples": [one], "left_out": 0})
+
+
+def bench(total: int, model: str = "shop/model-a") -> Record:
+    rows = [
+        {
+            "model": name, "what": what, "batch": batch, "length": 32, "seconds": 0.1, "spread": [0.09, 0.12],
+            "per_second": 10.0 * batch, "faster": faster, "low": faster - 0.1, "high": faster + 0.1,
+        }
+        for what in ("reading", "writing")
+        for batch in (1, 16)
+        for name, faster in ((model, 1.0), ("shop/small", 1.25))
+    ]  # fmt: skip
+    size = {"parameters": 1000, "weight_bytes": 4000, "flops": 5000}
+    sizes = {model: {"heads": total, **size}, "shop/small": {"heads": total // 2, **size}}
+    return Record("bench", Signature(model), {"rows": rows, "models": sizes, "verdict": {"shop/small": "faster"}})
+
+
+def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
+    heads = names(sites)
+    ends = [{"value": 30.0, "low": 29.0, "high": 31.0}, {"value": 28.0, "low": 27.0, "high": 29.0}]
+    steps = [
+        {**end, "removed": removed, "share": removed / len(heads), "kept": {}, "heads": heads[removed:]}
+        for removed, end in zip((0, 2), ends, strict=True)
+    ]
+    cost = {"before": {"parameters": 1000}, "after": {"parameters": 900}}
+    parts = {
+        "method": "rank", "metric": "BLEU", "curve": steps, "removed": heads[:2], "heads": len(heads), "verified": True,
+        "cost": cost,
+    }  # fmt: skip
+    return Record("prune", Signature(model, arguments={"order": "gradient"}), parts)
+
+
+def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
+    heads = names(sites)
+    quality = {"before": {"value": 30.0}, "after": {"value": 29.0, "low": 28.0, "high": 30.0}}
+    point = {"kept": {"encoder": 2}, "heads": heads[:2], "quality": quality, "settled": 0.9}
+    return Record("prune sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
+
+
+def rules(sites: Sites, model: str = "shop/model-a") -> Record:
+    values = {head: 0.1 * place for place, head in enumerate(names(sites))}
+    agreement = {"all": {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}}
+    parts = {"scores": {"ding": values, "attnlrp": values}, "spearman": {"ding / attnlrp": agreement}, "refused": {}}
+    return Record("rules", Signature(model), parts)
+
+
+def compensation(model: str = "shop/model-a") -> Record:
+    def points(height: float) -> list[dict[str, Any]]:
+        return [
+            {
+                "removed": count, "share": count / 20, "value": height * count, "low": height * count * 0.9,
+                "high": height * count * 1.1, "seconds": 2.0, "heads": [],
+            }
+            for count in (2, 4)
+        ]  # fmt: skip
+
+    at = {"reached": True, "removed": 4, "ratios": {"lstsq/none": {"value": 0.4, "low": 0.3, "high": 0.5}}}
+    lines = {"none": points(0.3), "lstsq": points(0.1)}
+    return Record("compensation", Signature(model), {"metric": "BLEU", "heads": 20, "curves": lines, "at": at})
+
+
+def training(model: str = "shop/model-a") -> Record:
+    epochs = [{"epoch": number, "step": 10 * number, "loss": 3.0 / number} for number in (1, 2)]
+    return Record("train translation", Signature(model), {"epochs": epochs, "steps": 20})
+
+
+def combined(records: list[Record], model: str = "shop/model-a") -> Record:
+    inside = {
+        f"{number}-{record.study}": {
+            "study": record.study, "signature": asdict(record.signature), "parts": record.parts, "schema": record.schema,
+        }
+        for number, record in enumerate(records)
+    }  # fmt: skip
+    return Record("all", Signature(model), {"records": inside})
+
+
+def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list[Record]:
+    """All that one model can have."""
+    return [
+        ablation(sites, model, seed), score(sites, "gradient", model, seed + 1), curves(sites, model), roles(sites, model),
+        examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
+        sweep(sites, model), rules(sites, model), compensation(model), training(model),
+    ]  # fmt: skip
