@@ -7,12 +7,13 @@ from its 4.
 from __future__ import annotations
 
 import base64
+import fcntl
 import itertools
 import json
 import os
 import select
 import shutil
-import subprocess
+import signal
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -38,13 +39,12 @@ class Browser:
             "--disable-background-networking", "--force-color-profile=srgb", "--force-device-scale-factor=1",
             "--window-size=1280,900", f"--user-data-dir={folder / 'profile'}", "--remote-debugging-pipe", "about:blank",
         )  # fmt: skip
-        placed = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c", placed, program, *options],
-            pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(theirs_in)
-        os.close(theirs_out)
+        high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (theirs_in, theirs_out)]  # away from 3 and 4
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+        places = [(os.POSIX_SPAWN_DUP2, end, number) for end, number in zip(high, (3, 4), strict=True)]
+        self._process = os.posix_spawn(program, [program, *options], dict(os.environ), file_actions=[*nowhere, *places])
+        for end in (theirs_in, theirs_out, *high):
+            os.close(end)
         self._out, self._in, self._rest = ours_out, ours_in, b""
         self._numbers = itertools.count(1)
         self.errors: list[str] = []  # of the console, and exceptions nobody caught
@@ -73,12 +73,12 @@ class Browser:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        os.kill(self._process, signal.SIGTERM)
+        deadline = time.monotonic() + 10
+        while os.waitpid(self._process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > deadline:
+                os.kill(self._process, signal.SIGKILL)
+            time.sleep(0.05)
         os.close(self._out)
         os.close(self._in)
 
@@ -106,7 +106,9 @@ class Browser:
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._in], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, "the browser does not answer"
-            self._rest += os.read(self._in, 1 << 20)
+            found = os.read(self._in, 1 << 20)
+            assert found, "the browser has ended"
+            self._rest += found
         line, _, self._rest = self._rest.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
         return message

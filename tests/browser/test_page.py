@@ -14,7 +14,7 @@ import records
 import subjects as made
 from browser.devtools import NAMES, Browser, installed
 from headcount.record import Record
-from headcount.report.html import page
+from headcount.report import html
 
 pytestmark = [
     pytest.mark.skipif(not installed(), reason=f"no browser is installed (looked for {', '.join(NAMES)})"),
@@ -38,7 +38,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def write(name: str, some: list[Record]) -> Path:
         file = folder / f"{name}.html"
         if not file.exists():
-            file.write_text(page(some), encoding="utf-8")
+            with pytest.MonkeyPatch.context() as patch:
+                if name not in ("one", "ragged"):  # elsewhere a stand-in saves seconds: figures have tests of their own
+                    patch.setattr(html, "_svg", lambda *_: ('<svg viewBox="0 0 9 9" width="9"></svg>', "A picture."))
+                file.write_text(html.page(some), encoding="utf-8")
         return file
 
     return write
@@ -78,7 +81,7 @@ def test_a_click_on_a_head_opens_its_card(opened: Any) -> None:
     assert browser.text("#card-title") == "encoder.1.1"
     effect = one_model()[0].parts["one_out"]["encoder.1.1"]
     card = browser.text("#card")
-    assert f"{effect['difference']:+.2f}".replace("-", "\u2212")[:5] in card
+    assert f"without it: {effect['difference']:+.3f}".replace("-", "\u2212") in card
     for said in ("Masked alone", "after Holm's correction", "Roles", "Numbers", "rank", "When it goes", "Where it looks"):
         assert said in card
     assert "l0, penalty 0.1" in card
@@ -163,13 +166,13 @@ def test_two_records_stand_side_by_side(opened: Any) -> None:
     browser.press("Escape")
     browser.choose("#map-subject", "model-b")
     browser.choose("#map-measure", "change of BLEU without it")
-    assert len(browser.value("document.querySelector('#map-measure').options.length").__str__()) == 1
+    assert cells(browser, "#map") == 24
 
 
 def test_tables_sort_and_can_be_copied(opened: Any) -> None:
     browser = opened("one", one_model())
     table = "#ablation table"
-    column = f"[...document.querySelectorAll('{table} tbody tr')].map((row) => +row.cells[2].dataset.value)"
+    column = f"[...document.querySelector('{table}').tBodies[0].rows].map((row) => +row.cells[2].dataset.value)"
     browser.click(f"{table} th:nth-child(3) button")
     assert browser.value(column) == sorted(browser.value(column), reverse=True)
     browser.click(f"{table} th:nth-child(3) button")
