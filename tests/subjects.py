@@ -35,7 +35,8 @@ def ablation(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> Record
         }  # fmt: skip
     best = {site: {"head": f"{site}.0", **effects[f"{site}.0"]} for site in sites}
     parts = {
-        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "alpha": 0.01, "one_out": effects, "all_but_one": best,
+        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "alpha": 0.01, "one_out": effects,
+        "all_but_one": best,
         "summary": {"heads": len(effects), "significant": 5, "significant_corrected": 4},
     }  # fmt: skip
     return Record("ablate", Signature(model, "a1b2c3", "d4e5f6", arguments={"metric": "BLEU"}), parts)
@@ -111,9 +112,7 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
 
 def examples(sites: Sites, tokens: list[str], model: str = "shop/model-a") -> Record:
     count = len(tokens)
-    rows = [
-        " ".join("0.7" if key == (query + 1) % count else "0.1" for key in range(count)) for query in range(count)
-    ]
+    rows = [" ".join("0.7" if key == (query + 1) % count else "0.1" for key in range(count)) for query in range(count)]
     kinds = list(dict.fromkeys(site.split(".")[0] for site in sites))
     one = {
         "tokens": {"source": tokens},
@@ -122,7 +121,7 @@ def examples(sites: Sites, tokens: list[str], model: str = "shop/model-a") -> Re
             "side": "source", "words": [[place] for place in range(count)],
             "heads": [-1, *range(count - 1)], "relations": ["root", *["obj"] * (count - 1)],
         },
-        "attention": {head: rows for head in names(sites)},
+        "attention": dict.fromkeys(names(sites), rows),
     }  # fmt: skip
     return Record("examples", Signature(model), {"examples": [one], "left_out": 0})
 
@@ -194,7 +193,8 @@ def training(model: str = "shop/model-a") -> Record:
 def combined(records: list[Record], model: str = "shop/model-a") -> Record:
     inside = {
         f"{number}-{record.study}": {
-            "study": record.study, "signature": asdict(record.signature), "parts": record.parts, "schema": record.schema,
+            "study": record.study, "signature": asdict(record.signature), "parts": record.parts,
+            "schema": record.schema,
         }
         for number, record in enumerate(records)
     }  # fmt: skip
@@ -204,7 +204,8 @@ def combined(records: list[Record], model: str = "shop/model-a") -> Record:
 def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list[Record]:
     """All that one model can have."""
     return [
-        ablation(sites, model, seed), score(sites, "gradient", model, seed + 1), curves(sites, model), roles(sites, model),
+        ablation(sites, model, seed), score(sites, "gradient", model, seed + 1), curves(sites, model),
+        roles(sites, model),
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), rules(sites, model), compensation(model), training(model),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The page in a real browser: clicks, keys, downloads, themes, hostile text, odd models. No console errors, no network."""
+"""The page in a real browser: clicks, keys, downloads, themes, hostile text, odd models; no errors, no network."""
 
 from __future__ import annotations
 
@@ -82,11 +82,21 @@ def test_a_click_on_a_head_opens_its_card(opened: Any) -> None:
     effect = one_model()[0].parts["one_out"]["encoder.1.1"]
     card = browser.text("#card")
     assert f"without it: {effect['difference']:+.3f}".replace("-", "\u2212") in card
-    for said in ("Masked alone", "after Holm's correction", "Roles", "Numbers", "rank", "When it goes", "Where it looks"):
+    for said in (
+        "Masked alone",
+        "after Holm's correction",
+        "Roles",
+        "Numbers",
+        "rank",
+        "When it goes",
+        "Where it looks",
+    ):
         assert said in card
     assert "l0, penalty 0.1" in card
     assert browser.value("document.querySelector('#map [data-place=\"5\"]').getAttribute('aria-selected')") == "true"
-    assert browser.value("document.querySelectorAll('#card svg path[stroke-width]').length") > 4  # looks and dependencies
+    assert (
+        browser.value("document.querySelectorAll('#card svg path[stroke-width]').length") > 4
+    )  # looks and dependencies
     browser.click('#card [data-query="1"]')
     assert "70%" in browser.text("#card svg")
     browser.click("#card-close")
@@ -117,7 +127,9 @@ def test_the_map_is_coloured_by_any_measure_and_says_its_values(opened: Any) -> 
     assert "change of BLEU" in label
     assert "positional -1" in label
     browser.click("#map-sort")
-    first_row = browser.value("[...document.querySelector('#map [role=row]').querySelectorAll('[role=gridcell]')].map((c) => +c.dataset.place)")
+    first_row = browser.value(
+        "[...document.querySelector('#map [role=row]').querySelectorAll('[role=gridcell]')].map((c) => +c.dataset.place)"
+    )
     changes = [effect["difference"] for effect in one_model()[0].parts["one_out"].values()][:4]
     assert first_row == sorted(range(4), key=lambda place: changes[place])  # most needed first
 
@@ -134,7 +146,9 @@ def test_the_slider_shows_mask_quality_and_speed(opened: Any) -> None:
     facts = browser.text("#slider-facts")
     assert f"{point['value']:.1f}" in facts
     assert "1.25" in facts  # the timed model of 12 heads is nearer to 10 than the whole one
-    masked = browser.value("[...document.querySelectorAll('#slider-mask [role=gridcell]')].filter((c) => c.getAttribute('aria-label').endsWith('masked')).length")
+    masked = browser.value(
+        "[...document.querySelectorAll('#slider-mask [role=gridcell]')].filter((c) => c.getAttribute('aria-label').endsWith('masked')).length"
+    )
     assert masked == point["removed"]
     browser.wait("document.querySelector('#slider-plot').dataset.ready")
     assert browser.value("document.querySelectorAll('#slider-plot .scatterlayer .trace').length") > 3
@@ -158,7 +172,9 @@ def test_two_records_stand_side_by_side(opened: Any) -> None:
     here, there = (record.parts["one_out"] for record in two_models() if record.study == "ablate")
     order = [sorted(found, key=lambda head: found[head]["difference"])[:2] for found in (here, there)]
     assert f"{len({*order[0]} & {*order[1]})} come first on the right" in browser.text("#compare-answer")
-    scale = "[...document.querySelectorAll('{} text')].map((t) => t.textContent).filter((t) => t.includes('needed')).join()"
+    scale = (
+        "[...document.querySelectorAll('{} text')].map((t) => t.textContent).filter((t) => t.includes('needed')).join()"
+    )
     left, right = (browser.value(scale.format(box)) for box in ("#compare-left-map", "#compare-right-map"))
     assert left == right
     browser.click('#compare-right-map [data-place="3"]')
@@ -178,7 +194,9 @@ def test_tables_sort_and_can_be_copied(opened: Any) -> None:
     browser.click(f"{table} th:nth-child(3) button")
     assert browser.value(column) == sorted(browser.value(column))
     assert browser.value(f"document.querySelector('{table} th:nth-child(3)').getAttribute('aria-sort')") == "ascending"
-    browser.send("Browser.grantPermissions", outside=True, permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.send(
+        "Browser.grantPermissions", outside=True, permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
+    )
     browser.click("#ablation .table > .tools button")
     browser.wait("document.querySelector('#said').textContent.includes('CSV')")
     lines = browser.value("navigator.clipboard.readText()").splitlines()
@@ -193,7 +211,9 @@ def test_tables_sort_and_can_be_copied(opened: Any) -> None:
 
 def test_every_figure_can_be_downloaded(opened: Any) -> None:
     browser = opened("one", one_model())
-    assert browser.value("[...document.querySelectorAll('figure')].every((f) => f.querySelectorAll('.tools button').length === 2)")
+    assert browser.value(
+        "[...document.querySelectorAll('figure')].every((f) => f.querySelectorAll('.tools button').length === 2)"
+    )
     for box, name in (("#map", "heads"), ("[data-name=ablation-map]", "ablation-map")):
         browser.click(f"{box} .tools button:nth-child(1)")
         picture = ET.fromstring(browser.downloaded(f"{name}.svg"))
@@ -221,7 +241,9 @@ def test_dark_follows_the_system_and_the_button(opened: Any) -> None:
     browser.click("#theme")
     assert browser.value(ground) == dark
     empty = "document.querySelector('#map [data-place=\"3\"] rect').getAttribute('fill')"
-    assert browser.value(empty) == browser.value("getComputedStyle(document.documentElement).getPropertyValue('--none').trim()")
+    assert browser.value(empty) == browser.value(
+        "getComputedStyle(document.documentElement).getPropertyValue('--none').trim()"
+    )
 
 
 def test_hostile_text_stays_text(opened: Any) -> None:
@@ -266,7 +288,9 @@ def test_a_phone_needs_no_scrolling_sideways(opened: Any) -> None:
     browser = opened("two", two_models(), width=390, height=844, phone=True)
     assert browser.value("document.documentElement.scrollWidth") <= 390
     browser.click('#map [data-place="5"]')
-    left, right, height = browser.value("(() => { const r = document.querySelector('#card').getBoundingClientRect(); return [r.left, r.right, r.height]; })()")
+    left, right, height = browser.value(
+        "(() => { const r = document.querySelector('#card').getBoundingClientRect(); return [r.left, r.right, r.height]; })()"
+    )
     assert (left, right) == (0, 390)
     assert height < 844
 
@@ -278,7 +302,12 @@ def test_everything_that_can_be_used_has_a_name_and_ids_are_unique(opened: Any) 
         ".filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length)).map((one) => one.outerHTML.slice(0, 99))"
     )
     assert [one for one in nameless if 'id="card"' not in one] == []
-    assert browser.value("(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id); return ids.length - new Set(ids).size; })()") == 0
+    assert (
+        browser.value(
+            "(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id); return ids.length - new Set(ids).size; })()"
+        )
+        == 0
+    )
     assert browser.value("document.querySelectorAll('h1').length") == 1
     printed = browser.send("Page.printToPDF")["data"]
     assert len(printed) > 10_000

@@ -69,7 +69,7 @@ def head_map(
         row = rows[f"{head.kind}.{head.layer}"]
         red, green, blue, _ = image.cmap(image.norm(table[row, head.index]))
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
-        style = {"ha": "center", "va": "center", "color": "white" if dark else "black", "size": 7}
+        style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if dark else "black", "size": 7}
         axes.text(head.index, row, text, **style, in_layout=False)  # inside a square: no room to be made for it
     return image
 

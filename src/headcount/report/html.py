@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, made of records. page/ holds its frame, its look and its behaviour."""
+"""The page: one HTML file that needs nothing else, made of records. Its frame, look and behaviour are in page/."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def _lead(data: dict[str, Any]) -> str:
         for head in subject["heads"]:
             kind, layer, _ = head.rsplit(".", 2)
             kinds.setdefault(kind, set()).add(layer)
-        layers = ", ".join(f"{len(some)} {kind} {'layer' if len(some) == 1 else 'layers'}" for kind, some in kinds.items())
+        layers = ", ".join(
+            f"{len(some)} {kind} {'layer' if len(some) == 1 else 'layers'}" for kind, some in kinds.items()
+        )
         said.append(f"{subject['label']}: {len(subject['heads'])} heads in {layers}" if kinds else subject["label"])
     return "; ".join(said) + "."
 
@@ -133,12 +135,16 @@ def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
 def _table(table: Table) -> str:
     numeric = [any(_is_number(row[place]) for row in table.rows) for place in range(len(table.columns))]
     shades = [' class="number"' if number else "" for number in numeric]
-    head = "".join(f'<th scope="col"{shade}>{escape(column.name)}</th>' for column, shade in zip(table.columns, shades, strict=True))
+    head = "".join(
+        f'<th scope="col"{shade}>{escape(column.name)}</th>'
+        for column, shade in zip(table.columns, shades, strict=True)
+    )
     body = "".join("<tr>" + "".join(map(_cell, table.columns, row, shades)) + "</tr>" for row in table.rows)
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return (
-        f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table data-sortable>'
-        f"<caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</div>"
+        f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
+        f"<table data-sortable><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>{note}</div>"
     )
 
 
@@ -166,22 +172,28 @@ def _other(found: Sequence[Subject], everyone: Sequence[Section]) -> str:
             )
     if not shown:
         return ""
-    return f'<section id="other"><p class="topic">Also recorded</p><h2>What else was measured?</h2>{"".join(shown)}</section>'
+    top = '<p class="topic">Also recorded</p><h2>What else was measured?</h2>'
+    return f'<section id="other">{top}{"".join(shown)}</section>'
 
 
 def _missing(absent: Sequence[Section], data: dict[str, Any]) -> str:
     rows = [[section.question, section.command] for section in absent]
     if not any(subject["examples"] for subject in data["subjects"]):
-        rows.append(["Where do heads look in example sentences?", "headcount study examples MODEL --data DATA --out DIR"])
+        rows.append(
+            ["Where do heads look in example sentences?", "headcount study examples MODEL --data DATA --out DIR"]
+        )
     if not rows:
         return ""
-    lines = "".join(f"<tr><td>{escape(question)}</td><td><code>{escape(command)}</code></td></tr>" for question, command in rows)
+    lines = "".join(
+        f"<tr><td>{escape(question)}</td><td><code>{escape(command)}</code></td></tr>" for question, command in rows
+    )
     return (
         '<section id="missing"><p class="topic">Not in this report</p><h2>What was not measured?</h2>'
         "<p>These questions need records that were not given. Each command writes one; then "
         "<code>headcount report RECORD... --out report.html</code>.</p>"
-        '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Missing records"><table><thead><tr>'
-        f'<th scope="col">question</th><th scope="col">command</th></tr></thead><tbody>{lines}</tbody></table></div></div></section>'
+        '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Missing records"><table>'
+        '<thead><tr><th scope="col">question</th><th scope="col">command</th></tr></thead>'
+        f"<tbody>{lines}</tbody></table></div></div></section>"
     )
 
 

@@ -95,14 +95,19 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
         name, again = label, 2
         while name in taken:
             name, again = f"{label} ({again})", again + 1
-        bounds = {side: [_number(some.get(head)) for head in heads] for side, some in (("low", low), ("high", high)) if some}
+        bounds = {
+            side: [_number(some.get(head)) for head in heads] for side, some in (("low", low), ("high", high)) if some
+        }
         found.append({"label": name, "form": form, "sign": sign, "values": numbers, **bounds})
 
     for record in subject.records:
         parts = record.parts
         if record.study == "ablate":
             sign = -1 if parts["higher_is_better"] else 1
-            for where, effects in (("", parts.get("one_out")), (", second data", (parts.get("other") or {}).get("one_out"))):
+            for where, effects in (
+                ("", parts.get("one_out")),
+                (", second data", (parts.get("other") or {}).get("one_out")),
+            ):
                 sides = {side: _column(effects, side) for side in ("difference", "low", "high")}
                 label = f"change of {parts['metric']} without it{where}"
                 add(label, sides["difference"], form="diverging", sign=sign, low=sides["low"], high=sides["high"])
@@ -198,17 +203,20 @@ def _line(
 
 def _gone(subject: Subject) -> list[dict[str, Any]]:
     """Heads that whole methods took away: name of the method -> names of heads."""
-    found = [
-        {"label": f"{record.parts.get('method', 'given heads')} ({len(record.parts['removed'])} gone)", "heads": record.parts["removed"]}
-        for record in subject.of("prune")
-        if isinstance(record.parts.get("removed"), list)
-    ]  # fmt: skip
+    found = []
+    for record in subject.of("prune"):
+        gone = record.parts.get("removed")
+        if isinstance(gone, list):
+            found.append({"label": f"{record.parts.get('method', 'given heads')} ({len(gone)} gone)", "heads": gone})
     for record in subject.of("prune sweep"):
         every = set(_heads(subject))
         for penalty, point in record.parts["sweep"].items():
             if isinstance(point.get("heads"), list):
                 found.append(
-                    {"label": f"{record.parts['method']}, penalty {penalty}", "heads": sorted(every - set(point["heads"]))}
+                    {
+                        "label": f"{record.parts['method']}, penalty {penalty}",
+                        "heads": sorted(every - set(point["heads"])),
+                    }
                 )
     return found
 

@@ -96,7 +96,7 @@ def answers(section: Section, labelled: Labelled) -> list[str]:
 
 def beside(section: Section, labelled: Labelled) -> Table | None:
     """What the paper printed beside what was measured here."""
-    found = [section.printed(record) for _, record in labelled]
+    found: list[list[Printed]] = [section.printed(record) for _, record in labelled]
     if not any(found):
         return None
     columns = [Column("what"), Column("the paper"), *(Column(label) for label, _ in labelled)]
@@ -104,7 +104,9 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
     for place, first in enumerate(max(found, key=len)):
         here = [row[place].here if place < len(row) and row[place].what == first.what else None for row in found]
         rows.append([first.what, first.paper, *here])
-    return Table("Beside the paper", columns, rows, "Other models and other data: shapes can be compared, values cannot.")
+    return Table(
+        "Beside the paper", columns, rows, "Other models and other data: shapes can be compared, values cannot."
+    )
 
 
 def told(labelled: Labelled, row: Callable[[Record], list[list[Any]]], columns: Sequence[Column]) -> tuple[Any, Any]:

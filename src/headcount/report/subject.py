@@ -83,11 +83,11 @@ def _tell_apart(found: Sequence[Subject]) -> None:
                 subject.label = spell(subject, place)
 
 
-def _by_path(subject: Subject, place: int) -> str:
+def _by_path(subject: Subject, _: int) -> str:
     return subject.records[0].signature.model or subject.label
 
 
-def _by_signature(subject: Subject, place: int) -> str:
+def _by_signature(subject: Subject, _: int) -> str:
     signature = subject.records[0].signature
     marks = [f"{what} {text[:6]}" for what, text in (("weights", signature.weights), ("data", signature.data)) if text]
     return f"{subject.label} ({', '.join(marks)})" if marks else subject.label

@@ -66,7 +66,9 @@ def examples(
         found.append(one)
         progress("looking at examples", len(found), count)
     if not found:
-        raise UsageError(f"None of {len(sentences)} sentences has 2 to {longest} tokens; give shorter ones, or `longest`.")
+        raise UsageError(
+            f"None of {len(sentences)} sentences has 2 to {longest} tokens; give shorter ones, or `longest`."
+        )
     arguments = {"data": data, "count": count, "longest": longest}
     signature = Signature(name, weight_hash(model), arguments=arguments)
     return Record("examples", signature, {"examples": found, "left_out": left_out})
@@ -117,7 +119,9 @@ def _sides(kinds: set[str], both: bool) -> Mapping[str, list[str]]:
     return {kind: sides for kind, sides in known.items() if kind in kinds}
 
 
-def _target(model: Any, tokenizer: Any, inputs: Mapping[str, Tensor], target: str | None) -> tuple[list[int], list[int]]:
+def _target(
+    model: Any, tokenizer: Any, inputs: Mapping[str, Tensor], target: str | None
+) -> tuple[list[int], list[int]]:
     """What the decoder reads, and what it is to write after each of it."""
     start = int(model.config.decoder_start_token_id or 0)
     if target is None:

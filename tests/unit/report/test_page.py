@@ -91,7 +91,9 @@ def test_figures_of_sections_exist_once_their_study_does() -> None:
     """A figure of a study that is not here yet may be missing; none is claimed twice."""
     claimed = [name for _, section in sections.items() for name in section.figures]
     assert len(claimed) == len(set(claimed))
-    assert {"ablation-map", "transfer", "pruning-curves", "pruning-by-kind", "dynamics", "speed"} <= {*claimed} & {*figures}
+    assert {"ablation-map", "transfer", "pruning-curves", "pruning-by-kind", "dynamics", "speed"} <= {*claimed} & {
+        *figures
+    }
 
 
 def test_the_page_is_whole_and_needs_nothing_else(whole: str) -> None:
@@ -111,7 +113,9 @@ def test_numbers_beside_the_paper_are_ours() -> None:
     table = beside(sections["ablation"], [("a", record)])
     assert table is not None
     assert table.rows[0] == ["the whole model", "BLEU 36.05 (WMT14 English-French)", "BLEU 30.00"]
-    low = [head for head, effect in record.parts["one_out"].items() if head.startswith("encoder") and effect["p"] < 0.01]
+    low = [
+        head for head, effect in record.parts["one_out"].items() if head.startswith("encoder") and effect["p"] < 0.01
+    ]
     assert table.rows[1][2].startswith(f"{len(low)} of 6")
 
 
@@ -136,7 +140,7 @@ def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_who
     line = {"order": "gradient", "kinds": ["encoder"], "seed": None, "points": points}
     parts = {"metric": "BLEU", "higher_is_better": True, "value": 30.0, "curves": [line]}
     assert "20% by gradient" in sections["curves"].answer(Record("pruning curves", Signature("m"), parts))
-    worse = [{**point, "value": -point["value"], "low": -point["high"], "high": -point["low"]} for point in points]  # type: ignore[operator]
+    worse = [{**point, "value": -point["value"], "low": -point["high"], "high": -point["low"]} for point in points]
     parts = {"metric": "loss", "higher_is_better": False, "value": -30.0, "curves": [{**line, "points": worse}]}
     assert "20% by gradient" in sections["curves"].answer(Record("pruning curves", Signature("m"), parts))
 
@@ -206,7 +210,9 @@ def test_two_records_of_a_study_are_two_subjects_with_names_that_differ() -> Non
 
 def test_a_record_out_of_shape_leaves_the_rest_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = made.curves(SITES)
-    broken.parts["by_kind"] = [{"kinds": ["encoder"], "order": "gradient", "points": broken.parts["curves"][0]["points"]}]
+    broken.parts["by_kind"] = [
+        {"kinds": ["encoder"], "order": "gradient", "points": broken.parts["curves"][0]["points"]}
+    ]
     del broken.parts["curves"][2]["points"][-1]  # random orders of different lengths cannot be averaged with others
     broken.parts["curves"].append({**broken.parts["curves"][2], "points": broken.parts["curves"][0]["points"]})
     text = page([broken, made.ablation(SITES)])
@@ -224,7 +230,8 @@ def test_a_record_no_section_knows_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "text"),
     [
-        (Column("", 2), -0.5, "\u22120.50"), (Column("", 2, signed=True), 0.5, "+0.50"), (Column("", 2), 0.00002, "2e-05"),
+        (Column("", 2), -0.5, "\u22120.50"), (Column("", 2, signed=True), 0.5, "+0.50"), 
+        (Column("", 2), 0.00002, "2e-05"),
         (Column("", 2), 0, "0.00"), (Column(""), None, "\u2013"), (Column(""), True, "yes"), (Column(""), 12, "12"),
     ],
 )  # fmt: skip

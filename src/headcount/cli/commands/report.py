@@ -9,7 +9,9 @@ import click
 
 @click.command("report")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write.")
+@click.option(
+    "--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write."
+)
 @click.option("--title", help="Heading of the page; the models' names if not given.")
 @click.option("--text", is_flag=True, help="Show the report in the terminal instead of writing a page.")
 @click.option("--short", is_flag=True, help="With --text: the answers alone, without tables.")
@@ -34,4 +36,6 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, text: bool,
     with show.working("Drawing"):
         written = journal.write_text(out / "report.html" if out.is_dir() else out, page(read, title=title))
     show.line(console, f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
-    show.line(console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True)
+    show.line(
+        console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True
+    )

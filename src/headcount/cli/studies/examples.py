@@ -11,7 +11,9 @@ from headcount.cli import options
 
 @click.command("examples")
 @options.loading
-@click.option("--data", required=True, help="grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel or plain text.")
+@click.option(
+    "--data", required=True, help="grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel or plain text."
+)
 @click.option("--split", default="test", show_default=True, help="Part of the data, where it has several.")
 @click.option("--languages", help="Endings of the files in a folder: SOURCE,TARGET, such as en,de.")
 @click.option("--count", default=4, show_default=True, type=click.IntRange(1), help="Sentences at most.")
@@ -36,8 +38,8 @@ def COMMAND(  # noqa: N802
     with show.working(f"Loading {model}"):
         tokenizer, live = how.tokenizer(model), how.load(model)
     with show.Bars() as bars:
-        named = {"name": model, "data": f"{data} {split}"}
-        record = examples(live, tokenizer, sentences, targets=targets, progress=bars.show, **named, **limits)
+        limits |= {"name": model, "data": f"{data} {split}"}
+        record = examples(live, tokenizer, sentences, targets=targets, progress=bars.show, **limits)
 
     def draw(console: Any) -> None:
         found = record.parts["examples"]

@@ -50,7 +50,7 @@ function drawMap(box, subject, options) {
     [...layers].forEach(([layer, places], line) => {
       const level = top + line * side;
       const group = draw("g", { role: "row", "aria-label": `layer ${layer}` });
-      group.append(draw("text", { x: label - 7, y: level + side / 2, "text-anchor": "end", "dominant-baseline": "central", "font-size": Math.min(11, Math.max(6, side)), fill: "currentColor", opacity: .65 }, String(layer)));
+      if (side >= 11 || layer % 4 === 0) group.append(draw("text", { x: label - 7, y: level + side / 2, "text-anchor": "end", "dominant-baseline": "central", "font-size": Math.min(11, Math.max(6, side)), fill: "currentColor", opacity: .65 }, String(layer)));
       const order = options.sorted && colour ? [...places].sort((one, other) => worth(measure, other) - worth(measure, one)) : places;
       order.forEach((place, at) => {
         const column = options.sorted && colour ? at : parsed(subject.heads[place]).index;

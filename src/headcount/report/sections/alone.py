@@ -64,7 +64,9 @@ def _printed(record: Record) -> list[Printed]:
     effect = record.parts["all_but_one"][worst]
     change = Column("", digits_for(effect["difference"]), signed=True).text(effect["difference"])
     here = f"{worst}: {record.parts['metric']} {change}"
-    return [Printed("the layer that suffers most from one head", "last layer's cross attention: BLEU \u221213.56", here)]
+    return [
+        Printed("the layer that suffers most from one head", "last layer's cross attention: BLEU \u221213.56", here)
+    ]
 
 
 SECTION = Section(

@@ -12,7 +12,7 @@ from headcount.report.table import Column, Table
 
 def _kept_at(line: dict[str, Any], share: float) -> float | None:
     nearest = min(line["points"], key=lambda point: abs(point["share"] - share))
-    return nearest["kept_share"]  # type: ignore[no-any-return]
+    return nearest["kept_share"]
 
 
 def _percent(share: float | None) -> str:
@@ -22,8 +22,8 @@ def _percent(share: float | None) -> str:
 def _answer(record: Record) -> str:
     first, last = record.parts["epochs"][0], record.parts["epochs"][-1]
     return (
-        f"With 40% of the heads gone, the model of epoch {first['epoch']} keeps {_percent(_kept_at(first, 0.4))} of its "
-        f"own {record.parts['metric']}, that of epoch {last['epoch']} {_percent(_kept_at(last, 0.4))}."
+        f"With 40% of the heads gone, the model of epoch {first['epoch']} keeps {_percent(_kept_at(first, 0.4))} of "
+        f"its own {record.parts['metric']}, that of epoch {last['epoch']} {_percent(_kept_at(last, 0.4))}."
     )
 
 

@@ -40,9 +40,9 @@ def _tables(labelled: Labelled) -> list[Table]:
         parts = record.parts
         ends = _ends(record)
         left = Counter(name.split(".")[0] for name in parts["removed"])
-        values = [None, None, None]
+        values: list[Any] = [None, None, None]
         if ends:
-            values = [ends[0]["value"], ends[1]["value"], interval(ends[1].get("low"), ends[1].get("high"), 3)]  # type: ignore[list-item]
+            values = [ends[0]["value"], ends[1]["value"], interval(ends[1].get("low"), ends[1].get("high"), 3)]
         return [
             [
                 parts.get("method", "given"), parts["heads"] - len(parts["removed"]),
@@ -62,7 +62,8 @@ def _printed(record: Record) -> list[Printed]:
     removed = Counter(name.split(".")[0] for name in record.parts["removed"])
     if record.parts.get("method") not in ("l0", "subset") or not ends:
         return []
-    here = f"{len(record.parts['removed'])} of {record.parts['heads']} gone: {ends[0]['value']:.2f} to {ends[1]['value']:.2f}"
+    gone = f"{len(record.parts['removed'])} of {record.parts['heads']} gone"
+    here = f"{gone}: {ends[0]['value']:.2f} to {ends[1]['value']:.2f}"
     paper = "WMT 48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25 BLEU"
     order = ", ".join(kind for kind, _ in removed.most_common())
     return [

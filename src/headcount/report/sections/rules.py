@@ -21,8 +21,8 @@ def _answer(record: Record) -> str:
         return "The rules cannot be compared: fewer than two of them could follow this model."
     best, worst = max(pairs, key=lambda pair: pairs[pair]), min(pairs, key=lambda pair: pairs[pair])
     return (
-        f"Over {len(pairs)} pairs of rules the median of Spearman's r is {median(pairs.values()):.2f}; {best} agree most "
-        f"({pairs[best]:.2f}), {worst} least ({pairs[worst]:.2f})."
+        f"Over {len(pairs)} pairs of rules the median of Spearman's r is {median(pairs.values()):.2f}; {best} agree "
+        f"most ({pairs[best]:.2f}), {worst} least ({pairs[worst]:.2f})."
     )
 
 

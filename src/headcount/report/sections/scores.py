@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import isnan
 from typing import Any
 
 from headcount.record import Record
@@ -47,11 +48,9 @@ def _agreement(labelled: Labelled) -> Table:
         here, there = first.parts["scores"], second.parts["scores"]
         both = [head for head in here if head in there]
         found = spearman([here[head] for head in both], [there[head] for head in both]) if len(both) > 3 else None
-        known = found is not None and found.r == found.r  # noqa: PLR0124
+        known = found is not None and not isnan(found.r)
         names = f"{first.parts['method']} ({one})", f"{second.parts['method']} ({other})"
-        rows.append(
-            [*names, found.r, interval(found.low, found.high, 2)] if found and known else [*names, None, None]
-        )
+        rows.append([*names, found.r, interval(found.low, found.high, 2)] if found and known else [*names, None, None])
     columns = [Column("score"), Column("other score"), Column("Spearman's r", 2), Column("95% interval")]
     return Table("Do the scores rank heads alike?", columns, rows)
 

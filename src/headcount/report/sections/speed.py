@@ -30,8 +30,8 @@ def _answer(record: Record) -> str:
         faster, slower = sum(row["low"] > 1 for row in own), sum(row["high"] < 1 for row in own)
         best = max(own, key=lambda row: row["low"])
         said.append(
-            f"{_short(model)} is surely faster in {faster} of {len(own)} settings and surely slower in {slower}; at best "
-            f"{best['faster']:.2f} times as fast ({best['what']}, batch {best['batch']}, "
+            f"{_short(model)} is surely faster in {faster} of {len(own)} settings and surely slower in {slower}; at "
+            f"best {best['faster']:.2f} times as fast ({best['what']}, batch {best['batch']}, "
             f"95% {interval(best['low'], best['high'], 2)})"
         )
     return "; ".join(said) + "."

@@ -27,7 +27,11 @@ def _after(point: Mapping[str, Any]) -> Mapping[str, Any]:
 def _answer(record: Record) -> str:
     points = _points(record)
     before = points[0][2]["quality"].get("before") or {}
-    said = [f"{_after(point)['value']:.{digits_for(_after(point)['value'])}f} with {left}" for _, left, point in points if _after(point)]
+    said = [
+        f"{_after(point)['value']:.{digits_for(_after(point)['value'])}f} with {left}"
+        for _, left, point in points
+        if _after(point)
+    ]
     start = f"{before['value']:.{digits_for(before['value'])}f} with all heads, " if before else ""
     return f"Learned by {record.parts['method']}: quality is {start}{', '.join(said)} heads."
 
@@ -72,7 +76,7 @@ SECTION = Section(
     parts=("sweep",),
     command="headcount prune MODEL --method l0 --task TASK --data DATA --out DIR, with several penalties",
     answer=_answer,
-    how="Every head gets a gate that is learned with the model under a penalty for open gates; closed heads are removed.",
+    how="Every head gets a gate, learned with the model under a penalty for open gates; closed heads are removed.",
     tables=_tables,
     printed=_printed,
 )

@@ -32,9 +32,10 @@ def _answer(record: Record) -> str:
     if not held:
         return f"For none of {len(rows)} dependencies a head is better than the best fixed offset by what is asked."
     clearest = max((row for row in rows if row["holds"]), key=lambda row: row["value"] - row["baseline"])
+    shares = f"{100 * clearest['value']:.0f}% against {100 * clearest['baseline']:.0f}%"
     return (
-        f"For {len(held)} of {len(rows)} dependencies a head beats the best fixed offset; most clearly {clearest['head']} "
-        f"for {clearest['label']}: {100 * clearest['value']:.0f}% against {100 * clearest['baseline']:.0f}%."
+        f"For {len(held)} of {len(rows)} dependencies a head beats the best fixed offset; most clearly "
+        f"{clearest['head']} for {clearest['label']}: {shares}."
     )
 
 

@@ -31,9 +31,7 @@ def _tables(labelled: Labelled) -> list[Table]:
             for name, one in (("Pearson", found["pearson"]), ("Spearman", found["spearman"]))
         ]
 
-    shown, lines = told(
-        labelled, rows, [Column("correlation"), Column("r", 2), Column("95% interval"), Column("p", 4)]
-    )
+    shown, lines = told(labelled, rows, [Column("correlation"), Column("r", 2), Column("95% interval"), Column("p", 4)])
     return [Table("Agreement of the changes on two data sets", shown, lines)]
 
 
