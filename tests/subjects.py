@@ -163,6 +163,27 @@ def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
     return Record("prune sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
 
 
+def tradeoff(sites: Sites, model: str = "shop/model-a") -> Record:
+    heads = names(sites)
+
+    def measured(value: float) -> dict[str, float]:
+        return {"value": value, "low": value - 1, "high": value + 1}
+
+    points = [
+        {
+            "way": way, "keep": keep, "seed": 0, "after": measured(30 - 10 / keep), "cut": None,
+            "kept": {"encoder": keep}, "heads": heads[:keep],
+        }
+        for way in ("l0", "scratch") for keep in (1, 2)
+    ]  # fmt: skip
+    against = {"difference": -1.0, "low": -2.0, "high": 0.0, "p": 0.1}
+    parts = {
+        "metric": "BLEU", "whole": measured(30.0), "gated": len(heads), "of": {"encoder": len(heads)},
+        "tradeoff": points, "against": "scratch", "compared": [{"way": "l0", "keep": 2, "seeds": [0], "lost": against}],
+    }  # fmt: skip
+    return Record("tradeoff", Signature(model), parts)
+
+
 def rules(sites: Sites, model: str = "shop/model-a") -> Record:
     values = {head: 0.1 * place for place, head in enumerate(names(sites))}
     agreement = {"all": {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}}
@@ -182,7 +203,7 @@ def compensation(model: str = "shop/model-a") -> Record:
 
     at = {"reached": True, "removed": 4, "ratios": {"lstsq/none": {"value": 0.4, "low": 0.3, "high": 0.5}}}
     lines = {"none": points(0.3), "lstsq": points(0.1)}
-    return Record("compensation", Signature(model), {"metric": "BLEU", "heads": 20, "curves": lines, "at": at})
+    return Record("compensation", Signature(model), {"metric": "BLEU", "heads": 20, "compensations": lines, "at": at})
 
 
 def training(model: str = "shop/model-a") -> Record:
@@ -207,5 +228,5 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         ablation(sites, model, seed), score(sites, "gradient", model, seed + 1), curves(sites, model),
         roles(sites, model),
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
-        sweep(sites, model), rules(sites, model), compensation(model), training(model),
+        sweep(sites, model), tradeoff(sites, model), rules(sites, model), compensation(model), training(model),
     ]  # fmt: skip

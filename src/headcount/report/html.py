@@ -16,6 +16,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.report.figure import Figure, draw, figures, named
 from headcount.report.palette import INK, STYLE
+from headcount.report.papers import SPELLED, Shown, shown
 from headcount.report.payload import payload
 from headcount.report.section import Labelled, Section, answers, beside, figures_for, labelled_for, ordered
 from headcount.report.subject import Subject, subjects
@@ -53,7 +54,8 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
         "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
-        "other": _other(found, [section for _, section in every]),
+        "other": _other(found, [section for _, section in every], known),
+        "papers": _papers(shown(found, every, known)),
         "missing": _missing([section for _, section, labelled in present if not labelled], data),
         "signatures": _signatures(found),
         "data": _inert(data),
@@ -86,12 +88,12 @@ def _section(name: str, section: Section, labelled: Labelled, stills: str) -> st
     said = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in answers(section, labelled))
     tables = section.tables(labelled)
     paper = beside(section, labelled)
-    shown = "".join(_table(table) for table in (*tables, *([paper] if paper else [])))
+    numbers = "".join(_table(table) for table in (*tables, *([paper] if paper else [])))
     signed = "".join(f"<p><code>{escape(str(record.signature))}</code></p>" for _, record in labelled)
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
         f'<h2 id="{name}-title">{escape(section.question)}</h2>{said}'
-        f"{stills}{shown}"
+        f"{stills}{numbers}"
         f'<details class="how"><summary>How this was measured</summary><p>{escape(section.how)}</p>{signed}</details>'
         "</section>"
     )
@@ -157,23 +159,42 @@ def _cell(column: Column, value: Any, shade: str) -> str:
     return f"<td{exact}{shade}>{escape(column.text(value))}</td>"
 
 
-def _other(found: Sequence[Subject], everyone: Sequence[Section]) -> str:
-    """Records no section asks for: their numbers as they are."""
-    shown = []
+def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping[str, Figure]) -> str:
+    """Records no section asks for: their figures, and their numbers as they are."""
+    told = []
     for subject in found:
         for record in subject.records:
             if record.study in ("examples", "attention") or any(section.fits(record) for section in everyone):
                 continue
             rows = [[name, value] for name, value in record.parts.items() if isinstance(value, str | int | float)]
-            shown.append(
+            drawn = [_figure(name, figure, [record]) for name, figure in known.items() if figure.fits(record)]
+            told.append(
                 f"<h3>{escape(record.study)}, {escape(named(record))}</h3>"
+                + f'<div class="stills">{"".join(drawn)}</div>'
                 + (_table(Table("Numbers", [Column("part"), Column("value", 4)], rows)) if rows else "")
                 + f"<p><code>{escape(str(record.signature))}</code></p>"
             )
-    if not shown:
+    if not told:
         return ""
     top = '<p class="topic">Also recorded</p><h2>What else was measured?</h2>'
-    return f'<section id="other">{top}{"".join(shown)}</section>'
+    return f'<section id="other">{top}{"".join(told)}</section>'
+
+
+def _papers(lines: Sequence[Shown]) -> str:
+    """Every table and figure of both papers, with the place where it stands here."""
+    body = ""
+    for line in lines:
+        title = escape(f"{SPELLED[line.exhibit.paper]}, {line.exhibit.name}")
+        here = f'<a href="#{line.section}">here</a>' if line.section else escape(line.reason)
+        body += f"<tr><td>{title}</td><td>{escape(line.exhibit.shows)}</td><td>{here}</td></tr>"
+    there = sum(line.section is not None for line in lines)
+    return (
+        '<section id="papers"><p class="topic">The papers</p><h2>Which tables and figures of the papers are here?</h2>'
+        f'<p class="answer">{there} of {len(lines)}.</p><details><summary>All of them</summary>'
+        '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Exhibits of the papers">'
+        '<table data-sortable><thead><tr><th scope="col">in the paper</th><th scope="col">what it shows</th>'
+        f'<th scope="col">where</th></tr></thead><tbody>{body}</tbody></table></div></div></details></section>'
+    )
 
 
 def _missing(absent: Sequence[Section], data: dict[str, Any]) -> str:

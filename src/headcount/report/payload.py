@@ -77,6 +77,8 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
         yield from (point.get("heads") or () for point in parts["curve"][:1])
     if isinstance(parts.get("removed"), list):
         yield parts["removed"]
+    if isinstance(parts.get("tradeoff"), list):
+        yield from (point["heads"] for point in parts["tradeoff"])
     for example in parts.get("examples") or ():
         yield example["attention"]
 
@@ -125,7 +127,7 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
         elif record.study == "prune":
             add(f"gate, {parts.get('method')}", (parts.get("gates") or {}).get("values"))
     for curve in _curves(subject, heads):
-        if curve["order"] != "random" and curve["whole"]:
+        if curve["label"] == f"by {curve['order']}" and curve["whole"]:
             goes = {head: _goes_at(curve["points"], place) for place, head in enumerate(heads)}
             add(f"% pruned when it goes, by {curve['order']}", goes)
     return found
@@ -174,11 +176,28 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             kinds = "" if whole else f", {' and '.join(line['kinds'])} only"
             seed = "" if line.get("seed") is None else f" {line['seed'] + 1}"
             found.append(_line(f"by {line['order']}{seed}{kinds}", line["order"], line["points"], parts, heads, whole))
+    for record in subject.of("tradeoff"):
+        found += _ways(record, heads)
     for record in subject.of("prune"):
         if record.parts.get("curve"):
             order = record.signature.arguments.get("order", record.parts.get("method"))
             parts = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
             found.append(_line(f"smaller model by {order}", str(order), record.parts["curve"], parts, heads, True))
+    return found
+
+
+def _ways(record: Record, heads: list[str]) -> list[dict[str, Any]]:
+    """Ways of choosing heads, each a line from the whole model down: models that were trained after the cut."""
+    parts = {"higher_is_better": record.parts["metric"] not in ("loss", "perplexity"), **record.parts}
+    whole = {**parts["whole"], "removed": 0, "share": 0.0, "heads": heads}
+    found = []
+    for way, seed in dict.fromkeys((point["way"], point["seed"]) for point in parts["tradeoff"]):
+        own = [point for point in parts["tradeoff"] if (point["way"], point["seed"]) == (way, seed)]
+        points = [whole]
+        for point in sorted(own, key=lambda point: -point["keep"]):
+            gone = len(heads) - len(point["heads"])
+            points.append({**point["after"], "removed": gone, "share": gone / len(heads), "heads": point["heads"]})
+        found.append(_line(f"trained, {way}, seed {seed}", way, points, parts, heads, True))
     return found
 
 

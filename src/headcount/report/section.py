@@ -101,7 +101,8 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
         return None
     columns = [Column("what"), Column("the paper"), *(Column(label) for label, _ in labelled)]
     rows = []
-    for place, first in enumerate(max(found, key=len)):
+    longest: list[Printed] = max(found, key=len)
+    for place, first in enumerate(longest):
         here = [row[place].here if place < len(row) and row[place].what == first.what else None for row in found]
         rows.append([first.what, first.paper, *here])
     return Table(

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headcount.errors import RecordError
-from headcount.record import Record
+from headcount.record import Record, Signature
 from headcount.report.figure import named
 
 _MANY = ("score", "prune", "attention")  # a subject has several of these, told apart by their arguments
@@ -20,6 +19,7 @@ class Subject:
 
     label: str
     records: list[Record] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)  # part of a study -> why it could not be measured
 
     def of(self, *studies: str) -> list[Record]:
         return [record for record in self.records if record.study in studies]
@@ -39,7 +39,7 @@ def flat(record: Record) -> Iterator[Record]:
         yield record
         return
     for name, plain in inside.items():
-        yield from flat(Record.from_json(json.dumps(plain), source=f"part {name} of the {record.study} record"))
+        yield from flat(Record.from_plain(plain, source=f"part {name} of the {record.study} record"))
 
 
 def subjects(records: Sequence[Record]) -> list[Subject]:
@@ -48,10 +48,8 @@ def subjects(records: Sequence[Record]) -> list[Subject]:
     loose: list[tuple[str, set[str], Subject]] = []  # model, what the subject has, the subject
     for record in records:
         parts = list(flat(record))
-        if not parts:
-            raise RecordError(f"The {record.study} record is empty: nothing was measured yet.")
         if parts != [record]:
-            found.append(Subject(named(record), parts))
+            found.append(Subject(named(record), parts, dict(record.parts.get("missing") or {})))
             continue
         slot = _slot(record)
         home = next((s for model, has, s in loose if model == record.signature.model and slot not in has), None)
@@ -84,11 +82,11 @@ def _tell_apart(found: Sequence[Subject]) -> None:
 
 
 def _by_path(subject: Subject, _: int) -> str:
-    return subject.records[0].signature.model or subject.label
+    return (subject.records[0].signature.model if subject.records else "") or subject.label
 
 
 def _by_signature(subject: Subject, _: int) -> str:
-    signature = subject.records[0].signature
+    signature = subject.records[0].signature if subject.records else Signature()
     marks = [f"{what} {text[:6]}" for what, text in (("weights", signature.weights), ("data", signature.data)) if text]
     return f"{subject.label} ({', '.join(marks)})" if marks else subject.label
 

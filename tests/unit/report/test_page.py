@@ -17,10 +17,11 @@ from click.testing import CliRunner
 import records
 import subjects as made
 from headcount.cli.main import main
-from headcount.errors import RecordError
 from headcount.record import Record, Signature
+from headcount.report.exhibits import exhibits
 from headcount.report.figure import figures
 from headcount.report.html import page
+from headcount.report.papers import shown
 from headcount.report.payload import payload
 from headcount.report.section import beside, labelled_for, ordered, sections
 from headcount.report.subject import flat, subjects
@@ -159,6 +160,20 @@ def test_the_payload_holds_every_head_once_with_its_numbers(whole: str) -> None:
     assert first[2]["mask"] == "".join("1" if head in kept else "0" for head in subject["heads"])
 
 
+def test_every_exhibit_of_the_papers_is_listed_with_its_place_or_the_reason(whole: str) -> None:
+    found = subjects([made.combined(EVERYTHING)])
+    found[0].missing["ablation"] = "no second data set"
+    lines = {(line.exhibit.paper, line.exhibit.name): line for line in shown(found, ordered(), dict(figures.items()))}
+    assert len(lines) == len(exhibits())
+    assert lines["michel2019", "Figure 3"].section == "curves"
+    assert lines["michel2019", "Tables 2 and 3"].section == "alone"
+    assert lines["voita2019", "Table 1"].section == "syntax"
+    assert lines["michel2019", "Figure 2"].section is None
+    assert lines["michel2019", "Figure 2"].reason == "no second data set"
+    for line in lines.values():
+        assert line.section is None or f'id="{line.section}"' in whole, line
+
+
 def test_hostile_text_stays_text() -> None:
     evil = '</script><script>alert(1)</script><img src=x onerror=alert(2)>"&\u2028'
     hostile = [
@@ -191,8 +206,10 @@ def test_combined_records_are_flattened_and_stay_together() -> None:
     assert [record.study for record in flat(one)] == ["ablate", "score"]
     (subject,) = subjects([one])
     assert [record.study for record in subject.records] == ["ablate", "score"]
-    with pytest.raises(RecordError, match="nothing was measured"):
-        subjects([Record("all", Signature("m"), {"records": {}})])
+    begun = Record("study all", Signature("m"), {"records": {}, "missing": {"speed": "no <time>"}})
+    text = page([begun])
+    assert "What was not measured?" in text
+    assert "no &lt;time&gt;" in text
 
 
 def test_two_records_of_a_study_are_two_subjects_with_names_that_differ() -> None:

@@ -8,6 +8,8 @@ import click
 
 from headcount.cli import options
 
+_FEW = 200  # sentences to find short ones among
+
 
 @click.command("examples")
 @options.loading
@@ -32,14 +34,16 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Keep the attention of every head of MODEL on a few sentences; the report draws it on the heads' cards."""
     from headcount.cli import show
+    from headcount.corpora.sentences import read_sentences
     from headcount.studies.examples import examples
 
-    sentences, targets = _sentences(data, split, tuple(languages.split(",")) if languages else None)
+    pair = [part.strip() for part in languages.split(",")] if languages else None
+    sentences = read_sentences(data, split=split, languages=pair, limit=_FEW)
     with show.working(f"Loading {model}"):
         tokenizer, live = how.tokenizer(model), how.load(model)
     with show.Bars() as bars:
         limits |= {"name": model, "data": f"{data} {split}"}
-        record = examples(live, tokenizer, sentences, targets=targets, progress=bars.show, **limits)
+        record = examples(live, tokenizer, sentences, targets=sentences.targets, progress=bars.show, **limits)
 
     def draw(console: Any) -> None:
         found = record.parts["examples"]
@@ -48,25 +52,3 @@ def COMMAND(  # noqa: N802
             show.line(console, " ".join(example["tokens"]["source"]))
 
     output.present(record, as_json, draw)
-
-
-_FEW = 200  # sentences to find short ones among
-
-
-def _sentences(data: str, split: str, languages: tuple[str, ...] | None) -> tuple[Any, Any]:
-    """Trees or texts, and translations where there are any."""
-    from headcount.corpora.conllu import read_conllu
-    from headcount.corpora.grammar.corpus import Grammar
-    from headcount.corpora.parallel import GRAMMAR, read_parallel
-    from headcount.corpora.plain import read_plain
-
-    if data == GRAMMAR or data.startswith(f"{GRAMMAR}:"):
-        rows = Grammar.named(data).split(split)[:_FEW]
-        return [row.tree for row in rows], [row.target for row in rows]
-    if data.endswith(".conllu"):
-        return read_conllu(data, on_error="skip").trees[:_FEW], None
-    if data.endswith(".txt"):
-        return read_plain(data, limit=_FEW), None
-    pairs = read_parallel(data, languages=languages)[split]
-    some = pairs.select(range(min(_FEW, len(pairs))))
-    return list(some["source"]), list(some["target"])

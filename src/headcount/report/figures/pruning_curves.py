@@ -54,4 +54,4 @@ def _values(line: dict[str, Any]) -> list[float]:
     return [point["value"] for point in line["points"]]
 
 
-FIGURE = Figure("Pruning by rank", "Michel et al. 2019, Figure 3", ("curves", "higher_is_better"), _draw)
+FIGURE = Figure("Pruning by rank", "Michel et al. 2019, Figure 3", ("curves",), _draw)

@@ -20,7 +20,7 @@ def _answer(record: Record) -> str:
             f"With {at['removed']} of {record.parts['heads']} heads removed, {how} leaves {share['value']:.0%} (95% "
             f"{share['low']:.0%} to {share['high']:.0%}) of the excess loss that {other} leaves."
         )
-    last = {how: points[-1]["value"] for how, points in record.parts["curves"].items() if points}
+    last = {how: points[-1]["value"] for how, points in record.parts["compensations"].items() if points}
     said = ", ".join(f"{value:.2f} with {how}" for how, value in last.items())
     return f"With the most heads removed, an example's excess loss is {said}."
 
@@ -29,11 +29,13 @@ def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record) -> list[list[Any]]:
         return [
             [how, point["removed"], 100 * point["share"], point["value"], point["low"], point["high"], point["seconds"]]
-            for how, points in record.parts["curves"].items()
+            for how, points in record.parts["compensations"].items()
             for point in points
         ]
 
-    top = max(point["value"] for _, record in labelled for line in record.parts["curves"].values() for point in line)
+    top = max(
+        point["value"] for _, record in labelled for line in record.parts["compensations"].values() for point in line
+    )
     digits = digits_for(top)
     columns = [
         Column("compensation"), Column("heads gone"), Column("% gone", 0), Column("excess loss", digits),
@@ -48,7 +50,7 @@ SECTION = Section(
     title="Compensation",
     question="How much of the loss comes back without training?",
     studies=("compensation",),
-    parts=("curves.none",),
+    parts=("compensations.none",),
     command="headcount study compensation MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     how=(

@@ -89,6 +89,6 @@ SECTION = Section(
         "value on; its baseline is chance or the best fixed offset. Special tokens and padding do not count."
     ),
     tables=_tables,
-    figures=("head-functions",),
+    figures=("head-roles",),
     printed=_printed,
 )

@@ -84,6 +84,6 @@ SECTION = Section(
         "share of instances in which the head looks most at the other word of the dependency."
     ),
     tables=_tables,
-    figures=("syntactic-heads", "dependents"),
+    figures=("syntactic-heads", "relative-positions"),
     printed=_printed,
 )
