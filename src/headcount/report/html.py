@@ -131,7 +131,19 @@ def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
         svg = re.sub(f"({mark})(?!{name}-)", rf"\g<1>{name}-", svg)
-    return svg.replace(INK, "currentColor"), drawing.caption
+    return _once(svg).replace(INK, "currentColor"), drawing.caption
+
+
+def _once(svg: str) -> str:
+    """Without names that were given before: the same image twice has the same name twice."""
+    taken: set[str] = set()
+
+    def first(found: re.Match[str]) -> str:
+        fresh = found[1] not in taken
+        taken.add(found[1])
+        return found[0] if fresh else ""
+
+    return re.sub(r' id="([^"]*)"', first, svg)
 
 
 def _table(table: Table) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.corpora.alignment import piece_spans, pieces_of_words
+from headcount.corpora.alignment import Pieces, piece_spans, pieces, pieces_of_words
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.hooks import original_module
@@ -27,6 +27,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 
+BLANK = "\u2581"
 WEIGHTS = 600_000  # in all examples together: about 3 MB of text
 Progress = Callable[[str, int, int], None]  # part, done, of
 
@@ -78,7 +79,8 @@ def _example(
     model: nn.Module, tokenizer: Any, sentence: Tree | str, target: str | None, longest: int
 ) -> dict[str, Any] | None:
     text = sentence.text if isinstance(sentence, Tree) else sentence
-    ids = list(tokenizer(text)["input_ids"])
+    encoded = pieces(tokenizer, text)
+    ids = encoded.ids
     if not 2 <= len(ids) <= longest:
         return None
     original: Any = original_module(model)
@@ -88,7 +90,7 @@ def _example(
     both = bool(getattr(config, "is_encoder_decoder", False))
     inputs = {"input_ids": torch.tensor([ids], device=device)}
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    tokens = {"source": _source_tokens(tokenizer, text, ids)}
+    tokens = {"source": _source_tokens(tokenizer, text, encoded)}
     with evaluating(model):
         if both:
             read_T, written_T = _target(original, tokenizer, inputs, target)
@@ -133,11 +135,11 @@ def _target(
     return [start, *written[:-1]], written
 
 
-def _source_tokens(tokenizer: Any, text: str, ids: Sequence[int]) -> list[str]:
-    """The characters each token stands for, or its name where it stands for none."""
+def _source_tokens(tokenizer: Any, text: str, encoded: Pieces) -> list[str]:
+    """The characters each token stands for, a blank where it stands for none; specials by name."""
     return [
-        text[span[0] : span[1]] if span is not None and span[0] < span[1] else _spelled(tokenizer, token)
-        for token, span in zip(ids, piece_spans(tokenizer, text), strict=True)
+        _spelled(tokenizer, token) if span is None else text[span[0] : span[1]] or BLANK
+        for token, span in zip(encoded.ids, encoded.spans, strict=True)
     ]
 
 
