@@ -43,24 +43,25 @@ def flat(record: Record) -> Iterator[Record]:
 
 
 def subjects(records: Sequence[Record]) -> list[Subject]:
-    """Records that were combined stay together; others are of one subject while they are of one model and differ."""
-    found: list[Subject] = []
-    loose: list[tuple[str, set[str], Subject]] = []  # model, what the subject has, the subject
-    for record in records:
-        parts = list(flat(record))
+    """Records that were combined stay together; others join a subject of their model that lacks such a record."""
+    flattened = [list(flat(record)) for record in records]
+    found: dict[int, Subject] = {}  # by the place of its first record
+    for place, (record, parts) in enumerate(zip(records, flattened, strict=True)):
         if parts != [record]:
-            found.append(Subject(named(record), parts, dict(record.parts.get("missing") or {})))
+            found[place] = Subject(named(record), parts, dict(record.parts.get("missing") or {}))
+    models = {place: records[place].signature.model for place in found}
+    taken = {place: {_slot(part) for part in subject.records} for place, subject in found.items()}
+    for place, record in enumerate(records):
+        if flattened[place] != [record]:
             continue
-        slot = _slot(record)
-        home = next((s for model, has, s in loose if model == record.signature.model and slot not in has), None)
-        if home is None:
-            home = Subject(named(record))
-            found.append(home)
-            loose.append((record.signature.model, set(), home))
-        home.records.append(record)
-        next(has for _, has, subject in loose if subject is home).add(slot)
-    _tell_apart(found)
-    return found
+        slot, model = _slot(record), record.signature.model
+        home = next((at for at in sorted(found) if models[at] == model and slot not in taken[at]), place)
+        found.setdefault(home, Subject(named(record))).records.append(record)
+        models[home] = model
+        taken.setdefault(home, set()).add(slot)
+    ordered = [found[place] for place in sorted(found)]
+    _tell_apart(ordered)
+    return ordered
 
 
 def _slot(record: Record) -> str:

@@ -206,6 +206,13 @@ def test_combined_records_are_flattened_and_stay_together() -> None:
     assert [record.study for record in flat(one)] == ["ablate", "score"]
     (subject,) = subjects([one])
     assert [record.study for record in subject.records] == ["ablate", "score"]
+    together = subjects(
+        [made.roles(SITES), one, made.ablation(SITES)]
+    )  # what is of the same model joins, twice is twice
+    assert [[record.study for record in some.records] for some in together] == [
+        ["ablate", "score", "roles"],
+        ["ablate"],
+    ]
     begun = Record("study all", Signature("m"), {"records": {}, "missing": {"speed": "no <time>"}})
     text = page([begun])
     assert "What was not measured?" in text
