@@ -176,7 +176,7 @@ def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping
     told = []
     for subject in found:
         for record in subject.records:
-            if record.study in ("examples", "attention") or any(section.fits(record) for section in everyone):
+            if record.study == "examples" or any(section.fits(record) for section in everyone):
                 continue
             rows = [[name, value] for name, value in record.parts.items() if isinstance(value, str | int | float)]
             drawn = [_figure(name, figure, [record]) for name, figure in known.items() if figure.fits(record)]

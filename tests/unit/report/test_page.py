@@ -28,7 +28,7 @@ from headcount.report.subject import flat, subjects
 from headcount.report.table import Column
 
 SITES = made.even(2, 3)
-EVERYTHING = [*made.everything(SITES), records.dynamics()]
+EVERYTHING = [*made.everything(SITES), records.dynamics(), records.attention(5)]
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -88,13 +88,15 @@ def test_every_question_is_answered_in_one_sentence_with_its_tables(whole: str) 
             assert f'<section id="{name}"' in whole
 
 
-def test_figures_of_sections_exist_once_their_study_does() -> None:
-    """A figure of a study that is not here yet may be missing; none is claimed twice."""
+def test_figures_of_sections_exist_and_belong_to_one() -> None:
     claimed = [name for _, section in sections.items() for name in section.figures]
     assert len(claimed) == len(set(claimed))
-    assert {"ablation-map", "transfer", "pruning-curves", "pruning-by-kind", "dynamics", "speed"} <= {*claimed} & {
-        *figures
-    }
+    assert set(claimed) <= set(figures)
+
+
+def test_every_link_leads_somewhere(whole: str) -> None:
+    ids = set(re.findall(r' id="([^"]*)"', whole))
+    assert {name for name in re.findall(r'<a [^>]*href="#([^"]*)"', whole) if name not in ids} == set()
 
 
 def test_the_page_is_whole_and_needs_nothing_else(whole: str) -> None:
@@ -285,6 +287,20 @@ def test_the_command_writes_a_page_and_shows_the_same_in_the_terminal(tmp_path: 
     assert CliRunner().invoke(main, ["report", str(tmp_path / "none")]).exit_code == 2
     (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
     assert CliRunner().invoke(main, ["report", str(tmp_path / "bad.json")]).exit_code == 1
+
+
+def test_figures_are_drawn_from_combined_records_too(tmp_path: Path) -> None:
+    file = made.combined([made.ablation(SITES), made.curves(SITES)]).save(tmp_path / "record.json")
+    out = tmp_path / "figures"
+    done = CliRunner().invoke(main, ["figure", "all", str(file), "--format", "svg", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    drawn = {"ablation-map.svg", "ablation-histogram.svg", "pruning-curves.svg", "pruning-by-kind.svg"}
+    assert drawn <= {path.name for path in out.iterdir()}
+    one = CliRunner().invoke(main, ["figure", "pruning-curves", str(tmp_path), "--format", "svg", "--out", str(out)])
+    assert one.exit_code == 0, one.output
+    wrong = CliRunner().invoke(main, ["figure", "speed", str(file), "--out", str(out)])
+    assert wrong.exit_code == 2
+    assert "needs rows" in wrong.output
 
 
 def test_a_page_of_12_by_12_by_3_heads_needs_no_torch_and_is_quick(tmp_path: Path) -> None:
