@@ -56,7 +56,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
         "other": _other(found, [section for _, section in every], known),
         "papers": _papers(shown(found, every, known)),
-        "missing": _missing([section for _, section, labelled in present if not labelled], data),
+        "missing": _missing([section for _, section, labelled in present if not labelled], data, found),
         "signatures": _signatures(found),
         "data": _inert(data),
         "charts": _packed_charts(),
@@ -209,7 +209,8 @@ def _papers(lines: Sequence[Shown]) -> str:
     )
 
 
-def _missing(absent: Sequence[Section], data: dict[str, Any]) -> str:
+def _missing(absent: Sequence[Section], data: dict[str, Any], found: Sequence[Subject]) -> str:
+    """Questions without records, with the commands for them; parts of a study that could not be, with the reasons."""
     rows = [[section.question, section.command] for section in absent]
     if not any(subject["examples"] for subject in data["subjects"]):
         rows.append(
@@ -217,6 +218,8 @@ def _missing(absent: Sequence[Section], data: dict[str, Any]) -> str:
         )
     if not rows:
         return ""
+    reasons = [(subject.label, part, why) for subject in found for part, why in subject.missing.items()]
+    why = "".join(f'<p class="note">{escape(f"{label}, {part}: {reason}")}</p>' for label, part, reason in reasons)
     lines = "".join(
         f"<tr><td>{escape(question)}</td><td><code>{escape(command)}</code></td></tr>" for question, command in rows
     )
@@ -226,7 +229,7 @@ def _missing(absent: Sequence[Section], data: dict[str, Any]) -> str:
         "<code>headcount report RECORD... --out report.html</code>.</p>"
         '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Missing records"><table>'
         '<thead><tr><th scope="col">question</th><th scope="col">command</th></tr></thead>'
-        f"<tbody>{lines}</tbody></table></div></div></section>"
+        f"<tbody>{lines}</tbody></table></div></div>{why}</section>"
     )
 
 

@@ -11,6 +11,8 @@ from headcount.report.section import Section, labelled_for
 from headcount.report.subject import Subject
 
 _TABLES = {("michel2019", "Tables 2 and 3"): "alone", ("voita2019", "Table 2"): "tradeoff"}  # tables have no figure
+# These compare models: of target languages and domains.
+_SEVERAL = {("voita2019", "Figure 2"), ("voita2019", "Figure 4")}
 SPELLED = {"voita2019": "Voita et al. 2019", "michel2019": "Michel et al. 2019"}
 
 
@@ -34,8 +36,11 @@ def shown(found: Sequence[Subject], every: Sequence[tuple[str, Section]], known:
         if exhibit.figure is not None:
             drawn = exhibit.figure in known and any(known[exhibit.figure].fits(record) for record in records)
             place = _place(exhibit.figure, every, filled) if drawn else None
+        reason = reasons.get(exhibit.part, "not measured")
+        if place and (exhibit.paper, exhibit.name) in _SEVERAL and len(found) < 2:
+            place, reason = None, "needs records of two models or more"
         stands = place in filled or place == "other"
-        lines.append(Shown(exhibit, place if stands else None, reasons.get(exhibit.part, "not measured")))
+        lines.append(Shown(exhibit, place if stands else None, reason))
     return lines
 
 

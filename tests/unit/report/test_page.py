@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -94,6 +95,17 @@ def test_figures_of_sections_exist_and_belong_to_one() -> None:
     assert set(claimed) <= set(figures)
 
 
+@pytest.mark.parametrize("name", sections)
+def test_commands_for_what_is_missing_exist_with_their_options(name: str) -> None:
+    words = sections[name].command.split()[1:]
+    command: Any = main
+    while hasattr(command, "get_command"):
+        command = command.get_command(click.Context(main), words.pop(0))
+        assert command is not None
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
 def test_every_link_leads_somewhere(whole: str) -> None:
     ids = set(re.findall(r' id="([^"]*)"', whole))
     assert {name for name in re.findall(r'<a [^>]*href="#([^"]*)"', whole) if name not in ids} == set()
@@ -170,6 +182,8 @@ def test_every_exhibit_of_the_papers_is_listed_with_its_place_or_the_reason(whol
     assert lines["michel2019", "Figure 3"].section == "curves"
     assert lines["michel2019", "Tables 2 and 3"].section == "alone"
     assert lines["voita2019", "Table 1"].section == "syntax"
+    assert lines["voita2019", "Figure 4"].section is None
+    assert "two models" in lines["voita2019", "Figure 4"].reason
     assert lines["michel2019", "Figure 2"].section is None
     assert lines["michel2019", "Figure 2"].reason == "no second data set"
     for line in lines.values():

@@ -97,7 +97,7 @@ SECTION = Section(
     question="Do learned gates beat a ranking?",
     studies=("tradeoff",),
     parts=("tradeoff", "whole"),
-    command="headcount study tradeoff MODEL --task TASK --data DATA --out DIR",
+    command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
     answer=_answer,
     how=(
         "Every way gets the same number of training steps: a rank is fine-tuned for as many as gates and fine-tuning "
