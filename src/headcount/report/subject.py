@@ -43,22 +43,21 @@ def flat(record: Record) -> Iterator[Record]:
 
 
 def subjects(records: Sequence[Record]) -> list[Subject]:
-    """Records that were combined stay together; others join a subject of their model that lacks such a record."""
-    flattened = [list(flat(record)) for record in records]
+    """Records that were combined stay together; a record joins a subject of its model that lacks all it brings."""
+    groups = [list(flat(record)) for record in records]
+    combined = [place for place, record in enumerate(records) if groups[place] != [record]]
+    loose = [place for place in range(len(records)) if place not in combined]
     found: dict[int, Subject] = {}  # by the place of its first record
-    for place, (record, parts) in enumerate(zip(records, flattened, strict=True)):
-        if parts != [record]:
-            found[place] = Subject(named(record), parts, dict(record.parts.get("missing") or {}))
-    models = {place: records[place].signature.model for place in found}
-    taken = {place: {_slot(part) for part in subject.records} for place, subject in found.items()}
-    for place, record in enumerate(records):
-        if flattened[place] != [record]:
-            continue
-        slot, model = _slot(record), record.signature.model
-        home = next((at for at in sorted(found) if models[at] == model and slot not in taken[at]), place)
-        found.setdefault(home, Subject(named(record))).records.append(record)
-        models[home] = model
-        taken.setdefault(home, set()).add(slot)
+    taken: dict[int, set[str]] = {}
+    for place in (*combined, *loose):
+        model, brought = records[place].signature.model, {_slot(part) for part in groups[place]}
+        fitting = (at for at in sorted(found) if records[at].signature.model == model and not taken[at] & brought)
+        home = next(fitting, place)
+        subject = found.setdefault(home, Subject(named(records[place])))
+        subject.records += groups[place]
+        if place in combined:
+            subject.missing |= records[place].parts.get("missing") or {}
+        taken.setdefault(home, set()).update(brought)
     ordered = [found[place] for place in sorted(found)]
     _tell_apart(ordered)
     return ordered

@@ -229,6 +229,9 @@ def test_combined_records_are_flattened_and_stay_together() -> None:
         ["ablate", "score", "roles"],
         ["ablate"],
     ]
+    halves = [made.combined([made.roles(SITES)]), made.combined([made.curves(SITES)])]  # of both papers
+    assert [len(some.records) for some in subjects(halves)] == [2]
+    assert [len(some.records) for some in subjects([*halves, halves[0]])] == [2, 1]
     begun = Record("study all", Signature("m"), {"records": {}, "missing": {"speed": "no <time>"}})
     text = page([begun])
     assert "What was not measured?" in text
