@@ -64,10 +64,11 @@ def head_map(
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     rows = {site: row for row, site in enumerate(sites)}
+    shades: Any = image.cmap(image.norm(table))  # [rows, columns, RGBA]
     for name, text in (texts or {}).items():
         head = Head.parse(name)
         row = rows[f"{head.kind}.{head.layer}"]
-        red, green, blue, _ = image.cmap(image.norm(table[row, head.index]))
+        red, green, blue, _ = shades[row, head.index]
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if dark else "black", "size": 7}
         axes.text(head.index, row, text, **style, in_layout=False)  # inside a square: no room to be made for it

@@ -39,7 +39,8 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
 
     data = payload(found)
     heading = title or f"The heads of {' and '.join(subject.label for subject in found)}"
-    every, known = ordered(), dict(figures.items())
+    every, all_figures = ordered(), dict(figures.items())
+    known = all_figures
     present = [(name, section, labelled_for(section, found)) for name, section in every]
     filled = [(name, section, labelled) for name, section, labelled in present if labelled]
     if max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED:
@@ -55,7 +56,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
         "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
         "other": _other(found, [section for _, section in every], known),
-        "papers": _papers(shown(found, every, known)),
+        "papers": _papers(shown(found, every, all_figures)),
         "missing": _missing([section for _, section, labelled in present if not labelled], data, found),
         "signatures": _signatures(found),
         "data": _inert(data),
@@ -125,7 +126,7 @@ def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
 
     drawing = draw(name, records)
     text = io.StringIO()
-    with rc_context(STYLE):
+    with rc_context({**STYLE, "savefig.dpi": 100}):  # of images inside; finer ones cost time and bytes
         drawing.canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
