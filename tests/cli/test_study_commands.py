@@ -169,3 +169,38 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "figures" / "dynamics.svg").is_file()
     config.write_text("model = ")
     assert "is not TOML" in run("study", "all", "--config", str(config)).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "fisher", "--keep", "encoder=4,cross=50%"], "needs a budget: one number"),
+        (["--method", "rank", "--keep", "encoder=4", "--kinds", "decoder"], "give one of them"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    tuned: str, place: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = run("prune", tuned, *arguments, *work(place), "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2, done.output
+    assert message in done.output.replace("\n", " ")
+
+
+def test_a_mistake_does_not_occupy_a_folder(tuned: str, place: Path, tmp_path: Path) -> None:
+    learn = [
+        "prune",
+        tuned,
+        "--method",
+        "l0",
+        *work(place),
+        "--steps",
+        "2",
+        "--tune",
+        "0",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert run(*learn, "--keep", "1000").exit_code == 2
+    done = run(*learn, "--keep", "4")
+    assert done.exit_code == 0, done.output
+    assert len(hc.locate(hc.load(tmp_path / "out")).heads) == 4

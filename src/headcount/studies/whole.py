@@ -168,6 +168,17 @@ def _tradeoff(subject: Subject) -> Record:
     )
 
 
+def _examples(subject: Subject) -> Record:
+    from headcount.studies.examples import examples
+
+    own, sentences = subject.settings, subject.sentences
+    tokenizer = subject.how.tokenizer(own.model)
+    return examples(
+        subject.model, tokenizer, sentences, targets=sentences.targets, name=own.model, data=own.trees or own.data,
+        progress=subject.progress,
+    )  # fmt: skip
+
+
 def _attention(subject: Subject) -> Record:
     """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
     from headcount.corpora.tree import Tree
@@ -249,10 +260,11 @@ PARTS: dict[str, Part] = {
     "relevance": _relevance,
     "roles": _roles,
     "attention": _attention,
+    "examples": _examples,
     "tradeoff": _tradeoff,
 }
 PAPERS: dict[str, tuple[str, ...]] = {
-    "voita2019": ("relevance", "roles", "attention", "tradeoff"),
+    "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff"),
     "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
 }
 # What takes longest comes last.

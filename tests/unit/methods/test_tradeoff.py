@@ -48,6 +48,9 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     (arms / "random-3-0.json").unlink()
     again = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
     assert again.parts["tradeoff"] == record.parts["tradeoff"]
+    other = Plan((3,), ways, ("encoder",), course=Course(steps=4, tune=2, warmup=1, batch=100, chunk=100, rate=1e-3))
+    with pytest.raises(UsageError, match="begun with other settings"):
+        tradeoff(model, data, other, name="m", folder=tmp_path / "work")
 
 
 def test_plans_that_cannot_be() -> None:

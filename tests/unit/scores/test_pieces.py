@@ -49,22 +49,22 @@ def test_an_interrupted_sum_is_that_of_an_uninterrupted_run(
         return measure(batch)
 
     with pytest.raises(KeyboardInterrupt):
-        summed(breaking(at), counted, kept=shelf(tmp_path, {"of": "this"}))
-    again = summed(range(len(NUMBERS)), counted, kept=shelf(tmp_path, {"of": "this"}))
+        summed(breaking(at), counted, kept=shelf(tmp_path, a_task(), {"of": "this"}))
+    again = summed(range(len(NUMBERS)), counted, kept=shelf(tmp_path, a_task(), {"of": "this"}))
     assert np.array_equal(whole["value"], again["value"])
     assert calls == list(range(len(NUMBERS))), "no batch is measured twice"
 
 
 def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        collected(breaking(4), measure, kept=shelf(tmp_path, {"of": "this"}))
+        collected(breaking(4), measure, kept=shelf(tmp_path, a_task(), {"of": "this"}))
     calls: list[int] = []
 
     def counted(batch: int) -> dict[str, np.ndarray]:
         calls.append(batch)
         return measure(batch)
 
-    found = collected(range(len(NUMBERS)), counted, kept=shelf(tmp_path, {"of": "this"}))
+    found = collected(range(len(NUMBERS)), counted, kept=shelf(tmp_path, a_task(), {"of": "this"}))
     assert np.array_equal(np.stack([piece["value"] for piece in found]), NUMBERS)
     assert calls == [4, 5, 6]
 
@@ -156,3 +156,21 @@ def test_presets_are_what_others_did(preset: str, granularity: str) -> None:
     assert np.array_equal(one.numbers(), other.numbers())
     with pytest.raises(UsageError, match="michel2019-paper"):
         hc.score("gradient", a_model(), a_task(), preset="nobody")
+
+
+def test_unfinished_work_knows_how_its_data_are_cut(tmp_path: Path) -> None:
+    """Sums are numbered by batch: with batches of another size they would be of other examples."""
+
+    def task(size: int) -> Any:
+        texts = sentences(25)
+        labels = [len(text) % 2 for text in texts]
+        return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer(), batch_size=size)
+
+    def stop(done: int, of: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hc.score("ablation", a_model(), task(4), keep=tmp_path / "kept", progress=stop)
+    with pytest.raises(UsageError, match="'batch_size': 4"):
+        hc.score("ablation", a_model(), task(2), keep=tmp_path / "kept")
