@@ -150,16 +150,3 @@ def test_narrow_terminal(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0
     assert max(map(len, done.output.splitlines())) <= max(50, len(model) + 60)
     assert "encoder.0" in done.output
-
-
-def test_first_look_runs_and_keeps_its_word(tmp_path: Path) -> None:
-    """The demo's study, briefly trained: its record is whole and its pruned model does what the record says."""
-    from headcount.studies.first_look import SHARE_LOST, first_look
-
-    record = first_look(tmp_path, steps=40)
-    accuracy = record.parts["accuracy"]
-    assert accuracy["pruned"] == pytest.approx(accuracy["masked"], abs=1e-9)
-    assert accuracy["whole"] - accuracy["pruned"] <= SHARE_LOST
-    assert [str(head) for head in hc.locate(hc.load(tmp_path / "pruned")).heads] == record.parts["kept"]
-    assert record.parts["difference"] <= 1e-5
-    json.loads(record.to_json())
