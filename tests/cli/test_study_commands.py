@@ -204,3 +204,9 @@ def test_a_mistake_does_not_occupy_a_folder(tuned: str, place: Path, tmp_path: P
     done = run(*learn, "--keep", "4")
     assert done.exit_code == 0, done.output
     assert len(hc.locate(hc.load(tmp_path / "out")).heads) == 4
+
+
+def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -> None:
+    done = run("prune", tuned, "--keep", "encoder.0.*", "--rule", "uniform", "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2
+    assert "--rule goes with --method" in done.output

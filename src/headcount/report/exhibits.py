@@ -23,7 +23,7 @@ EXHIBITS = (
     Exhibit("voita2019", "Table 1", "syntactic heads against the best fixed offset", "roles", "syntactic-heads"),
     Exhibit("voita2019", "Figure 4", "syntactic heads by target language and domain", "roles", "syntactic-heads"),
     Exhibit("voita2019", "Figure 5", "attention of a head that looks at rare tokens", "attention", "attention"),
-    Exhibit("voita2019", "Figure 6", "the Hard Concrete distribution", "tradeoff", "hard-concrete"),
+    Exhibit("voita2019", "Figure 6", "the Hard Concrete distribution", "prune", "hard-concrete"),
     Exhibit("voita2019", "Figure 7", "quality against encoder heads kept", "tradeoff", "tradeoff"),
     Exhibit("voita2019", "Figure 8", "roles of the encoder heads that are kept", "tradeoff", None),
     Exhibit("voita2019", "Table 2", "all kinds pruned, from the trained model and from scratch", "tradeoff", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,8 @@ def COMMAND(  # noqa: N802
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
     if method is None:
-        making_up = {name: search[name] for name in ("work", "compensate", "add_bias", "calibrate_split")}
+        making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
+        _refuse(search, "goes with --method: heads that are named need no search")
         record = _given(model, how, remove, keep, out, {**saving, **cutting}, **making_up)
     else:
         function = _learned if learns else _searched
@@ -216,11 +218,17 @@ def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
 
     from headcount.methods.method import methods
 
-    context, taken = click.get_current_context(), set(inspect.signature(methods[method]).parameters)
-    for name in search:
-        if name not in taken and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')} is not an option of --method {method}.")
+    taken = set(inspect.signature(methods[method]).parameters)
+    _refuse([name for name in search if name not in taken], f"is not an option of --method {method}")
     return {name: value for name, value in search.items() if name in taken and value is not None}
+
+
+def _refuse(names: Iterable[str], why: str) -> None:
+    """An option that was given and would do nothing is an error."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
 
 
 def _learned(
@@ -251,7 +259,9 @@ def _learned(
         live = how.load(model, task=work.task)
     place = Saving(model, how.revision, saving["standalone"])
     with show.Bars() as bars:
-        told = {"measure_on": measure_on, "progress": bars.show, **asked, **search}
+        # what decides the numbers besides the options of the method
+        data_asked = {"quality": work.quality, "max_length": work.max_length}
+        told = {"measure_on": measure_on, "progress": bars.show, "plain": data_asked, **asked, **search}
         if len(factors) > 1:
             return sweep(method, live, task, out, place, penalties=factors, **told)
         told |= {"penalty": factors[0]} if factors else {}
