@@ -15,8 +15,8 @@ from headcount.record import Record
 from headcount.studies import demo, whole
 
 SMALL = {
-    "sentences": 6, "followed": 2, "random": 1, "step": 0.5, "orders": ("gradient",), "batches": (1,), "lengths": (8,),
-    "repeats": 1, "keep": (3,), "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2,
+    "sentences": 6, "learned": 60, "followed": 2, "random": 1, "step": 0.5, "orders": ("gradient",), "batches": (1,),
+    "lengths": (8,), "repeats": 1, "keep": (3,), "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2,
 }  # fmt: skip
 
 
@@ -32,6 +32,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return out
 
 
+@pytest.mark.slow  # a minute and a half: the training data are made several times
 def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(main, ["demo", "--quick", "--out", str(small)])
     assert done.exit_code == 0, done.output

@@ -42,8 +42,8 @@ def study(model: Path, *, quick: bool) -> Settings:
     if not quick:
         return whole
     return replace(
-        whole, sentences=80, followed=20, random=2, step=0.2, keep=(8,), ways=("l0", "random"), gate_steps=40,
-        tune_steps=60, repeats=3,
+        whole, sentences=80, learned=8000, followed=20, random=2, step=0.2, keep=(8,), ways=("l0", "random"),
+        gate_steps=40, tune_steps=60, repeats=3,
     )  # fmt: skip
 
 

@@ -42,6 +42,9 @@ class Settings:
     other: str = ""  # a second split, for the question whether the same heads matter there; none if empty
     metric: str = ""  # the task's usual one if empty
     sentences: int = 0  # of each split at most; 0: all
+    learned: int = (
+        0  # sentences of the training data that the trade-off learns on and frequencies are counted in; 0: all
+    )
     batch_size: int = 16
     max_length: int = 256
     followed: int = 200  # sentences that relevance is measured on: each of their predictions is followed back
@@ -144,7 +147,8 @@ def _roles(subject: Subject) -> Record:
     if own.task == "translation" and not own.trees:
         splits = read_parallel(own.data, languages=own.languages or None).splits
         if "train" in splits:
-            frequencies = counted(splits["train"]["source"], tokenizer, source=f"{own.data} train")
+            texts = splits["train"]["source"][: own.learned or None]
+            frequencies = counted(texts, tokenizer, source=f"{own.data} train")
     return look(
         subject.model, subject.sentences, tokenizer, name=own.model, data=f"{own.trees or own.data} {own.choose_on}",
         frequencies=frequencies, relevance=relevance,
@@ -162,7 +166,7 @@ def _tradeoff(subject: Subject) -> Record:
     heads = sum(head.kind in kinds for head in sites.heads)
     keep = own.keep or tuple(dict.fromkeys(max(1, heads // part) for part in (2, 3, 8)))
     plan = Plan(keep, own.ways, kinds, own.seeds, Course(steps=own.gate_steps, tune=own.tune_steps))
-    data = Data(subject.task("train", most=0), subject.choosing, subject.measuring)
+    data = Data(subject.task("train", most=own.learned), subject.choosing, subject.measuring)
     return tradeoff(
         subject.model, data, plan, name=own.model, folder=subject.folder / "tradeoff", progress=subject.progress
     )
