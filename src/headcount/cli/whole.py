@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,4 @@ def _run(name: str, settings: Any, out: Path, parts: str | None, output: options
     for part, reason in record.parts["missing"].items():
         show.line(console, f"{part} is missing: {reason}")
     show.line(console, f"Every number: {out / 'record.json'}; figures: {out / 'figures'}", dim=True)
+    show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

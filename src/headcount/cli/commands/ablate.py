@@ -44,18 +44,18 @@ def COMMAND(  # noqa: N802
 
 
 def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     parts = record.parts
     metric, summary = parts["metric"], parts["summary"]
     show.title(console, name, f"{metric} {parts['value']:.2f} with all {summary['heads']} heads")
     console.print(f"Change of {metric} without each head (* p < {parts['alpha']} after Holm's correction):\n")
-    console.print(show.effect_table(parts["one_out"], parts["alpha"]))
+    console.print(tables.effect_table(parts["one_out"], parts["alpha"]))
     said = f"{summary['significant_corrected']} of {summary['heads']} heads matter significantly"
     console.print(f"\n{said} after correction ({summary['significant']} before).")
     if "all_but_one" in parts:
         console.print(f"\nBest head alone in its layer, and the change of {metric}:\n")
-        console.print(show.alone_table(parts))
+        console.print(tables.alone_table(parts))
     if "other" in parts:
         found = parts["other"]["pearson"]
         if found["r"] is None:

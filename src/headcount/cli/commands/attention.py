@@ -52,7 +52,7 @@ def _map(console: Any, found: dict[str, Any]) -> None:
     """Rows look, columns are looked at; the darker, the more. Every second column is numbered."""
     from rich.text import Text
 
-    from headcount.cli import show
+    from headcount.cli import tables
 
     queries, keys, weights = found["queries"], found["keys"], found["weights"]
     width = min(14, max(map(len, queries)))
@@ -61,7 +61,7 @@ def _map(console: Any, found: dict[str, Any]) -> None:
     for number, (query, row) in enumerate(zip(queries, weights, strict=True)):
         line = Text(f"{query[:width]:>{width}} {number:>2}  ")
         for weight in row:
-            line.append(*show.shade(weight))
+            line.append(*tables.shade(weight))
         top = max(range(len(row)), key=row.__getitem__)
         line.append(f" {row[top]:.2f} {keys[top]}", style="dim")
         console.print(line, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -34,7 +35,7 @@ def COMMAND(  # noqa: N802
 
     Measure alone: other work on the machine hits all models alike, but makes intervals wide.
     """
-    from headcount.cli import show
+    from headcount.cli import show, tables
     from headcount.studies.speed import Bench, speed
 
     bench = Bench(_numbers(batches, "--batches"), _numbers(lengths, "--lengths"), **settings)
@@ -45,10 +46,13 @@ def COMMAND(  # noqa: N802
 
     def draw(console: Any) -> None:
         show.title(console, model, f"{record.parts['device']}, {record.parts['threads']} threads")
-        console.print(show.speed_table(record.parts))
-        console.print(show.size_table(record.parts["models"]))
+        console.print(tables.speed_table(record.parts))
+        console.print(tables.size_table(record.parts["models"]))
         for name, said in record.parts["verdict"].items():
             show.line(console, f"\n{name}: {said}.")
+        if not others:
+            small = f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER"
+            show.line(console, f"\nNext: {small}; headcount bench {shlex.quote(model)} SMALLER", dim=True)
 
     output.present(record, as_json, draw)
 

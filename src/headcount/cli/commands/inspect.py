@@ -32,16 +32,16 @@ def COMMAND(model: str, length: int, out: Path | None, as_json: bool, how: optio
 
 
 def _show(name: str, parts: dict[str, Any]) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     console, sites = show.console(), parts["sites"]
     heads = sum(len(site["heads"]) for site in sites)
     show.title(console, name, f"{parts['class']}, {heads} heads in {len(sites)} sites")
-    console.print(show.site_table(sites, width=console.width))
+    console.print(tables.site_table(sites, width=console.width))
     for reason in sorted({site["obstacle"] for site in sites if site["obstacle"]}):
         show.line(console, f"\nMasked only: {reason}.")
     console.print()
-    console.print(show.cost_table({"": parts["cost"]}))
+    console.print(tables.cost_table({"": parts["cost"]}))
     first = next((site for site in sites if site["heads"] and not site["obstacle"]), None)
     if first is not None:
         command = f"headcount prune {shlex.quote(name)} --remove {first['site']}.{first['heads'][0]} --out DIR"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,15 +117,16 @@ def COMMAND(  # noqa: N802
         check_target(out, overwrite)  # a wrong folder is said before a large model is loaded
     elif overwrite:
         raise click.UsageError(f"--method {method} goes on in a folder it has begun; --overwrite is not for it.")
+    asked = _Asked(model, how, remove, keep, out)
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
     if method is None:
         making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
         _refuse(search, "goes with --method: heads that are named need no search")
-        record = _given(model, how, remove, keep, out, {**saving, **cutting}, **making_up)
+        record = _given(asked, {**saving, **cutting}, **making_up)
     else:
         function = _learned if learns else _searched
-        record = function(method, model, how, remove, keep, out, saving, {**search, **cutting})
+        record = function(method, asked, saving, {**search, **cutting})
     if as_json:
         show.json(show.console(), record)
     elif "sweep" in record.parts:
@@ -134,12 +135,19 @@ def COMMAND(  # noqa: N802
         _show(model, out, record.parts)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """Which heads of which model go, and where the smaller one goes to."""
+
+    model: str
+    how: options.Loading
+    remove: str | None
+    keep: str | None
+    out: Path
+
+
 def _given(
-    model: str,
-    how: options.Loading,
-    remove: str | None,
-    keep: str | None,
-    out: Path,
+    asked: _Asked,
     cutting: dict[str, Any],
     *,
     work: data.TaskText | None,
@@ -147,6 +155,7 @@ def _given(
     add_bias: bool,
     calibrate_split: str | None,
 ) -> Any:
+    model, how, remove, keep = asked.model, asked.how, asked.remove, asked.keep
     if (remove is None) == (keep is None) or not _names(remove or keep):
         raise click.UsageError("Give either --remove or --keep, a list of heads such as encoder.0.3,encoder.1.*")
     from headcount.cli import show
@@ -162,33 +171,17 @@ def _given(
     sites = locate(live)
     mask = sites.mask(off=_names(remove)) if remove is not None else sites.mask(keep=_names(keep))
     said = {"remove": remove} if remove is not None else {"keep": keep}
-    asked: dict[str, Any] = {"compensate": compensate, "add_bias": add_bias}
+    making_up: dict[str, Any] = {"compensate": compensate, "add_bias": add_bias}
+    where: dict[str, Any] = {"source": model, "revision": how.revision}
     with show.working("Removing heads"):
-        return prune_given(
-            live,
-            mask,
-            out,
-            source=model,
-            revision=how.revision,
-            arguments={**said, **asked},
-            task=task,
-            **asked,
-            **cutting,
-        )
+        arguments = {**said, **making_up}
+        return prune_given(live, mask, asked.out, **where, arguments=arguments, task=task, **making_up, **cutting)
 
 
-def _searched(
-    method: str,
-    model: str,
-    how: options.Loading,
-    remove: str | None,
-    keep: str | None,
-    out: Path,
-    saving: dict[str, Any],
-    search: dict[str, Any],
-) -> Any:
+def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[str, Any]) -> Any:
+    model, how, keep = asked.model, asked.how, asked.keep
     work: data.TaskText | None = search.pop("work")
-    if work is None or remove is not None or keep is None:
+    if work is None or asked.remove is not None or keep is None:
         raise click.UsageError(f"--method {method} needs --keep N or N%, --task and --data, and no --remove.")
     from headcount.cli import show
     from headcount.methods.given import save_pruned
@@ -203,12 +196,12 @@ def _searched(
         task, measure_on = work.both(model, how)
         calibrate_on = work.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
         live = how.load(model, task=work.task)
-    asked = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
+    told = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
     with show.Bars() as bars:
         search = _fitting(method, {**search, "step": step})
-        result = prune(method, live, task, budget=budget, progress=bars.show, **asked, **search)
+        result = prune(method, live, task, budget=budget, progress=bars.show, **told, **search)
     result.record.signature = replace(result.record.signature, model=model)
-    save_pruned(result.model, out, result.record, source=model, revision=how.revision, **saving)
+    save_pruned(result.model, asked.out, result.record, source=model, revision=how.revision, **saving)
     return result.record
 
 
@@ -231,28 +224,20 @@ def _refuse(names: Iterable[str], why: str) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
 
 
-def _learned(
-    method: str,
-    model: str,
-    how: options.Loading,
-    remove: str | None,
-    keep: str | None,
-    out: Path,
-    saving: dict[str, Any],
-    search: dict[str, Any],
-) -> Any:
+def _learned(method: str, asked: _Asked, saving: dict[str, Any], search: dict[str, Any]) -> Any:
+    model, how, keep, out = asked.model, asked.how, asked.keep, asked.out
     work: data.TaskText | None = search.pop("work")
     train_split, limit = search.pop("train_split"), search.pop("train_limit")
     search = _fitting(method, search)
     factors = _factors(search.pop("penalty", None))
-    if work is None or remove is not None or (keep is None) == (not factors):
+    if work is None or asked.remove is not None or (keep is None) == (not factors):
         either = " or --penalty LAMBDA" if method == "l0" else ""
         raise click.UsageError(f"--method {method} needs --keep N or N%{either}, --task and --data, and no --remove.")
     from headcount.cli import show
     from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
 
     budget, kind = _budgets(keep) if keep else (None, None)
-    asked = {"budget": budget, "kinds": _names(_kinds(search.pop("kinds", None), kind)) or None}
+    kinds = _names(_kinds(search.pop("kinds", None), kind)) or None
     with show.working(f"Loading {model}"):
         measure_on = work.elsewhere(None, work.measured).build(model, how)
         task = replace(work, split=train_split, limit=limit).build(model, how)
@@ -261,7 +246,14 @@ def _learned(
     with show.Bars() as bars:
         # what decides the numbers besides the options of the method
         data_asked = {"quality": work.quality, "max_length": work.max_length}
-        told = {"measure_on": measure_on, "progress": bars.show, "plain": data_asked, **asked, **search}
+        told = {
+            "measure_on": measure_on,
+            "progress": bars.show,
+            "plain": data_asked,
+            "budget": budget,
+            "kinds": kinds,
+            **search,
+        }
         if len(factors) > 1:
             return sweep(method, live, task, out, place, penalties=factors, **told)
         told |= {"penalty": factors[0]} if factors else {}
@@ -308,7 +300,7 @@ def _budget(text: str, option: str = "--keep") -> Any:
 
 
 def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     console = show.console()
     verified = ", verified" if parts["verified"] else ""
@@ -316,12 +308,12 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
     if "gates" in parts:
         _show_gates(console, parts)
     if "curve" in parts:
-        console.print(show.curve_table(parts))
+        console.print(tables.curve_table(parts))
         console.print()
     if "compensation" in parts:
-        console.print(show.compensation_table(parts["compensation"]))
+        console.print(tables.compensation_table(parts["compensation"]))
         console.print()
-    console.print(show.cost_table(parts["cost"]))
+    console.print(tables.cost_table(parts["cost"]))
     show.line(console, f"\nSaved in {out}. {_LOADED_BY[parts['loaded_by']].format(out=str(out))}")
     show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
 
@@ -348,11 +340,11 @@ def _show_gates(console: Any, parts: dict[str, Any]) -> None:
 
 
 def _show_sweep(name: str, out: Path, parts: dict[str, Any]) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     console = show.console()
     show.title(console, name, f"{parts['method']}, one model for each lambda")
-    console.print(show.sweep_table(parts["sweep"]))
+    console.print(tables.sweep_table(parts["sweep"]))
     if parts["elsewhere"]:
         show.line(console, f"Another process works on: {', '.join(f'{value:g}' for value in parts['elsewhere'])}")
     show.line(console, f"\nSaved in {out}, a folder for each lambda.")

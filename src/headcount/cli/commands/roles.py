@@ -121,15 +121,15 @@ def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: 
 
 
 def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     parts = record.parts
     trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
     show.title(console, name, f"what heads do on {parts['sentences']} sentences{trees}")
-    console.print(show.role_table(parts))
+    console.print(tables.role_table(parts))
     if parts["syntax"]:
         console.print("\nBest head of each relation against the best fixed offset:\n")
-        console.print(show.syntax_table(parts["syntax"]))
+        console.print(tables.syntax_table(parts["syntax"]))
     for reason, count in parts["skipped"].items():
         console.print(f"left out: {count} ({reason})", style="yellow")
     head = next((one for one in parts["roles"] if parts["roles"][one]), next(iter(parts["confidence"])))

@@ -53,11 +53,11 @@ def COMMAND(  # noqa: N802
 
 
 def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     parts = record.parts
     show.title(console, name, f"{parts['method']} score of {len(parts['scores'])} heads, higher = keep")
-    console.print(show.head_table(parts["scores"]))
+    console.print(tables.head_table(parts["scores"]))
     if "cuts" in parts.get("details", {}):
         show.line(console, f"\n{_conserved(parts['details'])}")
     worst = sorted(parts["scores"], key=lambda head: parts["scores"][head])[:5]

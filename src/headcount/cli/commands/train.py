@@ -176,10 +176,10 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
 
 
 def _show(record: Any, task: str, text: data.ParallelText, out: Path) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     console, parts = show.console(), record.parts
-    console.print(show.epoch_table(parts["epochs"]))
+    console.print(tables.epoch_table(parts["epochs"]))
     console.print(f"\n{parts['steps']} steps in {parts['seconds'] / 60:.1f} minutes; kept: {parts['chosen']}")
     for split, reasons in parts.get("skipped", {}).items():
         for reason, count in reasons.items():

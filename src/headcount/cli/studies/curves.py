@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -32,7 +33,7 @@ def COMMAND(  # noqa: N802
     **plan: Any,
 ) -> None:
     """Prune MODEL step by step in several orders, and each kind of attention alone (Michel et al. 2019, section 4)."""
-    from headcount.cli import show
+    from headcount.cli import show, tables
     from headcount.studies.curves import Plan, pruning_curves
 
     names = tuple(name.strip() for name in orders.split(",") if name.strip())
@@ -45,7 +46,11 @@ def COMMAND(  # noqa: N802
 
     def draw(console: Any) -> None:
         show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
-        console.print(show.curves_table(record.parts, step / 100))
+        console.print(tables.curves_table(record.parts, step / 100))
         show.claims(console, record.parts["claims"])
+        again = f"--task {work.task} {work.text.as_options()}"
+        show.line(
+            console, f"Next: headcount prune {shlex.quote(model)} --method rank --keep 70% {again} --out DIR", dim=True
+        )
 
     output.present(record, as_json, draw)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def COMMAND(  # noqa: N802
     as_json: bool,
 ) -> None:
     """Prune the model of every epoch of a training run in MODEL (Michel et al. 2019, section 6)."""
-    from headcount.cli import show
+    from headcount.cli import show, tables
     from headcount.studies.dynamics import dynamics, epochs_of
 
     try:
@@ -48,7 +49,9 @@ def COMMAND(  # noqa: N802
 
     def draw(console: Any) -> None:
         show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
-        console.print(show.dynamics_table(record.parts))
+        console.print(tables.dynamics_table(record.parts))
         show.claims(console, record.parts["claims"])
+        again = f"--task {work.task} {work.text.as_options()}"
+        show.line(console, f"Next: headcount study curves {shlex.quote(model)} {again} --out DIR", dim=True)
 
     output.present(record, as_json, draw)

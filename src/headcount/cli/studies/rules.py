@@ -33,14 +33,14 @@ def COMMAND(  # noqa: N802
 
 
 def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show
+    from headcount.cli import show, tables
 
     parts = record.parts
     show.title(console, name, f"Spearman correlation of {len(parts['scores'])} rules of relevance, heads of each kind")
-    console.print(show.number_table("rules", {pair: _values(found) for pair, found in parts["spearman"].items()}))
+    console.print(tables.number_table("rules", {pair: _values(found) for pair, found in parts["spearman"].items()}))
     console.print("\nConstants absorbed, as a share of the predictions' size, and the largest error of a cut:\n")
     console.print(
-        show.number_table("rule", {rule: _kept(found) for rule, found in parts["details"].items()}, digits=".2g")
+        tables.number_table("rule", {rule: _kept(found) for rule, found in parts["details"].items()}, digits=".2g")
     )
     for rule, reason in parts["refused"].items():
         show.line(console, f"{rule}: {reason}")

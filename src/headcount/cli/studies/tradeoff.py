@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +42,7 @@ def COMMAND(  # noqa: N802
     **course: Any,
 ) -> None:
     """Prune MODEL to several sizes by several methods with the same training each (Voita et al. 2019, section 6)."""
-    from headcount.cli import show
+    from headcount.cli import show, tables
     from headcount.methods.course import Course
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
@@ -65,7 +66,9 @@ def COMMAND(  # noqa: N802
 
     def draw(console: Any) -> None:
         show.title(console, model, f"{record.parts['metric']} {record.parts['whole']['value']:.2f} with all heads")
-        console.print(show.tradeoff_table(record.parts))
+        console.print(tables.tradeoff_table(record.parts))
+        again = f"--keep {keep.split(',')[0]} --task {work.task} {work.text.as_options()}"
+        show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
 
     if record.parts["missing"]:  # the process that measures the last point writes the record
         draw(show.console())

@@ -9,7 +9,6 @@ Shapes: O outputs, I inputs, Q queries, K keys, D and E head size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,16 +16,16 @@ from torch import Tensor
 from torch.nn.functional import layer_norm, linear
 
 from headcount.probes.relevance.carry import tiny
-from headcount.probes.relevance.rules.rule import Rule, Untreated
-from headcount.probes.relevance.shares import halves, same, shared
+from headcount.probes.relevance.rules.carried import Carried
+from headcount.probes.relevance.rules.rule import Untreated
+from headcount.probes.relevance.shares import shared
 
 ALPHA = BETA = 0.5
 BLOCK = 1 << 21  # numbers of a norm's Jacobians at once
 
 
-class AlphaBeta2021(Rule):
+class AlphaBeta2021(Carried):
     name = "alphabeta2021"
-    slopes = False
     backend = "sdpa"  # attention in one function: its Jacobian is that of the whole
 
     def affine(self, x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
@@ -51,9 +50,6 @@ class AlphaBeta2021(Rule):
         core = _Norm(x.detach().flatten(0, -2), norm)
         return shared(core.output_NO.view_as, core.share, x)
 
-    def activation(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        return same(function, x)
-
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
         first, second = a.detach(), b.detach()
         above, below = _parts(first.clamp_min(0) + second.clamp_min(0), first.clamp_max(0) + second.clamp_max(0))
@@ -63,15 +59,6 @@ class AlphaBeta2021(Rule):
             return parts[0].sum_to_size(a.shape), parts[1].sum_to_size(b.shape)
 
         return shared(lambda a, b: a + b, sharing, a, b)
-
-    def shift(self, x: Tensor, constant: Tensor) -> Tensor:
-        return same(lambda x: x + constant, x)
-
-    def scale(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        return same(function, x)
-
-    def product(self, a: Tensor, b: Tensor) -> Tensor:
-        return halves(a, b)
 
     def factor(self, value: Tensor, name: str) -> Tensor:
         raise Untreated(f"{name}, part of a norm whose Jacobian it does not know (it knows torch's layer_norm)")

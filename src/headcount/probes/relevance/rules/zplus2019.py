@@ -7,7 +7,6 @@ conserved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,15 +14,14 @@ from torch import Tensor
 from torch.nn.functional import layer_norm, linear
 
 from headcount.probes.relevance.carry import per_example, tiny
-from headcount.probes.relevance.rules.rule import Rule
-from headcount.probes.relevance.shares import halves, same, shared
+from headcount.probes.relevance.rules.carried import Carried
+from headcount.probes.relevance.shares import same, shared
 
 FLOOR = 1e-6  # eps: what a weight counts at least
 
 
-class ZPlus2019(Rule):
+class ZPlus2019(Carried):
     name = "zplus2019"
-    slopes = False
 
     def affine(self, x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
         strength = x.detach().abs()
@@ -45,9 +43,6 @@ class ZPlus2019(Rule):
     def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
         return same(lambda x: layer_norm(x, norm["shape"], norm["weight"], norm["bias"], norm["eps"]), x)
 
-    def activation(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        return same(function, x)
-
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
         first, second = a.detach().abs(), b.detach().abs()
         inverse = (first + second).clamp_min(tiny(a.dtype)).reciprocal()
@@ -57,15 +52,6 @@ class ZPlus2019(Rule):
             return (part * first).sum_to_size(a.shape), (part * second).sum_to_size(b.shape)
 
         return shared(lambda a, b: a + b, sharing, a, b)
-
-    def shift(self, x: Tensor, constant: Tensor) -> Tensor:
-        return same(lambda x: x + constant, x)
-
-    def scale(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        return same(function, x)
-
-    def product(self, a: Tensor, b: Tensor) -> Tensor:
-        return halves(a, b)
 
     def mixture(self, weights_QK: Tensor, values_KD: Tensor) -> Tensor:
         weight, strength = weights_QK.clamp_min(0), values_KD.detach().abs()
