@@ -210,3 +210,27 @@ def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -
     done = run("prune", tuned, "--keep", "encoder.0.*", "--rule", "uniform", "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
     assert "--rule goes with --method" in done.output
+
+
+def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    tuning = ["train", "--task", "classification", "--from", str(place / "encoder"), "--data", str(place / "data")]
+    for arguments, option in (
+        ([*tuning, "--preset", "tiny"], "--preset"),
+        ([*tuning, "--width", "8"], "--width"),
+        (["train", "--data", "grammar", "--text", "body"], "--text"),
+        (["train", "--data", "grammar", "--dev-split", "test"], "--dev-split"),
+    ):
+        done = run(*arguments, *out)
+        assert done.exit_code == 2
+        assert f"{option} does nothing with --task" in done.output.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_same_command_gives_the_same_classifier(place: Path, tmp_path: Path) -> None:
+    tuning = ["train", "--task", "classification", "--from", str(place / "encoder"), "--data", str(place / "data")]
+    weights = []
+    for name in ("one", "two"):
+        assert run(*tuning, "--epochs", "1", "--batch", "80", "--out", str(tmp_path / name)).exit_code == 0
+        weights.append(hc.load(tmp_path / name).classifier.weight)
+    assert torch.equal(*weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -91,6 +91,15 @@ def loading(function: Command) -> Command:
     ):
         command = decorate(command)
     return command
+
+
+def refuse(names: Iterable[str], why: str) -> None:
+    """An option that was given and would do nothing is an error."""
+    context = click.get_current_context()
+    spelled = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{spelled[name]} {why}.")
 
 
 length = click.option(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ class Settings:
     limit: int | None = None
     max_length: int = 256
     precision: str = "no"
+    dev_split: str = "dev"
+    columns: Mapping[str, str | None] = field(default_factory=dict)  # of the texts and labels
 
 
 def fine_tune(

@@ -47,6 +47,11 @@ class GateCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, model: nn.Module, **rest: Any) -> None:
         if getattr(args, "world_size", 1) > 1:
             raise UsageError("Gates in the Trainer learn on one process; headcount prune learns on several.")
+        if state.global_step:
+            raise UsageError("A Trainer's checkpoint does not hold the gates: begin anew; headcount prune can go on.")
+        if getattr(args, "fp16", False):
+            raise UsageError("fp16 scales the loss, but not the gates' penalty: use bf16 or full precision.")
+        self.close()  # of a training that did not end
         self.gates = HardConcreteGates(model, **self._gating)  # type: ignore[arg-type]
         self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
         self._block.enter_context(attached(model, self.gates, redraw=False))
@@ -74,4 +79,8 @@ class GateCallback(TrainerCallback):
                 state.log_history[-1] |= told
 
     def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the gates off the model; after an exception in `train()`, which does not tell its callbacks."""
         self._block.close()

@@ -105,6 +105,9 @@ def forget(model: nn.Module, *, seed: int) -> None:
             _initialise(model, int(model.config.d_model))
             return
         fresh = type(model)(model.config)
+        manifest = getattr(model.config, KEY, None)
+        if manifest is not None:
+            rebuild(fresh, manifest)
     with torch.no_grad():
         for mine, new in zip(model.parameters(), fresh.parameters(), strict=True):
             mine.copy_(new)

@@ -43,3 +43,26 @@ def test_attached_gates_go_with_the_training(bert: nn.Module) -> None:
     with pytest.raises(hc.HeadcountError, match="either"):
         hc.GateCallback().on_train_begin(None, state, None, model=bert)
     assert not hooks(bert)
+
+
+def test_a_training_that_broke_off_can_be_cleared_away(bert: nn.Module) -> None:
+    callback = hc.GateCallback(penalty=0.1)
+    state = type("State", (), {"max_steps": 3, "global_step": 0})()
+    callback.on_train_begin(None, state, None, model=bert)
+    callback.close()
+    assert not hooks(bert)
+    state.global_step = 2
+    with pytest.raises(hc.HeadcountError, match="does not hold the gates"):
+        callback.on_train_begin(None, state, None, model=bert)
+    assert not hooks(bert)
+
+
+def test_a_pruned_model_can_forget(bert: nn.Module) -> None:
+    from headcount.training.transformer import forget
+
+    small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.0", "encoder.1.*"]))
+    shapes = {name: value.shape for name, value in small.state_dict().items()}
+    before = small.state_dict()["classifier.weight"].clone()
+    forget(small, seed=1)
+    assert {name: value.shape for name, value in small.state_dict().items()} == shapes
+    assert not torch.equal(before, small.state_dict()["classifier.weight"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -122,7 +121,7 @@ def COMMAND(  # noqa: N802
     cutting = {"verify": verify, "length": length}
     if method is None:
         making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
-        _refuse(search, "goes with --method: heads that are named need no search")
+        options.refuse(search, "goes with --method: heads that are named need no search")
         record = _given(asked, {**saving, **cutting}, **making_up)
     else:
         function = _learned if learns else _searched
@@ -212,16 +211,8 @@ def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
     from headcount.methods.method import methods
 
     taken = set(inspect.signature(methods[method]).parameters)
-    _refuse([name for name in search if name not in taken], f"is not an option of --method {method}")
+    options.refuse([name for name in search if name not in taken], f"is not an option of --method {method}")
     return {name: value for name, value in search.items() if name in taken and value is not None}
-
-
-def _refuse(names: Iterable[str], why: str) -> None:
-    """An option that was given and would do nothing is an error."""
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')} {why}.")
 
 
 def _learned(method: str, asked: _Asked, saving: dict[str, Any], search: dict[str, Any]) -> Any:

@@ -17,6 +17,8 @@ _RECIPE = (
     "batch", "chunk", "factor", "rate", "warmup", "cooldown", "steps", "epochs", "patience", "watch", "average",
     "smoothing", "clip", "seed",
 )  # fmt: skip
+_TUNING = ("dev_split", "text_column", "label", "pair", "limit", "max_length", "rate")  # of --from alone
+_FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
@@ -95,6 +97,8 @@ def COMMAND(  # noqa: N802
         raise click.UsageError(f"--task {task} {'needs' if start is None else 'starts from nothing, without'} --from.")
     if like is not None and (task != "translation" or any(given[name] is not None for name in (*_SIZE, "vocabulary"))):
         raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
+    other = _TUNING if start is None else _FROM_NOTHING
+    options.refuse(other, f"does nothing with --task {task}")
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
         options_of_run = {"watch": Watch(step=shown.step, said=shown.say), "save_seconds": save_seconds}
         if start is None:
@@ -134,6 +138,8 @@ def _fine_tuned(
     given: dict[str, Any],
     options_of_run: dict[str, Any],
 ) -> Any:
+    import torch
+
     from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune
 
     how = options.Loading(None, None, trust_remote_code=False)
@@ -141,10 +147,14 @@ def _fine_tuned(
     train = data.TaskText(task, text, "train", given["limit"], 32, given["max_length"], fields, {})
     dev = replace(train, split=given["dev_split"], limit=None)
     recipe = replace(RECIPE, **_asked_recipe(given, RECIPE.chunk))
-    settings = Settings(task, start, text.data, recipe, given["limit"], given["max_length"], given["precision"])
+    settings = Settings(
+        task, start, text.data, recipe, given["limit"], given["max_length"], given["precision"],
+        dev_split=given["dev_split"], columns=fields,
+    )  # fmt: skip
     new: dict[str, Any] = {}
     if task == "classification":
         new["classes"] = how.classes(start) or train.labelled().classes
+    torch.manual_seed(recipe.seed)  # of a new classifier
     live = how.load(start, task=task, **new)
     learned, watched = (part.build(start, how, **new) for part in (train, dev))
     return fine_tune(live, how.tokenizer(start), learned, watched, out, settings, **options_of_run)
@@ -164,7 +174,7 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
     chosen = PRESETS[preset]
     asked = {name: value for name, value in given.items() if value is not None}
     return Settings(
-        data=text.data,
+        data=" ".join([text.data, *(text.languages or ()), *(text.columns or ())]),
         size=replace(chosen.size, **{name: asked[name] for name in _SIZE if name in asked}),
         recipe=replace(chosen.recipe, **_asked_recipe(given, chosen.recipe.chunk)),
         vocabulary=asked.get("vocabulary", chosen.vocabulary),
