@@ -166,6 +166,7 @@ def tradeoff() -> Record:
         "gated": 12,
         "tradeoff": points,
         "of": {"encoder": 12, "cross": 4},
+        "steps": {"trained and tuned": 600, "scratch": 2400},
     }
     return Record("tradeoff", Signature("shop/model-a"), parts)
 

@@ -12,6 +12,8 @@ from headcount.report.palette import GREY, LINES, MARKERS
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     canvas, axes = panels(2 * len(records), width=3.8, height=2.9, columns=2)
     rows = []
     for record, plot, clock in zip(records, axes[::2], axes[1::2], strict=True):
@@ -33,6 +35,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(named(record))
         plot.legend()
         clock.set_xscale("log")
+        clock.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        clock.xaxis.set_major_formatter("{x:g}")
+        clock.xaxis.set_minor_formatter(NullFormatter())
         clock.set_xlabel("seconds spent, one point per size")
         clock.set_ylabel("excess loss of an example")
     caption = (

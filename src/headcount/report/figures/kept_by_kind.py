@@ -30,7 +30,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
             plot.plot(sizes, [100 * value / of[kind] for value in left], label=kind, **style)
             named_way = {"model": record.signature.model, "way": way, "kind": kind, "of": of[kind]}
             rows += [{**named_way, "left": size, "kept": value} for size, value in zip(sizes, left, strict=True)]
-        plot.invert_xaxis()
+        plot.set_xticks(sizes, [str(size) for size in sizes])
+        plot.set_xlim(max(sizes) + 1, min(sizes) - 1)
+        plot.set_ylim(0, 105)
         plot.set_xlabel("heads left in all")
         plot.set_ylabel("left of its kind (%)")
         plot.set_title(f"{named(record)}, {way}")

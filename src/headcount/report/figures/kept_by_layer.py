@@ -20,7 +20,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
         way = "l0" if any(point["way"] == "l0" for point in points) else points[0]["way"]
         mine = sorted((point for point in points if point["way"] == way), key=lambda p: (-p["keep"], p["seed"]))
         counts = [Counter(f"{Head.parse(name).kind}.{Head.parse(name).layer}" for name in p["heads"]) for p in mine]
-        sites = sorted({site for found in counts for site in found}, key=lambda site: Head.parse(f"{site}.0"))
+        kinds = list(record.parts["of"])
+        layers = {Head.parse(name).site for point in points for name in point["heads"]}
+        sites = [f"{kind}.{layer}" for kind, layer in sorted(layers, key=lambda site: (kinds.index(site[0]), site[1]))]
         table = [[found[site] for found in counts] for site in sites]
         image = plot.imshow(table, cmap="viridis", aspect="auto", vmin=0)
         plot.set_yticks(range(len(sites)), sites)

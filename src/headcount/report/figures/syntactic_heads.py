@@ -17,7 +17,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     labels = list(dict.fromkeys(label for table in found for label in table))
     if not labels:
         raise UsageError("No record has a relation that was measured: the sentences had no trees.")
-    canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.4 + 0.16 * len(records)) * len(labels)), height=3.0)
+    canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.52 + 0.16 * len(records)) * len(labels)), height=3.0)
     width, rows = 0.8 / len(records), []
     names = _names(records)
     for number, (record, table) in enumerate(zip(records, found, strict=True)):

@@ -23,20 +23,30 @@ def _draw(records: Sequence[Record]) -> Drawing:
         for number, way in enumerate(ways):
             points = [point for point in parts["tradeoff"] if point["way"] == way]
             kept = sorted({point["keep"] for point in points})
-            values = [np.mean([point["after"]["value"] for point in points if point["keep"] == keep]) for keep in kept]
+            value, low, high = (_means(points, kept, name) for name in ("value", "low", "high"))
             style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
-            plot.plot(kept, values, label=way, **style)
+            apart = [keep + 0.12 * (number - len(ways) / 2) for keep in kept]
+            plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, label=way, **style)
             rows += [_row(record, point) for point in points]
-        plot.invert_xaxis()
+        every = sorted({point["keep"] for point in parts["tradeoff"]})
+        plot.set_xticks(every, [str(keep) for keep in every])
+        plot.set_xlim(max(every) + 1, min(every) - 1)
         plot.set_xlabel(f"heads left of {parts['gated']}")
         plot.set_ylabel(parts["metric"])
         plot.set_title(named(record))
         plot.legend(loc="lower left")
+    steps = records[0].parts["steps"]
     caption = (
-        f"{records[0].parts['metric']} against the number of heads left, after the same number of training steps by "
-        "every way of choosing them; means over seeds."
+        f"{records[0].parts['metric']} against the number of heads left, means over seeds with 95% intervals over "
+        f"examples. Every way of choosing them has {steps['trained and tuned']} training steps"
+        f"{', scratch ' + str(steps['scratch']) if any(row['way'] == 'scratch' for row in rows) else ''}."
     )
     return Drawing(canvas, caption, rows)
+
+
+def _means(points: Sequence[dict[str, Any]], kept: Sequence[int], name: str) -> np.ndarray:
+    """Over seeds, for each number of heads left."""
+    return np.array([np.mean([point["after"][name] for point in points if point["keep"] == keep]) for keep in kept])
 
 
 def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
@@ -46,4 +56,4 @@ def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
     return {"model": record.signature.model, **same, "cut": cut, **after, **point["kept"]}
 
 
-FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("tradeoff",), _draw)
+FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("tradeoff", "steps"), _draw)
