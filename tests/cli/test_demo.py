@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -52,6 +58,55 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     (small / "report.html").unlink()
     assert CliRunner().invoke(main, ["demo", "--quick", "--out", str(small)]).exit_code == 0
     assert (small / "report.html").is_file()
+
+
+# The demo as a process of its own, of the smallest size.
+PROCESS = """
+import sys
+from dataclasses import replace
+from headcount.cli.main import main
+from headcount.studies import demo
+usual, small = demo.study, eval(sys.argv[1])
+demo.study = lambda model, quick: replace(usual(model, quick=quick), **small)
+main(["demo", "--quick", "--out", sys.argv[2]])
+"""
+
+
+@pytest.mark.slow  # three times the demo
+def test_interrupted_twice_at_random_the_demo_ends_with_the_same_numbers(small: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "demo"
+    shutil.copytree(small, elsewhere)
+    command = [sys.executable, "-c", PROCESS, repr(SMALL)]
+    subprocess.run([*command, "demo"], check=True, cwd=small.parent, capture_output=True)
+    chance, interrupted = random.Random(), 0
+    while interrupted < 2:
+        process = subprocess.Popen(
+            [*command, "demo"], cwd=elsewhere.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            process.wait(timeout=chance.uniform(8, 40))
+            break  # it was through before
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=120) != 0
+            interrupted += 1
+    assert interrupted
+    subprocess.run([*command, "demo"], check=True, cwd=elsewhere.parent, capture_output=True)
+    assert (elsewhere / "report.html").is_file()
+    files = (folder / "study" / "record.json" for folder in (small, elsewhere))
+    whole_run, pieces = (Record.load(file).parts["records"] for file in files)
+    assert set(whole_run) == set(pieces)
+    for part in set(whole_run) - {"speed"}:  # which is of the clock
+        assert _timeless(pieces[part]["parts"]) == _timeless(whole_run[part]["parts"]), part
+    weights = [(folder / "smaller" / "model.safetensors").read_bytes() for folder in (small, elsewhere)]
+    assert weights[0] == weights[1]
+
+
+def _timeless(found: Any) -> Any:
+    """Without what the clock decides."""
+    if isinstance(found, dict):
+        return {name: _timeless(value) for name, value in found.items() if name != "seconds"}
+    return [_timeless(value) for value in found] if isinstance(found, list) else found
 
 
 def test_what_the_demo_trains() -> None:

@@ -1,6 +1,6 @@
 """The embedded corpus and the preset `tiny`, trained to the end: minutes, so run by `make test-slow`.
 
-What these assert is written down with figures in docs/results/translation.md.
+What these assert is written down with figures in docs/results/translation.md and gates.md.
 """
 
 from __future__ import annotations
@@ -45,10 +45,16 @@ def test_tiny_learns_the_grammar(tmp_path: Path, seed: int) -> None:
     assert task("test", tokenizer).quality(hc.load(tmp_path / "model")).value >= 85
 
 
-def test_the_trade_off_has_a_knee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    trained(folder)
+    return folder
+
+
+def test_the_trade_off_has_a_knee(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Heads off, 400 steps of tuning, decoder frozen: none left, 5 BLEU are lost; one left, 1; a third left, not 1."""
-    trained(tmp_path / "model")
-    tokenizer, model = load_tokenizer(str(tmp_path / "model")), hc.load(tmp_path / "model")
+    tokenizer, model = load_tokenizer(str(tiny)), hc.load(tiny)
     train, test = task("train", tokenizer), task("test", tokenizer)
     whole = test.quality(model).value
     scores = hc.score("gradient", model, task("dev", tokenizer, 300), normalize=False)
@@ -62,6 +68,34 @@ def test_the_trade_off_has_a_knee(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert lost[0] >= 5
     assert lost[1] >= 1
     assert lost[len(order) // 3] < 1
+
+
+@pytest.mark.parametrize("keep", [1, 2, 4, 8, 12, 16])
+def test_gates_keep_exactly_so_many_encoder_heads(tiny: Path, keep: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Steps with gates alone; nothing of the decoder changes by a bit."""
+    model, train = hc.load(tiny), task("train", load_tokenizer(str(tiny)), 10_000)
+    found = hc.prune("l0", model, train, budget=hc.Budget(heads=keep), kinds=("encoder",), tune=0)
+    _told(found, f"{keep} of 24 encoder heads", capsys)
+    assert sum(head.kind == "encoder" for head in found.mask.kept) == keep
+    encoder, after = "model.encoder.", dict(found.model.state_dict())
+    rest = {name: value for name, value in model.state_dict().items() if not name.startswith(encoder)}
+    assert len(rest) > 50
+    for name, value in rest.items():
+        assert torch.equal(after[name], value), name
+
+
+@pytest.mark.parametrize("keep", [28, 18, 7])
+def test_gates_keep_exactly_so_many_heads_of_all_kinds(tiny: Path, keep: int, capsys: Any) -> None:
+    model, train = hc.load(tiny), task("train", load_tokenizer(str(tiny)), 10_000)
+    found = hc.prune("l0", model, train, budget=hc.Budget(heads=keep), tune=0)
+    _told(found, f"{keep} of 56 heads", capsys)
+    assert len(found.mask.kept) == len(hc.locate(found.model).heads) == keep
+
+
+def _told(found: Any, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = found.record.parts["gates"]
+    with capsys.disabled():
+        print(f"\n{what}: {gates['settled']:.0%} settled, {gates['cut_by_rank']} decided by rank")  # noqa: T201
 
 
 RATE, TOKENS = 2e-3, 3000  # of the fine-tuning, source tokens of a step; Voita et al. 2019 take 16,000

@@ -32,8 +32,15 @@ def whole(name: str, about: str) -> click.Command:
     @click.option("--parts", help="Only these parts, separated by commas.")
     @click.option("--out", default=f"study-{name}", show_default=True, type=options.FOLDER)
     @options.figure_formats
+    @options.as_json
     def command(
-        config: Path | None, shown: bool, parts: str | None, out: Path, formats: tuple[str, ...], **given: Any
+        config: Path | None,
+        shown: bool,
+        parts: str | None,
+        out: Path,
+        formats: tuple[str, ...],
+        as_json: bool,
+        **given: Any,
     ) -> None:
         from headcount.studies.whole import Settings
 
@@ -41,7 +48,7 @@ def whole(name: str, about: str) -> click.Command:
         if shown:
             click.echo(settings.to_toml(), nl=False)
             return
-        _run(name, settings, out, parts, options.Output(out, formats))
+        _run(name, settings, out, parts, formats, as_json)
 
     return command
 
@@ -64,7 +71,7 @@ def _read(config: Path | None) -> dict[str, Any]:
         raise click.UsageError(f"{config} is not TOML: {error}.") from error
 
 
-def _run(name: str, settings: Any, out: Path, parts: str | None, output: options.Output) -> None:
+def _run(name: str, settings: Any, out: Path, parts: str | None, formats: tuple[str, ...], as_json: bool) -> None:
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.figure import write_all
@@ -74,8 +81,12 @@ def _run(name: str, settings: Any, out: Path, parts: str | None, output: options
     with show.Bars() as bars:
         record = whole_study(name, settings, out, parts=wanted, progress=bars.show)
     console = show.console()
-    for part, found in record.parts["records"].items():
-        write_all(Record.from_plain(found), out / "figures", output.formats)
+    for found in record.parts["records"].values():
+        write_all(Record.from_plain(found), out / "figures", formats)
+    if as_json:
+        show.json(console, record)
+        return
+    for part in record.parts["records"]:
         show.line(console, f"{part}: {out / 'parts' / part}.json")
     for part, reason in record.parts["missing"].items():
         show.line(console, f"{part} is missing: {reason}")

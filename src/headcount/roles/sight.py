@@ -68,13 +68,13 @@ class Sight:
         self._attention_BHQK = attention_BHQK
         device = attention_BHQK.device
         keys_BK = view.keys.tokens_BT.to(device)
-        with_self = peaks(attention_BHQK, keys_BK)
         outside = view.kind == "self" and not view.reading.diagonal
-        found = peaks(attention_BHQK, keys_BK, diagonal=False) if outside else with_self
+        found = peaks(attention_BHQK, keys_BK, diagonal=not outside)
+        own_BHQ = attention_BHQK.diagonal(dim1=-2, dim2=-1).float() * keys_BK[:, None] if outside else None
         places_BS, there_BS = (part.to(device) for part in view.specials)
         self.special_BHQS = at_places(attention_BHQK, places_BS, there_BS).cpu()
-        self.confidence_BHQ = with_self.weight_BHQ.cpu()
         self.weight_BHQ = found.weight_BHQ.cpu()
+        self.confidence_BHQ = self.weight_BHQ if own_BHQ is None else torch.maximum(self.weight_BHQ, own_BHQ.cpu())
         self.place_BHQ = _only(found).cpu()
 
     def words(self, row_N: Tensor, unit_N: Tensor) -> Tensor:

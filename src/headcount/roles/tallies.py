@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from headcount.roles.evidence import Evidence
 from headcount.roles.reading import Reading
@@ -50,8 +51,8 @@ class Tally:
         self.hits_HL += hits_BHL.sum(0, dtype=np.float64)
         self.trials_L += trials_BL.sum(0, dtype=np.float64)
         self.chance_L += chance_BL.sum(0, dtype=np.float64)
-        self.drawn_hits_RHL += (counts_RB @ hits_BHL.reshape(rows, -1)).reshape(-1, heads, width)
-        self.drawn_trials_RL += counts_RB @ trials_BL
+        _add_product(self.drawn_hits_RHL.reshape(-1, heads * width), counts_RB, hits_BHL.reshape(rows, -1))
+        _add_product(self.drawn_trials_RL, counts_RB, trials_BL)
         for first, table_LO in offsets.items():
             self.offsets_LO[first : first + len(table_LO)] += table_LO
 
@@ -87,3 +88,8 @@ class Tally:
         if by_offset.any():
             return float(by_offset[1:-1].max() / self.trials_L[column])  # the ends hold all that is further
         return float(self.chance_L[column] / self.trials_L[column])
+
+
+def _add_product(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """total += left @ right, by torch: numpy's own threads would spin against those the model runs on."""
+    torch.from_numpy(total).addmm_(torch.from_numpy(left), torch.from_numpy(right))

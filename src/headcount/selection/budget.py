@@ -63,6 +63,8 @@ class Budget:
         if found is None or found["unit"] not in _SPELLINGS:
             raise UsageError(f"{text!r} is no budget: expected a number or a percentage: {_FORMS}.")
         unit, number = _SPELLINGS[found["unit"]], float(found["number"]) * _TIMES[found["times"]]
+        if not math.isfinite(number):
+            raise UsageError(f"{text!r} is too large for a budget: {_FORMS}.")
         if found["share"]:
             return cls(share=number / 100, unit=unit)
         amount: Any = int(number) if unit in ("heads", "parameters") and number == int(number) else number

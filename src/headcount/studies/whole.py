@@ -2,6 +2,7 @@
 
 A finished part is kept in the folder and not run again; the same command goes on where it was interrupted.
 DIR/settings.json    what decides the numbers; a folder goes on only with the settings it was begun with
+DIR/subject.json     and only on the weights and texts it was begun with
 DIR/parts/NAME.json  the record of each part
 DIR/record.json      all of them
 """
@@ -115,6 +116,13 @@ class Subject:
     @cached_property
     def measuring(self) -> Any:
         return self.task(self.settings.measure_on)
+
+    def fingerprints(self) -> dict[str, str]:
+        """What the numbers depend on that the settings only name."""
+        from headcount.sites.fingerprint import weight_hash
+
+        texts = {"choosing": self.choosing.fingerprint, "measuring": self.measuring.fingerprint}
+        return {"weights": weight_hash(self.model), **texts}
 
     @cached_property
     def sentences(self) -> Any:
@@ -293,9 +301,11 @@ def whole_study(
     if not (out / "settings.json").is_file() and out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
-    if not all((out / "parts" / f"{part}.json").is_file() for part in wanted):
-        subject.choosing, subject.measuring  # noqa: B018  (wrong data is said at once, not for each part)
+    unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in wanted)
+    found = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
+    if unfinished:
+        journal.claim(out, "subject.json", found)
     record = Record(f"study {name}", Signature(settings.model, arguments={"data": settings.data}), {"records": {}})
     shown = exhibits(None if name == "all" else name)
     record.parts |= {"missing": {}, "exhibits": [asdict(exhibit) for exhibit in shown]}
@@ -303,14 +313,14 @@ def whole_study(
     for part in wanted:
         file = out / "parts" / f"{part}.json"
         try:
-            found = Record.load(file) if file.is_file() else PARTS[part](subject)
+            made = Record.load(file) if file.is_file() else PARTS[part](subject)
         except HeadcountError as error:
             record.parts["missing"][part] = str(error)
         else:
-            if not file.is_file() and not found.parts.get("missing"):  # other processes are at work on the rest
-                found.save(file)
-            subject.done[part] = found
-            record.parts["records"][part] = found.to_plain()
+            if not file.is_file() and not made.parts.get("missing"):  # other processes are at work on the rest
+                made.save(file)
+            subject.done[part] = made
+            record.parts["records"][part] = made.to_plain()
         record.save(out / "record.json")
         refresh(record)
     return record

@@ -31,7 +31,7 @@ def test_as_written_on_the_command_line(text: str, budget: hc.Budget) -> None:
     assert hc.Budget.parse(text) == budget
 
 
-@pytest.mark.parametrize("text", ["", "many", "10%%", "-3", "5apples", "%", "1.5"])
+@pytest.mark.parametrize("text", ["", "many", "10%%", "-3", "5apples", "%", "1.5", "1e400"])
 def test_what_is_no_budget(text: str) -> None:
     with pytest.raises(UsageError):
         hc.Budget.parse(text)

@@ -71,6 +71,16 @@ def test_other_settings_need_another_folder(settings: Settings, tmp_path: Path) 
         whole_study("michel2019", settings, tmp_path / "full")
 
 
+def test_another_model_under_the_same_name_needs_another_folder(settings: Settings, tmp_path: Path) -> None:
+    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
+    model = hc.load(settings.model)
+    with torch.no_grad():
+        model.classifier.bias += 1
+    hc.save(model, settings.model, tokenizer=word_tokenizer(), overwrite=True)
+    with pytest.raises(UsageError, match=r"weights: .* there, .* now"):
+        whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
+
+
 def test_settings_are_read_and_written(settings: Settings) -> None:
     import tomllib
 

@@ -18,8 +18,8 @@ from headcount.cli import data, options
 @click.option("--calibrate-split", default="train", show_default=True, help="Part of the data to calibrate on.")
 @click.option("--calibrate-limit", default=400, show_default=True, type=click.IntRange(1), help="Texts of it.")
 @click.option("--order", default="gradient", show_default=True, help="Score whose order the masks follow.")
-@click.option("--step", default=0.05, show_default=True, type=click.FloatRange(0, 1, min_open=True))
-@click.option("--most", default=0.6, show_default=True, type=click.FloatRange(0, 1, min_open=True))
+@click.option("--step", default=5.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
+@click.option("--most", default=60.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
 @click.option("--points", type=float, help="Loss of the metric at which ways are compared: 2 points if not given.")
 @click.option("--greedy/--no-greedy", default=True, show_default=True, help="Also search, compensation in the loop.")
 @click.option("--candidates", default=6, show_default=True, type=click.IntRange(1), help="Of each greedy step.")
@@ -34,6 +34,8 @@ def COMMAND(  # noqa: N802
     calibrate_data: str | None,
     calibrate_split: str,
     calibrate_limit: int,
+    step: float,
+    most: float,
     output: options.Output,
     as_json: bool,
     **settings: Any,
@@ -48,11 +50,14 @@ def COMMAND(  # noqa: N802
         check_apart(task, measure_on)
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
-        record = study_compensation(live, task, measure_on, name=model, progress=bars.show, **settings)
-    output.present(record, as_json, lambda console: _draw(console, model, record))
+        record = study_compensation(
+            live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings
+        )
+    again = f"--task {work.task} {work.text.as_options()}"
+    output.present(record, as_json, lambda console: _draw(console, model, record, again))
 
 
-def _draw(console: Any, name: str, record: Any) -> None:
+def _draw(console: Any, name: str, record: Any, again: str) -> None:
     from rich.table import Table
 
     from headcount.cli import show
@@ -80,6 +85,6 @@ def _draw(console: Any, name: str, record: Any) -> None:
             console.print(f"  excess of {pair}: {numbers[0]} ({numbers[1]} - {numbers[2]})")
     show.line(
         console,
-        f"Next: headcount prune {shlex.quote(name)} --method greedy --compensate lstsq --keep N --out DIR",
+        f"Next: headcount prune {shlex.quote(name)} --method greedy --keep N {again} --out DIR",
         dim=True,
     )
