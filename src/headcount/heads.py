@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headcount import notebook
 from headcount.errors import UnknownHead, UsageError
 
 if TYPE_CHECKING:
@@ -189,6 +190,33 @@ class HeadGrid(Mapping[Head, Any]):
         ]
         return f"HeadGrid, {len(self)} heads\n" + "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """A table in Jupyter: one row per site, one column per number of a head; the stronger, the larger."""
+        columns = range(1 + max((head.index for head in self.heads), default=-1))
+        cells = {
+            head: notebook.Cell(self._shown(value), f"{head}: {self._told(head, value)}", strength)
+            for (head, value), strength in zip(self._pairs(), notebook.strengths(self._values.tolist()), strict=True)
+        }
+        rows = [
+            (f"{kind}.{layer}", [cells.get(Head(kind, layer, index), notebook.Cell("")) for index in columns])
+            for kind, layer in self.sites
+        ]
+        return notebook.table(
+            f"{type(self).__name__}, {len(self)} heads", list(map(str, columns)), rows, below=self._from()
+        )
+
+    def _shown(self, value: Any) -> str:
+        """What a cell shows in Jupyter."""
+        return _short(value)
+
+    def _told(self, head: Head, value: Any) -> str:
+        """What a cell says under the pointer."""
+        return f"{value:.6g}" if isinstance(value, float) else _short(value)
+
+    def _from(self) -> str:
+        """Where the values come from, below the table."""
+        return ""
+
     def _pairs(self) -> Iterator[tuple[Head, Any]]:
         return zip(self.heads, self._values.tolist(), strict=True)
 
@@ -226,6 +254,8 @@ def _is_nan(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_short, value)) or "-"
     if isinstance(value, float | np.floating):
         return f"{value:.3g}"
     return str(int(value)) if isinstance(value, bool | np.bool_) else str(value)

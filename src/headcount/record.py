@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headcount import journal
+from headcount import journal, notebook
 from headcount.errors import RecordError
 
 SCHEMA = 1  # raised when a reader of the old form would misread the new one
@@ -106,3 +106,20 @@ class Record:
         except (OSError, UnicodeDecodeError) as error:
             raise RecordError(f"Cannot read the record {path}: {error}.") from error
         return cls.from_json(text, source=str(path))
+
+    def _repr_html_(self) -> str:
+        """A table in Jupyter: what there is by part, and where it comes from."""
+        rows = [(name, [notebook.Cell(_summed_up(part))]) for name, part in self.parts.items()]
+        return notebook.table(
+            f"Record of {self.study}", [], rows, side="left", below=f"{self.signature} | {self.signature.time}"
+        )
+
+
+def _summed_up(part: Any) -> str:
+    """A part in a few words: its value where it is one, else how much there is of what."""
+    if isinstance(part, Mapping):
+        some = ", ".join(map(str, list(part)[:3]))
+        return f"{len(part)}: {some}{', ...' if len(part) > 3 else ''}" if part else "none"
+    if isinstance(part, list | tuple):
+        return f"a list of {len(part)}"
+    return f"{part:.6g}" if isinstance(part, float) else str(part)

@@ -24,6 +24,7 @@ LAYERS = (
     ("hooks", "record", "timing", "processes"),
     ("statistics", "metrics", "journal"),
     ("heads", "registry"),
+    ("notebook",),
     ("errors",),
 )
 REPORT_MAY_IMPORT = {"record", "statistics", "heads", "registry", "errors", "journal"}

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError, UnknownName, UsageError
-from headcount.heads import HeadGrid
+from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
@@ -58,6 +58,15 @@ class Roles(HeadGrid):
     def held(self) -> HeadGrid:
         """The roles each head plays, clearest first."""
         return self.map(held)
+
+    def _shown(self, value: Any) -> str:
+        return ", ".join(dict.fromkeys(f"{one.role} {one.label}" for one in held(value))) or "-"
+
+    def _told(self, head: Head, value: Any) -> str:
+        return ", ".join(map(str, held(value))) or "no role"
+
+    def _from(self) -> str:
+        return f"{self.sentences} sentences, {self.trees} with trees | {self.signature}"
 
 
 def roles(

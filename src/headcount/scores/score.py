@@ -41,6 +41,17 @@ class Scores(HeadGrid):
         self.corrected = corrected
         self.details = dict(details or {})
 
+    def _told(self, head: Head, value: Any) -> str:
+        said = super()._told(head, value)
+        if self.low is not None and self.high is not None:
+            said += f" (95% {self.low[head]:.3g} to {self.high[head]:.3g})"
+        if self.p is not None and self.corrected is not None:
+            said += f", p {self.p[head]:.2g}, corrected {self.corrected[head]:.2g}"
+        return said
+
+    def _from(self) -> str:
+        return f"higher = keep | {self.signature}"
+
 
 def scores(
     heads: tuple[Head, ...],

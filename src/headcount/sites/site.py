@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, overload
 
 from torch import nn
 
+from headcount import notebook
 from headcount.errors import UnknownHead, UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.sites.attention import Attention
@@ -145,3 +146,16 @@ class Sites(Sequence[Site]):
             f"{site.name}: heads {list(site.heads)}, size {site.head_dim}, {site.kv_heads} key/value" for site in self
         ]
         return f"Sites, {len(self.heads)} heads\n" + "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """A table in Jupyter: one row per site."""
+        columns: dict[str, Callable[[Site], object]] = {
+            "heads": lambda site: site.num_heads,
+            "of": lambda site: site.total,
+            "which": lambda site: " ".join(map(str, site.heads)) or "-",
+            "size": lambda site: site.head_dim,
+            "key/value": lambda site: site.kv_heads,
+            "family": lambda site: site.family,
+        }
+        rows = [(site.name, [notebook.Cell(str(read(site))) for read in columns.values()]) for site in self]
+        return notebook.table(f"Sites, {len(self.heads)} heads", list(columns), rows)

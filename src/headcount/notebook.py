@@ -1,0 +1,76 @@
+"""Small tables for Jupyter, as HTML. Knows text and numbers, nothing of heads or records.
+
+All text is escaped. Colours are see-through, so that the same table can be read on light and on dark pages, and they
+only repeat what the numbers in the cells say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+_UP, _DOWN = "0,114,178", "213,94,0"  # blue and vermilion, told apart by every kind of colour vision
+_DARKEST = 0.55  # opacity behind the largest number, so that text stays readable
+_CELL = "padding:2px 6px;text-align:{side};white-space:nowrap"
+_LONGEST = 60  # signs of a cell; the rest is in its tooltip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, what it says under the pointer, and how strongly it is coloured, from -1 to 1."""
+
+    text: str
+    told: str = ""
+    strength: float = 0.0
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[tuple[str, Sequence[Cell]]],
+    *,
+    side: str = "right",
+    below: str = "",
+) -> str:
+    """A table with a name for each row; side: where cells are flush, below: a line in small print."""
+    head = "".join(_th(name, "col", side) for name in ("", *columns))
+    lines = [_row(name, cells, side) for name, cells in rows]
+    small = f'<div style="font-size:85%;opacity:.7">{escape(below)}</div>' if below else ""
+    title = f'<caption style="text-align:left;caption-side:top">{escape(caption)}</caption>'
+    header = f"<thead><tr>{head}</tr></thead>" if columns else ""
+    body = f'<table style="border-collapse:collapse">{title}{header}<tbody>{"".join(lines)}</tbody></table>'
+    return f'<div style="overflow-x:auto">{body}{small}</div>'
+
+
+def _row(name: str, cells: Sequence[Cell], side: str) -> str:
+    return f"<tr>{_th(name, 'row', 'left')}{''.join(_td(cell, side) for cell in cells)}</tr>"
+
+
+def strengths(values: Sequence[object]) -> list[float]:
+    """Each number relative to the largest, sign kept; 0 for what is no finite number."""
+    numbers = [_finite(value) for value in values]
+    largest = max(map(abs, numbers), default=0.0) or 1.0
+    return [number / largest for number in numbers]
+
+
+def _finite(value: object) -> float:
+    """A finite number, or 0."""
+    number = float(value) if isinstance(value, int | float) else 0.0
+    return number if math.isfinite(number) else 0.0
+
+
+def _th(name: str, scope: str, side: str) -> str:
+    return f'<th scope="{scope}" style="{_CELL.format(side=side)}">{escape(name)}</th>'
+
+
+def _td(cell: Cell, side: str) -> str:
+    style = _CELL.format(side=side)
+    if cell.strength:
+        colour = _UP if cell.strength > 0 else _DOWN
+        style += f";background-color:rgba({colour},{_DARKEST * min(1.0, abs(cell.strength)):.2f})"
+    shown = cell.text if len(cell.text) <= _LONGEST else cell.text[: _LONGEST - 1] + "\u2026"
+    told = cell.told or (cell.text if shown != cell.text else "")
+    title = f' title="{escape(told)}"' if told else ""
+    return f'<td style="{style}"{title}>{escape(shown)}</td>'
