@@ -185,10 +185,13 @@ class HeadGrid(Mapping[Head, Any]):
         return hash(self.heads)
 
     def __repr__(self) -> str:
+        shown = {head: self._shown(value) for head, value in self._pairs()}
+        apart = " | " if any(" " in text for text in shown.values()) else " "
         lines = [
-            f"{kind}.{layer}: {' '.join(_short(v) for v in self.layer(kind, layer))}" for kind, layer in self.sites
+            f"{kind}.{layer}: {apart.join(text for head, text in shown.items() if head.site == (kind, layer))}"
+            for kind, layer in self.sites
         ]
-        return f"HeadGrid, {len(self)} heads\n" + "\n".join(lines)
+        return f"{type(self).__name__}, {len(self)} heads\n" + "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """A table in Jupyter: one row per site, one column per number of a head; the stronger, the larger."""
@@ -206,7 +209,7 @@ class HeadGrid(Mapping[Head, Any]):
         )
 
     def _shown(self, value: Any) -> str:
-        """What a cell shows in Jupyter."""
+        """A value in a few signs."""
         return _short(value)
 
     def _told(self, head: Head, value: Any) -> str:
