@@ -15,6 +15,7 @@ _UP, _DOWN = "0,114,178", "213,94,0"  # blue and vermilion, told apart by every 
 _DARKEST = 0.55  # opacity behind the largest number, so that text stays readable
 _CELL = "padding:2px 6px;text-align:{side};white-space:nowrap"
 _LONGEST = 60  # signs of a cell; the rest is in its tooltip
+_LONGEST_BELOW = 160
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,22 @@ def table(
     """A table with a name for each row; side: where cells are flush, below: a line in small print."""
     head = "".join(_th(name, "col", side) for name in ("", *columns))
     lines = [_row(name, cells, side) for name, cells in rows]
-    small = f'<div style="font-size:85%;opacity:.7">{escape(below)}</div>' if below else ""
+    small = _small(below) if below else ""
     title = f'<caption style="text-align:left;caption-side:top">{escape(caption)}</caption>'
     header = f"<thead><tr>{head}</tr></thead>" if columns else ""
-    body = f'<table style="border-collapse:collapse">{title}{header}<tbody>{"".join(lines)}</tbody></table>'
+    body = (
+        f'<table style="border-collapse:collapse;color:inherit">{title}{header}<tbody>{"".join(lines)}</tbody></table>'
+    )
     return f'<div style="overflow-x:auto">{body}{small}</div>'
+
+
+def _small(text: str) -> str:
+    title = f' title="{escape(text)}"' if len(text) > _LONGEST_BELOW else ""
+    return f'<div style="font-size:85%;opacity:.7"{title}>{escape(_cut(text, _LONGEST_BELOW))}</div>'
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "\u2026"
 
 
 def _row(name: str, cells: Sequence[Cell], side: str) -> str:
@@ -70,7 +82,7 @@ def _td(cell: Cell, side: str) -> str:
     if cell.strength:
         colour = _UP if cell.strength > 0 else _DOWN
         style += f";background-color:rgba({colour},{_DARKEST * min(1.0, abs(cell.strength)):.2f})"
-    shown = cell.text if len(cell.text) <= _LONGEST else cell.text[: _LONGEST - 1] + "\u2026"
+    shown = _cut(cell.text, _LONGEST)
     told = cell.told or (cell.text if shown != cell.text else "")
     title = f' title="{escape(told)}"' if told else ""
     return f'<td style="{style}"{title}>{escape(shown)}</td>'

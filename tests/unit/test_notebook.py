@@ -158,3 +158,6 @@ def test_long_text_is_cut_and_told_in_full() -> None:
     found = Reader(table("", [], [("row", [Cell("x" * 200)])]))
     assert len(found.rows[0][1]) == notebook._LONGEST
     assert found.told == ["x" * 200]
+    below = Reader(table("", [], [], below="y" * 500))
+    assert len(below.text) == notebook._LONGEST_BELOW
+    assert below.told == ["y" * 500]
