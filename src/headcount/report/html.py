@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -121,10 +122,16 @@ def _figure(name: str, figure: Figure, records: Sequence[Record]) -> str:
 
 
 def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
-    """The picture as SVG inside a page: ink follows the text, names of its pieces are its own."""
+    """The picture as SVG inside a page, and its caption."""
+    return _drawn(name, tuple(json.dumps(record.to_plain()) for record in records))
+
+
+@lru_cache(maxsize=64)  # a page that grows part by part draws each part once
+def _drawn(name: str, records: tuple[str, ...]) -> tuple[str, str]:
+    """Ink follows the text, names of the picture's pieces are its own."""
     from matplotlib import rc_context
 
-    drawing = draw(name, records)
+    drawing = draw(name, [Record.from_plain(json.loads(record)) for record in records])
     text = io.StringIO()
     with rc_context({**STYLE, "savefig.dpi": 100}):  # of images inside; finer ones cost time and bytes
         drawing.canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
