@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from headcount.record import Record, Signature
@@ -148,27 +150,76 @@ def compensation(model: str = "shop/model-a") -> Record:
     return Record("compensation", Signature(model), parts)
 
 
-def tradeoff() -> Record:
+def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
+    """kinds: heads of all kinds were pruned, not of the encoder alone."""
+    random = np.random.default_rng(3)
+    encoder = names({f"encoder.{layer}": 4 for layer in range(6)})
+    possible = [
+        [evidence("positional", "-1", 0.95)],
+        [evidence("syntactic", "obj v->o", 0.7), evidence("syntactic", "nsubj s->v", 0.6)],
+        [evidence("rare", "two rarest", 0.6)],
+        [evidence("delimiter", "end", 0.6)],
+        [],
+        [],
+    ]
+    whole = {head: possible[int(random.integers(len(possible)))] for head in encoder}
+    strength = dict(zip(encoder, random.random(len(encoder)) + [bool(whole[head]) for head in encoder], strict=True))
+
     def measured(value: float) -> dict[str, float]:
         return {"value": value, "low": value - 1, "high": value + 1}
 
-    points = [
+    def drifted(head: str, keep: int) -> list[dict[str, object]]:
+        if random.random() < 1 - keep / 30:
+            return whole[head] + possible[int(random.integers(3))]
+        return whole[head] if random.random() < 0.8 else possible[int(random.integers(len(possible)))]
+
+    better = {"l0": 3.0, "rank-gradient": 2.0, "rank-gradient/untuned": -4.0, "greedy": 0.0, "scratch": 1.0}
+    points = []
+    for way, lead in better.items():
+        for keep in (16, 8, 3):
+            for seed in (0,) if "untuned" in way or way == "greedy" else (0, 1):
+                left = sorted(encoder, key=lambda head: -strength[head])[:keep]
+                cross = 6 if kinds else 8
+                heads = [
+                    *(head for head in encoder if head in left),
+                    *names({"cross.0": cross // 2, "cross.1": cross // 2}),
+                ]
+                trained = 0 if "untuned" in way or way == "greedy" else 2400 if way == "scratch" else 600
+                points.append(
+                    {
+                        "way": way, "keep": keep + (cross if kinds else 0), "seed": seed,
+                        "after": measured(24 + lead + keep / 8 + seed / 2),
+                        "cut": measured(20.0) if way != "scratch" else None, "kept": {"encoder": keep, "cross": cross},
+                        "heads": heads, "roles": {head: drifted(head, keep) for head in heads if head in whole},
+                        "steps": trained, "like": "l0",
+                        "seconds": {"choosing": 2.0, "tuning": trained / 20, "total": 2.0 + trained / 20 + len(way)},
+                    }
+                )  # fmt: skip
+    drift = [
         {
-            "way": way, "keep": keep, "seed": seed, "after": measured(30 - 10 / keep + seed),
-            "cut": measured(20.0) if way != "scratch" else None, "kept": {"encoder": keep, "cross": 4},
-            "heads": names({"encoder.0": keep, "cross.0": 4}),
+            "way": point["way"], "keep": point["keep"], "seed": point["seed"], "heads": len(point["roles"]), "same": 2,
+            "gained": 1, "lost": 0, "exchanged": 0, "roles": {"positional": {"whole": 2, "left": 1}},
+            "functions": {"whole": 5, "left": 4},
         }
-        for way in ("l0", "rank-gradient", "scratch") for keep in (2, 4, 8) for seed in (0, 1)
+        for point in points
     ]  # fmt: skip
-    parts = {
-        "metric": "BLEU",
-        "whole": measured(30.0),
-        "gated": 12,
-        "tradeoff": points,
-        "of": {"encoder": 12, "cross": 4},
-        "steps": {"trained and tuned": 600, "scratch": 2400},
-    }
-    return Record("tradeoff", Signature("shop/model-a"), parts)
+    parts: dict[str, Any] = {
+        "metric": "BLEU", "whole": measured(30.0), "gated": 32 if kinds else 24, "tradeoff": points,
+        "of": {"encoder": 24, "cross": 8}, "pruned": "all heads" if kinds else "encoder heads",
+        "steps": {"trained and tuned": 600, "scratch": 2400}, "seconds": dict.fromkeys(better, 30.0),
+        "whole_roles": whole, "looked": {"sentences": 300, "trees": 300}, "drift": drift,
+        "hard_concrete": gates().parts["hard_concrete"],
+    }  # fmt: skip
+    if kinds:
+        parts["all_kinds"] = [
+            {
+                "way": "l0", "keep": point["keep"], "seed": 0, "kept": point["kept"], "trained": point["after"],
+                "scratch": measured(25.0),
+            }
+            for point in points
+            if point["way"] == "l0" and point["seed"] == 0
+        ]  # fmt: skip
+    return Record("tradeoff", Signature(model), parts)
 
 
 def gates() -> Record:
@@ -186,6 +237,8 @@ def gates() -> Record:
 SAMPLES = {
     "gates-course": [gates()],
     "tradeoff": [tradeoff()],
+    "tradeoff-time": [tradeoff()],
+    "kept-roles": [tradeoff(kinds=False)],
     "kept-by-kind": [tradeoff()],
     "kept-by-layer": [tradeoff()],
     "hard-concrete": [gates()],

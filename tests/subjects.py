@@ -163,25 +163,48 @@ def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
     return Record("prune sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
 
 
-def tradeoff(sites: Sites, model: str = "shop/model-a") -> Record:
+def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "all heads") -> Record:
     heads = names(sites)
+    kinds = list(dict.fromkeys(head.split(".")[0] for head in heads))
+    of = {kind: sum(head.split(".")[0] == kind for head in heads) for kind in kinds}
+    first = [head for head in heads if head.split(".")[0] == kinds[0]]
+    pool = heads if pruned == "all heads" else first
 
     def measured(value: float) -> dict[str, float]:
         return {"value": value, "low": value - 1, "high": value + 1}
 
-    points = [
-        {
-            "way": way, "keep": keep, "seed": 0, "after": measured(30 - 10 / keep), "cut": None,
-            "kept": {"encoder": keep}, "heads": heads[:keep],
-        }
-        for way in ("l0", "scratch") for keep in (1, 2)
-    ]  # fmt: skip
+    def kept(some: list[str]) -> dict[str, int]:
+        return {kind: sum(head.split(".")[0] == kind for head in some) for kind in kinds}
+
+    points = []
+    for way in ("l0", "rank-gradient/untuned", "scratch"):
+        for keep in (1, 2):
+            left = [head for head in heads if head in pool[:keep] or head not in pool]
+            points.append(
+                {
+                    "way": way, "keep": keep, "seed": 0, "after": measured(30 - 10 / keep), "cut": None,
+                    "kept": kept(left), "heads": left, "steps": 0 if "untuned" in way else 600,
+                    "seconds": {"choosing": 1.0, "tuning": 9.0, "total": 10.0},
+                    "roles": {head: [evidence("syntactic", "obj v->o", 0.7)] for head in left if head in first},
+                }
+            )  # fmt: skip
     against = {"difference": -1.0, "low": -2.0, "high": 0.0, "p": 0.1}
-    parts = {
-        "metric": "BLEU", "whole": measured(30.0), "gated": len(heads), "of": {"encoder": len(heads)},
-        "tradeoff": points, "against": "scratch", "compared": [{"way": "l0", "keep": 2, "seeds": [0], "lost": against}],
-        "steps": {"trained and tuned": 600, "scratch": 2400},
+    drift = {
+        "heads": 2, "same": 1, "gained": 1, "lost": 0, "exchanged": 0,
+        "roles": {"positional": {"whole": 2, "left": 1}}, "functions": {"whole": 2, "left": 1},
     }  # fmt: skip
+    gate = {"log_a": 0.0, "beta": 0.5, "low": -0.1, "high": 1.1, "zero": 0.23, "one": 0.23, "mean": 0.5}
+    parts: dict[str, Any] = {
+        "metric": "BLEU", "whole": measured(30.0), "gated": len(pool), "of": of, "pruned": pruned,
+        "tradeoff": points, "against": "scratch", "compared": [{"way": "l0", "keep": 2, "seeds": [0], "lost": against}],
+        "steps": {"trained and tuned": 600, "scratch": 2400}, "seconds": {"l0": 10.0},
+        "whole_roles": {head: [evidence("positional", "-1", 0.9)] for head in first},
+        "looked": {"sentences": 20, "trees": 20}, "hard_concrete": [gate],
+        "drift": [{"way": "l0", "keep": keep, "seed": 0, **drift} for keep in (1, 2)],
+    }  # fmt: skip
+    if pruned == "all heads" and len(kinds) > 1:
+        own = {"way": "l0", "keep": 2, "seed": 0, "kept": kept(points[1]["heads"])}
+        parts["all_kinds"] = [{**own, "trained": measured(25.0), "scratch": measured(24.0)}]
     return Record("tradeoff", Signature(model), parts)
 
 
@@ -229,5 +252,6 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         ablation(sites, model, seed), score(sites, "gradient", model, seed + 1), curves(sites, model),
         roles(sites, model),
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
-        sweep(sites, model), tradeoff(sites, model), rules(sites, model), compensation(model), training(model),
+        sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
+        rules(sites, model), compensation(model), training(model),
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -245,9 +245,11 @@ def compensation_table(found: Mapping[str, Any]) -> Table:
 
 
 def tradeoff_table(parts: Mapping[str, Any]) -> Table:
-    """One row for each way and number of heads: what is lost, and against another way, with intervals."""
+    """One row for each way and number of heads: seconds of a run, what is lost, and against another way."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("left", "way", "runs", "against all heads", "95% interval", f"against {parts['against']}", "95%"):
+    spent = {(p["way"], p["keep"]): p["seconds"]["total"] for p in parts["tradeoff"] if p.get("seconds")}
+    compared = ("against all heads", "95% interval", f"against {parts['against']}", "95%")
+    for column in ("left", "way", "runs", "seconds", *compared):
         table.add_column(column, justify="left" if column == "way" else "right", no_wrap=True)
     for row in parts["compared"]:
         cells = []
@@ -256,7 +258,39 @@ def tradeoff_table(parts: Mapping[str, Any]) -> Table:
             cells += (
                 [f"{found['difference']:+.2f}", f"{found['low']:+.2f} - {found['high']:+.2f}"] if found else ["", ""]
             )
-        table.add_row(str(row["keep"]), row["way"], str(len(row["seeds"])), *cells)
+        seconds = spent.get((row["way"], row["keep"]))
+        said = "" if seconds is None else f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
+        table.add_row(str(row["keep"]), row["way"], str(len(row["seeds"])), said, *cells)
+    return table
+
+
+def all_kinds_table(parts: Mapping[str, Any]) -> Table:
+    """One row per model by the heads of each kind: from the trained model, and from scratch with the same heads."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    heads = "/".join(parts["of"])
+    for column in (f"\n{heads}", "\nway", "\nfrom trained", "\n95% interval", "\nfrom scratch", "\n95% interval"):
+        table.add_column(column, justify="left" if column == "\nway" else "right", no_wrap=True)
+    for row in parts["all_kinds"]:
+        cells = []
+        for name in ("trained", "scratch"):
+            found = row[name]
+            cells += [f"{found['value']:.2f}", f"{found['low']:.2f} - {found['high']:.2f}"] if found else ["", ""]
+        table.add_row("/".join(str(row["kept"].get(kind, 0)) for kind in parts["of"]), row["way"], *cells)
+    return table
+
+
+def drift_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What the heads that are left do: roles in the whole model and now, how many heads have others, what is left."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("\nleft", justify="right", no_wrap=True)
+    table.add_column("\nway", no_wrap=True)
+    table.add_column("\nroles in the whole model \u2192 now")
+    for column in ("\nheads with others", "\nfunctions left"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        roles = ", ".join(f"{role} {n['whole']} \u2192 {n['left']}" for role, n in row["roles"].items())
+        functions = f"{row['functions']['left']} of {row['functions']['whole']}"
+        table.add_row(str(row["heads"]), row["way"], roles or "-", str(row["heads"] - row["same"]), functions)
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +41,20 @@ class Figure:
     shows: str  # the figure of the paper that it is, or what it adds
     parts: tuple[str, ...]  # that a record must have; a.b is part b of part a
     draw: Callable[[Sequence[Record]], Drawing]
+    reasons: Mapping[str, str] = field(default_factory=dict)  # of its parts, why one is missing or empty
+    obstacle: Callable[[Record], str | None] = lambda _: None  # why a record with all parts does not do, if so
+
+    def lacks(self, record: Record) -> str | None:
+        """Why a record has no such figure, None where it has; `lacking` of a record says why a part is missing."""
+        for name in self.parts:
+            found = _part(record.parts, name)
+            if found is None or (name in self.reasons and not found):
+                said = (record.parts.get("lacking") or {}).get(name)
+                return str(said or self.reasons.get(name) or f"the {record.study} record has no {name}")
+        return self.obstacle(record)
 
     def fits(self, record: Record) -> bool:
-        return all(_part(record.parts, name) is not None for name in self.parts)
+        return self.lacks(record) is None
 
 
 figures: Registry[Figure] = Registry("figure", "headcount.report.figures", "FIGURE")
@@ -60,10 +71,11 @@ def draw(name: str, records: Sequence[Record]) -> Drawing:
 
     figure = figures[name]
     for record in records:
-        if not figure.fits(record):
+        lacking = figure.lacks(record)
+        if lacking is not None:
             known = [other for other, member in figures.items() if member.fits(record)]
             raise UsageError(
-                f"The figure {name} needs {', '.join(figure.parts)}, which this record ({record.study}) has not. "
+                f"The figure {name} needs {', '.join(figure.parts)}; not with this record ({record.study}): {lacking}. "
                 f"It has what is needed for: {', '.join(known) or 'no figure'}."
             )
     with rc_context(STYLE):

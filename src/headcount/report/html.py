@@ -47,7 +47,8 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     if max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED:
         known = {name: figure for name, figure in known.items() if not name.endswith("-map")}
     stills = {
-        name: _stills(section, labelled, [other for _, other in every], known) for name, section, labelled in filled
+        name: _stills(name, section, labelled, [other for _, other in every], known)
+        for name, section, labelled in filled
     }
     slots = {
         "title": escape(heading),
@@ -101,16 +102,19 @@ def _section(name: str, section: Section, labelled: Labelled, stills: str) -> st
     )
 
 
-def _stills(section: Section, labelled: Labelled, every: Sequence[Section], known: Mapping[str, Figure]) -> str:
+def _stills(
+    place: str, section: Section, labelled: Labelled, every: Sequence[Section], known: Mapping[str, Figure]
+) -> str:
     records = [record for _, record in labelled]
-    names = figures_for(section, records[0], every, known)
-    drawn = [_figure(name, known[name], records) for name in names if all(map(known[name].fits, records))]
+    found = figures_for(section, records, every, known)
+    drawn = [_figure(place, name, known[name], own) for name, own in found.items()]
     return f'<div class="stills">{"".join(drawn)}</div>' if drawn else ""
 
 
-def _figure(name: str, figure: Figure, records: Sequence[Record]) -> str:
+def _figure(place: str, name: str, figure: Figure, records: Sequence[Record]) -> str:
+    """place: where on the page; a figure may stand at several."""
     try:
-        picture, caption = _svg(name, records)
+        picture, caption = _svg(place, name, records)
     except (KeyError, ValueError, TypeError, IndexError) as error:  # one record out of shape leaves the rest readable
         return f'<p class="note">{escape(figure.title)} could not be drawn: {escape(repr(error))}.</p>'
     return (
@@ -121,13 +125,13 @@ def _figure(name: str, figure: Figure, records: Sequence[Record]) -> str:
     )
 
 
-def _svg(name: str, records: Sequence[Record]) -> tuple[str, str]:
+def _svg(place: str, name: str, records: Sequence[Record]) -> tuple[str, str]:
     """The picture as SVG inside a page, and its caption."""
-    return _drawn(name, tuple(json.dumps(record.to_plain()) for record in records))
+    return _drawn(place, name, tuple(json.dumps(record.to_plain()) for record in records))
 
 
 @lru_cache(maxsize=64)  # a page that grows part by part draws each part once
-def _drawn(name: str, records: tuple[str, ...]) -> tuple[str, str]:
+def _drawn(place: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     """Ink follows the text, names of the picture's pieces are its own."""
     from matplotlib import rc_context
 
@@ -138,7 +142,7 @@ def _drawn(name: str, records: tuple[str, ...]) -> tuple[str, str]:
     svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
-        svg = re.sub(f"({mark})(?!{name}-)", rf"\g<1>{name}-", svg)
+        svg = re.sub(f"({mark})(?!{place}-{name}-)", rf"\g<1>{place}-{name}-", svg)
     return _once(svg).replace(INK, "currentColor"), drawing.caption
 
 
@@ -187,7 +191,11 @@ def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping
             if record.study == "examples" or any(section.fits(record) for section in everyone):
                 continue
             rows = [[name, value] for name, value in record.parts.items() if isinstance(value, str | int | float)]
-            drawn = [_figure(name, figure, [record]) for name, figure in known.items() if figure.fits(record)]
+            drawn = [
+                _figure(f"other{len(told)}", name, figure, [record])
+                for name, figure in known.items()
+                if figure.fits(record)
+            ]
             told.append(
                 f"<h3>{escape(record.study)}, {escape(named(record))}</h3>"
                 + f'<div class="stills">{"".join(drawn)}</div>'
@@ -224,9 +232,9 @@ def _missing(absent: Sequence[Section], data: dict[str, Any], found: Sequence[Su
         rows.append(
             ["Where do heads look in example sentences?", "headcount study examples MODEL --data DATA --out DIR"]
         )
-    if not rows:
-        return ""
     reasons = [(subject.label, part, why) for subject in found for part, why in subject.missing.items()]
+    if not rows and not reasons:
+        return ""
     why = "".join(f'<p class="note">{escape(f"{label}, {part}: {reason}")}</p>' for label, part, reason in reasons)
     lines = "".join(
         f"<tr><td>{escape(question)}</td><td><code>{escape(command)}</code></td></tr>" for question, command in rows

@@ -176,8 +176,9 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             kinds = "" if whole else f", {' and '.join(line['kinds'])} only"
             seed = "" if line.get("seed") is None else f" {line['seed'] + 1}"
             found.append(_line(f"by {line['order']}{seed}{kinds}", line["order"], line["points"], parts, heads, whole))
+    several = len(subject.of("tradeoff")) > 1
     for record in subject.of("tradeoff"):
-        found += _ways(record, heads)
+        found += _ways(record, heads, f", {record.parts.get('pruned')}" if several else "")
     for record in subject.of("prune"):
         if record.parts.get("curve"):
             order = record.signature.arguments.get("order", record.parts.get("method"))
@@ -186,8 +187,8 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _ways(record: Record, heads: list[str]) -> list[dict[str, Any]]:
-    """Ways of choosing heads, each a line from the whole model down: models that were trained after the cut."""
+def _ways(record: Record, heads: list[str], pruned: str) -> list[dict[str, Any]]:
+    """Ways of choosing heads, each a line from the whole model down: most were trained after the cut."""
     parts = {"higher_is_better": record.parts["metric"] not in ("loss", "perplexity"), **record.parts}
     whole = {**parts["whole"], "removed": 0, "share": 0.0, "heads": heads}
     found = []
@@ -197,7 +198,8 @@ def _ways(record: Record, heads: list[str]) -> list[dict[str, Any]]:
         for point in sorted(own, key=lambda point: -point["keep"]):
             gone = len(heads) - len(point["heads"])
             points.append({**point["after"], "removed": gone, "share": gone / len(heads), "heads": point["heads"]})
-        found.append(_line(f"trained, {way}, seed {seed}", way, points, parts, heads, True))
+        trained = "trained" if all(point.get("steps", 1) for point in own) else "not trained"
+        found.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, parts, heads, True))
     return found
 
 

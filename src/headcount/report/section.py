@@ -43,9 +43,12 @@ class Section:
     tables: Callable[[Labelled], list[Table]] = _nothing
     figures: tuple[str, ...] = ()  # those that belong here first
     printed: Callable[[Record], list[Printed]] = _nothing  # in the papers
+    when: Callable[[Record], bool] = lambda _: True  # whether a record that has the parts has something to say
+    without: str = ""  # why a record of the studies may not answer it
 
     def fits(self, record: Record) -> bool:
-        return record.study in self.studies and all(part_of(record, name) is not None for name in self.parts)
+        whole = record.study in self.studies and all(part_of(record, name) is not None for name in self.parts)
+        return whole and self.when(record)
 
 
 sections: Registry[Section] = Registry("section of the report", "headcount.report.sections", "SECTION")
@@ -63,26 +66,37 @@ def part_of(record: Record, name: str) -> Any:
     return found
 
 
-def figures_for(section: Section, record: Record, every: Sequence[Section], known: Mapping[str, Figure]) -> list[str]:
-    """Its own figures, and those no section names that fit the record where this is the first section for it.
+def figures_for(
+    section: Section, records: Sequence[Record], every: Sequence[Section], known: Mapping[str, Figure]
+) -> dict[str, list[Record]]:
+    """Figures of a section by name, each with the records that it can be drawn of.
 
+    They are its own, and those no section names that fit a record where this is the first section for it.
     every: all sections in the order of the page; known: all figures by name.
     """
-    own = [name for name in section.figures if name in known and known[name].fits(record)]
-    first = next(other for other in every if other.fits(record))
-    if section is not first:
-        return own
     claimed = {name for other in every for name in other.figures}
-    return own + [name for name, figure in known.items() if name not in claimed and figure.fits(record)]
+    found: dict[str, list[Record]] = {}
+    for name in (
+        *(name for name in section.figures if name in known),
+        *(name for name in known if name not in claimed),
+    ):
+        own = [
+            record
+            for record in records
+            if known[name].fits(record)
+            and (name in section.figures or section is next(other for other in every if other.fits(record)))
+        ]
+        found |= {name: own} if own else {}
+    return found
 
 
 def labelled_for(section: Section, found: Sequence[Subject]) -> Labelled:
-    """Records that answer a section; several of one subject are told apart by their method."""
+    """Records that answer a section; several of one subject are told apart by their method, or by what they pruned."""
     labelled = []
     for subject in found:
         own = [record for record in subject.records if section.fits(record)]
         for record in own:
-            method = record.parts.get("method") if len(own) > 1 else None
+            method = (record.parts.get("method") or record.parts.get("pruned")) if len(own) > 1 else None
             some = [part for part in ((subject.label if len(found) > 1 else ""), str(method or "")) if part]
             labelled.append((", ".join(some) or subject.label, record))
     return labelled

@@ -11,6 +11,7 @@ from headcount.record import Record, Signature
 from headcount.report.figure import named
 
 _MANY = ("score", "prune", "attention")  # a subject has several of these, told apart by their arguments
+_BY = {"tradeoff": "pruned"}  # and of these, told apart by this part
 
 
 @dataclass
@@ -65,6 +66,8 @@ def subjects(records: Sequence[Record]) -> list[Subject]:
 
 def _slot(record: Record) -> str:
     """What a subject has once: a second one belongs to another subject."""
+    if record.study in _BY:
+        return json.dumps([record.study, record.parts.get(_BY[record.study])])
     if record.study not in _MANY:
         return record.study
     return json.dumps([record.study, record.parts.get("method"), record.signature.arguments], sort_keys=True)

@@ -1,17 +1,16 @@
 """The trade-off (Voita et al. 2019, section 6): quality against the heads left, by several ways of choosing them.
 
-Every way gets the same number of training steps: a rank is fine-tuned for as many as gates and fine-tuning together.
-DIR/arms/WAY-KEEP-SEED.json holds one point; the same command again goes on, and processes begun alike share the points.
+Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and fine-tuning together.
+The same command again goes on in its folder, and processes begun alike share the points.
 """
 
 from __future__ import annotations
 
-import copy
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,56 +18,23 @@ import numpy as np
 from torch import nn
 
 from headcount import journal, processes
-from headcount.errors import UsageError
 from headcount.heads import Head
-from headcount.methods.course import Course, Progress, learn, only_trained, trainable, usual_rate
+from headcount.methods.course import Progress
 from headcount.methods.learned import described
-from headcount.methods.method import prune
 from headcount.metrics import Metric
+from headcount.probes.gated import VARIANTS
 from headcount.record import Record, Signature
-from headcount.scores.score import members, score
-from headcount.selection.budget import Budget
-from headcount.selection.select import select
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import paired_bootstrap
-from headcount.surgery.remove import remove
-from headcount.tasks.task import Task
-from headcount.training.transformer import forget
+from headcount.studies.kept import Held, Looking, drift
+from headcount.studies.plan import Data as Data
+from headcount.studies.plan import Plan as Plan
+from headcount.studies.point import Work, point
+from headcount.studies.way import SCRATCH, Way
 
-LEARNED = ("l0", "subset")
 _RESAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Which points are measured: each way, with each number of heads left, for each seed."""
-
-    keep: tuple[int, ...]
-    ways: tuple[str, ...] = ("l0", "subset", "rank-gradient", "random", "scratch")
-    kinds: tuple[str, ...] | None = None
-    seeds: tuple[int, ...] = (0,)
-    course: Course = field(default_factory=Course)
-    scratch_steps: int = 2400  # of the models trained from random weights, with the heads that l0 (or the first) kept
-    scratch_rate: float = 5e-3
-    against: str = "rank-gradient"  # the way that others are compared with
-
-    def __post_init__(self) -> None:
-        known = [*LEARNED, "random", "scratch", *(f"rank-{name}" for name in members.names() if name != "random")]
-        for way in self.ways:
-            if way not in known:
-                raise UsageError(f"Unknown way of pruning {way!r}; known: {', '.join(known)}.")
-        if not self.keep or not self.ways or not self.seeds:
-            raise UsageError("A trade-off needs at least one number of heads, one way of pruning and one seed.")
-
-
-@dataclass(frozen=True)
-class Data:
-    """What is trained on, what heads are chosen by, and what is measured."""
-
-    train: Task
-    choose: Task
-    measure: Task
+_FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
 
 
 def tradeoff(
@@ -77,25 +43,40 @@ def tradeoff(
     plan: Plan,
     *,
     name: str = "",
+    looking: Looking | None = None,
+    unlooked: str = "there were no sentences to look at",
     folder: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> Record:
-    """Measure every point of the plan, and compare the ways, paired on the same examples."""
+    """Measure every point of the plan, and compare the ways, paired on the same examples.
+
+    looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
+    """
     whole = data.measure.quality(model)
-    with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as place:
-        journal.claim(Path(place), "work.json", _identity(model, data, plan))
-        points = list(_points(model, data, plan, Path(place), progress))
+    with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as own:
+        place = Path(processes.gather(own)[0])  # of several processes the first one's
+        journal.claim(place, "work.json", _identity(model, data, plan))
+        points = _points(Work(model, data, plan, place, looking), progress)
+        processes.gather(None)  # a folder that is not to stay goes when all are done with it
+    heads = locate(model).heads
+    kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     parts: dict[str, Any] = {
         "metric": whole.metric.name,
         "whole": _short(described(whole)),
-        "gated": sum(plan.kinds is None or head.kind in plan.kinds for head in locate(model).heads),
-        "of": dict(Counter(head.kind for head in locate(model).heads)),
-        "tradeoff": [_short(point) for point in points],
+        "gated": sum(head.kind in kinds for head in heads),
+        "of": dict(Counter(head.kind for head in heads)),
+        "pruned": f"{' and '.join(kinds)} heads"
+        if plan.kinds and len(kinds) < len(locate(model).kinds)
+        else "all heads",
+        "tradeoff": [_short(found) for found in points],
         "against": plan.against,
         "compared": _compared(points, plan, whole.metric, whole.statistics),
         "steps": {"trained and tuned": plan.course.steps + plan.course.tune, "scratch": plan.scratch_steps},
-        "missing": len(plan.keep) * len(plan.ways) * len(plan.seeds) - len(points),
+        "missing": len(plan.arms()) - len(points),
     }
+    parts |= _spent(points) | _gates(plan) | _roles(model, looking, unlooked, points)
+    if len(kinds) > 1:
+        parts["all_kinds"] = _all_kinds(points)
     return Record("tradeoff", Signature(name, weight_hash(model), data.measure.fingerprint, None, asdict(plan)), parts)
 
 
@@ -106,107 +87,97 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     return {"weights": weight_hash(model), **prints, **settings}
 
 
-def _points(model: nn.Module, data: Data, plan: Plan, folder: Path, progress: Progress) -> Iterator[dict[str, Any]]:
-    """One at a time, those of other processes left out; ways that build on others last."""
-    ways = sorted(plan.ways, key=lambda way: way == "scratch")
-    wanted = [(seed, keep, way) for seed in plan.seeds for keep in plan.keep for way in ways]
-    for number, (seed, keep, way) in enumerate(wanted, start=1):
-        file = folder / "arms" / f"{way}-{keep}-{seed}.json"
-        with nullcontext(True) if processes.count() > 1 else journal.alone(file.with_suffix(".claim")) as mine:
-            if mine and not file.is_file():
-                journal.write_json(file, _point(model, data, plan, folder, (seed, keep, way)))
-            if file.is_file():
-                yield journal.read_json(file)
-        progress("points of the trade-off", number, len(wanted))
+def _points(work: Work, progress: Progress) -> list[dict[str, Any]]:
+    """One at a time, those that other processes are at left out."""
+    found, arms = [], work.plan.arms()
+    for number, arm in enumerate(arms, start=1):
+        one = point(work, arm)
+        if one is not None:
+            found.append(one)
+        progress("points of the trade-off", number, len(arms))
+    return found
 
 
-def _point(model: nn.Module, data: Data, plan: Plan, folder: Path, which: tuple[int, int, str]) -> dict[str, Any]:
-    seed, keep, way = which
-    if way in LEARNED:
-        found = _learned(model, data, plan, folder, which)
-    elif way == "scratch":
-        found = _scratch(model, data, plan, folder, which)
-    else:
-        found = _ranked(model, data, plan, folder, which)
-    return {"way": way, "keep": keep, "seed": seed, **found}
+def _spent(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """way -> seconds of one of its points, the mean; points made before seconds were kept have none."""
+    known: dict[str, list[float]] = {}
+    for found in points:
+        if "seconds" in found:
+            known.setdefault(found["way"], []).append(found["seconds"]["total"])
+    return {"seconds": {way: float(np.mean(some)) for way, some in known.items()}} if known else {}
 
 
-def _learned(model: nn.Module, data: Data, plan: Plan, folder: Path, which: tuple[int, int, str]) -> dict[str, Any]:
-    seed, keep, way = which
-    course = asdict(plan.course)
-    del course["clip"], course["seed"]
-    result = prune(
-        way, model, data.train, budget=Budget(heads=keep), kinds=plan.kinds, seed=seed, measure_on=data.measure,
-        folder=_work(folder, which), **course,
-    )  # fmt: skip
-    parts = result.record.parts
-    gates = {name: parts["gates"][name] for name in ("settled", "reached", "cut_by_rank")}
-    return {
-        "heads": parts["kept_heads"],
-        "cut": parts["quality"]["cut"],  # weights have learned with the gates already
-        "after": parts["quality"]["after"],
-        "gates": gates,
-    }
+def _gates(plan: Plan) -> dict[str, Any]:
+    """The distributions of the paper's Figure 6, as gates have them here and with the paper's beta."""
+    if "l0" not in plan.ways:
+        return {}
+    shapes = [VARIANTS[variant].shape for variant in ("default", "paper")]
+    return {"hard_concrete": [shape.described(log_a) for shape in shapes for log_a in _FIGURE_6]}
 
 
-def _ranked(model: nn.Module, data: Data, plan: Plan, folder: Path, which: tuple[int, int, str]) -> dict[str, Any]:
-    """Heads in the order of a score; the same steps as others need in all, for fine-tuning alone."""
-    seed, keep, way = which
-    options: dict[str, Any] = {"seed": seed} if way == "random" else {}
-    order = score(way.removeprefix("rank-"), model, data.choose, **options)
-    mask = select(order, Budget(heads=keep), kinds=plan.kinds)
-    small = remove(model, mask)
-    cut = described(data.measure.quality(small))
-    steps = plan.course.steps + plan.course.tune
-    rate = plan.course.rate or usual_rate(model, data.train)
-    with only_trained(small, plan.kinds):
-        recipe = plan.course.recipe(steps, rate, falls=True, seed=seed)
-        learn(small, trainable(data.train), recipe, _work(folder, which), part=way)
-    return {"heads": [str(head) for head in mask.kept], "cut": cut, "after": described(data.measure.quality(small))}
+def _roles(
+    model: nn.Module, looking: Looking | None, unlooked: str, points: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """What all heads do in the whole model, and what became of it in every smaller one."""
+    if looking is None:
+        return {"lacking": {"whole_roles": unlooked}}
+    whole: Held = looking.roles(model)
+    rows = [
+        {**{name: found[name] for name in ("way", "keep", "seed")}, **drift(whole, found["roles"])} for found in points
+    ]
+    return {"whole_roles": whole, "looked": looking.described(), "drift": rows}
 
 
-def _scratch(model: nn.Module, data: Data, plan: Plan, folder: Path, which: tuple[int, int, str]) -> dict[str, Any]:
-    """The heads of another way, new random weights, everything trained."""
-    seed, keep, _ = which
-    others = [way for way in ("l0", *plan.ways) if (folder / "arms" / f"{way}-{keep}-{seed}.json").is_file()]
-    if not others:
-        raise UsageError("scratch takes the heads that another way keeps: give l0 or another way besides.")
-    heads = journal.read_json(folder / "arms" / f"{others[0]}-{keep}-{seed}.json")["heads"]
-    fresh = copy.deepcopy(model)
-    forget(fresh, seed=seed)
-    small = remove(fresh, locate(fresh).mask(keep=heads), inplace=True)
-    recipe = plan.course.recipe(plan.scratch_steps, plan.scratch_rate, falls=True, seed=seed)
-    learn(small, trainable(data.train), recipe, _work(folder, which), part="scratch")
-    return {"heads": heads, "cut": None, "after": described(data.measure.quality(small)), "like": others[0]}
+def _all_kinds(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Models by the heads of each kind they have, beside those trained from scratch with the same (Table 2)."""
+    scratch = {(one["keep"], one["seed"]): one for one in points if one["way"] == SCRATCH}
+    donors = {one["like"] for one in scratch.values()}
+    own = [one for one in points if one["way"] in (donors or {points[0]["way"]})] if points else []
+    rows = []
+    for one in own:
+        again = scratch.get((one["keep"], one["seed"]))
+        rows.append(
+            {
+                **{name: one[name] for name in ("way", "keep", "seed")},
+                "kept": _kept(one["heads"]),
+                "trained": _without_statistics(one["after"]),
+                "scratch": _without_statistics(again["after"]) if again else None,
+            }
+        )
+    return sorted(rows, key=lambda row: -row["keep"])
 
 
-def _work(folder: Path, which: tuple[int, int, str]) -> Path:
-    seed, keep, way = which
-    return folder / "arms" / f"{way}-{keep}-{seed}"
+def _kept(heads: Sequence[str]) -> dict[str, int]:
+    return dict(Counter(Head.parse(name).kind for name in heads))
 
 
-def _short(point: dict[str, Any]) -> dict[str, Any]:
+def _without_statistics(quality: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in quality.items() if name != "statistics"}
+
+
+def _short(found: dict[str, Any]) -> dict[str, Any]:
     """Without what each example adds: reports do not need it."""
-    short = {name: value for name, value in point.items() if name != "statistics"}
+    short = _without_statistics(found)
     for part in ("cut", "after"):
         if isinstance(short.get(part), dict):
-            short[part] = {name: value for name, value in short[part].items() if name != "statistics"}
+            short[part] = _without_statistics(short[part])
     if "heads" in short:
-        short["kept"] = dict(Counter(Head.parse(name).kind for name in short["heads"]))
+        short["kept"] = _kept(short["heads"])
     return short
 
 
 def _compared(points: Sequence[dict[str, Any]], plan: Plan, metric: Metric, whole: np.ndarray) -> list[dict[str, Any]]:
-    """Each way after fine-tuning against the whole model, and against another way with as many heads: all seeds."""
+    """Each way at its end against the whole model, and against another way with as many heads: all seeds."""
     found = []
     for keep in plan.keep:
-        theirs = _statistics(points, plan.against, keep)
+        theirs = _statistics(points, plan, plan.against, keep)
         for way in plan.ways:
-            ours = _statistics(points, way, keep)
+            ours = _statistics(points, plan, way, keep)
             if not ours:
                 continue
-            row: dict[str, Any] = {"way": way, "keep": keep, "seeds": sorted(ours)}
-            row["lost"] = _difference(dict.fromkeys(ours, whole), ours, metric)
+            seeds = sorted(one["seed"] for one in points if (one["way"], one["keep"]) == (way, keep))
+            row: dict[str, Any] = {"way": way, "keep": keep, "seeds": seeds}
+            row["lost"] = _difference(dict.fromkeys(seeds, whole), ours, metric)
             both = sorted(set(ours) & set(theirs))
             if way != plan.against and both:
                 row["against"] = _difference({seed: theirs[seed] for seed in both}, ours, metric)
@@ -214,12 +185,14 @@ def _compared(points: Sequence[dict[str, Any]], plan: Plan, metric: Metric, whol
     return found
 
 
-def _statistics(points: Sequence[dict[str, Any]], way: str, keep: int) -> dict[int, np.ndarray]:
-    return {
-        point["seed"]: np.array(point["after"]["statistics"])
-        for point in points
-        if point["way"] == way and point["keep"] == keep
+def _statistics(points: Sequence[dict[str, Any]], plan: Plan, way: str, keep: int) -> dict[int, np.ndarray]:
+    """By seed; what no seed changes is the same for all of them."""
+    found = {
+        one["seed"]: np.array(one["after"]["statistics"]) for one in points if one["way"] == way and one["keep"] == keep
     }
+    if found and Way.parse(way).steady:
+        return dict.fromkeys(plan.seeds, next(iter(found.values())))
+    return found
 
 
 def _difference(first: dict[int, np.ndarray], second: dict[int, np.ndarray], metric: Metric) -> dict[str, Any]:

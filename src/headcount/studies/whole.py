@@ -65,6 +65,9 @@ class Settings:
     seeds: tuple[int, ...] = (0,)  # of the trade-off
     gate_steps: int = 150  # with gates
     tune_steps: int = 450  # of fine-tuning after
+    all_kinds_keep: tuple[int, ...] = ()  # heads left where all kinds are pruned; a half and a third if empty
+    all_kinds_ways: tuple[str, ...] = ("l0", "scratch")  # of pruning all kinds; not done if empty
+    scratch_steps: int = 2400  # of models trained from random weights
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Settings:
@@ -94,10 +97,17 @@ class Subject:
     folder: Path  # for unfinished work
     progress: Progress
     done: dict[str, Record] = field(default_factory=dict)  # parts that are finished
+    missing: dict[str, str] = field(default_factory=dict)  # parts that cannot be, and why
 
     @cached_property
     def model(self) -> Any:
         return self.how.load(self.settings.model, task=self.settings.task)
+
+    @cached_property
+    def sites(self) -> Any:
+        from headcount.sites.locate import locate
+
+        return locate(self.model)
 
     def task(self, split: str, *, most: int | None = None) -> Any:
         """The task on a split; most: sentences of it, as many as the settings say if not given, 0 is all."""
@@ -133,6 +143,21 @@ class Subject:
         place, languages = own.trees or own.data, own.languages or None
         return read_sentences(place, split=own.choose_on, languages=languages, limit=own.sentences or None)
 
+    @cached_property
+    def frequencies(self) -> Any:
+        """Of tokens in the training data; None where those are not the model's, or there are none."""
+        from headcount.corpora.frequencies import counted
+        from headcount.corpora.parallel import read_parallel
+
+        own = self.settings
+        if own.task != "translation" or own.trees:
+            return None
+        splits = read_parallel(own.data, languages=own.languages or None).splits
+        if "train" not in splits:
+            return None
+        texts = splits["train"]["source"][: own.learned or None]
+        return counted(texts, self.how.tokenizer(own.model), source=f"{own.data} train")
+
 
 Part = Callable[[Subject], Record]
 
@@ -146,38 +171,64 @@ def _relevance(subject: Subject) -> Record:
 
 
 def _roles(subject: Subject) -> Record:
-    from headcount.corpora.frequencies import counted
-    from headcount.corpora.parallel import read_parallel
     from headcount.studies.roles import look
 
     own, relevance = subject.settings, subject.done.get("relevance")
-    tokenizer, frequencies = subject.how.tokenizer(own.model), None
-    if own.task == "translation" and not own.trees:
-        splits = read_parallel(own.data, languages=own.languages or None).splits
-        if "train" in splits:
-            texts = splits["train"]["source"][: own.learned or None]
-            frequencies = counted(texts, tokenizer, source=f"{own.data} train")
     return look(
-        subject.model, subject.sentences, tokenizer, name=own.model, data=f"{own.trees or own.data} {own.choose_on}",
-        frequencies=frequencies, relevance=relevance,
+        subject.model, subject.sentences, subject.how.tokenizer(own.model), name=own.model,
+        data=f"{own.trees or own.data} {own.choose_on}", frequencies=subject.frequencies, relevance=relevance,
         progress=lambda done, of: subject.progress("looking at roles", done, of),
     )  # fmt: skip
 
 
 def _tradeoff(subject: Subject) -> Record:
+    """Heads of some kinds, the encoder's first of all (Voita et al. 2019, section 6.2)."""
+    own = subject.settings
+    kinds = own.kinds if set(own.kinds) <= set(subject.sites.kinds) else subject.sites.kinds
+    heads = sum(head.kind in kinds for head in subject.sites.heads)
+    keep = own.keep or _parts_of(heads, (2, 3, 8))
+    return _traded(subject, "tradeoff", keep=keep, ways=own.ways, kinds=kinds)
+
+
+def _all_kinds(subject: Subject) -> Record:
+    """Heads of all kinds, from the trained model and from scratch (Voita et al. 2019, section 6.3)."""
+    own, sites = subject.settings, subject.sites
+    if not own.all_kinds_ways:
+        raise UsageError("The settings leave it out: all_kinds_ways is empty.")
+    if len(sites.kinds) < 2:
+        raise UsageError(f"The model has {sites.kinds[0]} heads alone: the part tradeoff is about all of them.")
+    keep = own.all_kinds_keep or _parts_of(len(sites.heads), (2, 3))
+    return _traded(subject, "all-kinds", keep=keep, ways=own.all_kinds_ways, against=own.all_kinds_ways[0])
+
+
+def _parts_of(heads: int, parts: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(max(1, heads // part) for part in parts))
+
+
+def _traded(subject: Subject, part: str, **plan: Any) -> Record:
     from headcount.methods.course import Course
-    from headcount.sites.locate import locate
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
-    own, sites = subject.settings, locate(subject.model)
-    kinds = own.kinds if set(own.kinds) <= set(sites.kinds) else sites.kinds
-    heads = sum(head.kind in kinds for head in sites.heads)
-    keep = own.keep or tuple(dict.fromkeys(max(1, heads // part) for part in (2, 3, 8)))
-    plan = Plan(keep, own.ways, kinds, own.seeds, Course(steps=own.gate_steps, tune=own.tune_steps))
-    data = Data(subject.task("train", most=own.learned), subject.choosing, subject.measuring)
+    own = subject.settings
+    course = Course(steps=own.gate_steps, tune=own.tune_steps)
+    looking, unlooked = _looking(subject)
     return tradeoff(
-        subject.model, data, plan, name=own.model, folder=subject.folder / "tradeoff", progress=subject.progress
-    )
+        subject.model, Data(subject.task("train", most=own.learned), subject.choosing, subject.measuring),
+        Plan(seeds=own.seeds, course=course, scratch_steps=own.scratch_steps, **plan),
+        name=own.model, looking=looking, unlooked=unlooked, folder=subject.folder / part, progress=subject.progress,
+    )  # fmt: skip
+
+
+def _looking(subject: Subject) -> tuple[Any, str]:
+    """What roles of the heads left are looked for on, or why they cannot be."""
+    from headcount.studies.kept import Looking
+
+    if "roles" in subject.missing:
+        return None, subject.missing["roles"]
+    try:
+        return Looking(subject.sentences, subject.how.tokenizer(subject.settings.model), subject.frequencies), ""
+    except HeadcountError as error:
+        return None, str(error)
 
 
 def _examples(subject: Subject) -> Record:
@@ -274,13 +325,14 @@ PARTS: dict[str, Part] = {
     "attention": _attention,
     "examples": _examples,
     "tradeoff": _tradeoff,
+    "all-kinds": _all_kinds,
 }
 PAPERS: dict[str, tuple[str, ...]] = {
-    "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff"),
+    "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff", "all-kinds"),
     "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
 }
-# What takes longest comes last.
-PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part != "tradeoff"), "tradeoff")
+_LONGEST = ("tradeoff", "all-kinds")  # come last
+PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part not in _LONGEST), *_LONGEST)
 
 
 def whole_study(
@@ -315,7 +367,7 @@ def whole_study(
         try:
             made = Record.load(file) if file.is_file() else PARTS[part](subject)
         except HeadcountError as error:
-            record.parts["missing"][part] = str(error)
+            subject.missing[part] = record.parts["missing"][part] = str(error)
         else:
             if not file.is_file() and not made.parts.get("missing"):  # other processes are at work on the rest
                 made.save(file)

@@ -190,6 +190,77 @@ def test_every_exhibit_of_the_papers_is_listed_with_its_place_or_the_reason(whol
         assert line.section is None or f'id="{line.section}"' in whole, line
 
 
+def listed(found: list[Any]) -> dict[tuple[str, str], Any]:
+    return {(line.exhibit.paper, line.exhibit.name): line for line in shown(found, ordered(), dict(figures.items()))}
+
+
+def test_every_exhibit_is_there_where_its_record_is() -> None:
+    """With all that one model can have, all but those that compare models; with two models these too."""
+    everything = [*EVERYTHING, records.ablation("shop/model-a")]
+    lines = listed(subjects([made.combined(everything)]))
+    assert len(lines) == 20
+    assert {key for key, line in lines.items() if line.section is None} == {
+        ("voita2019", "Figure 2"), ("voita2019", "Figure 4"),
+    }  # fmt: skip
+    text = page([made.combined(everything)])
+    for line in lines.values():
+        if line.section:
+            assert f'id="{line.section}"' in text, line
+            section = re.search(rf'<section id="{line.section}".*?</section>', text, re.DOTALL)
+            assert section
+            assert line.exhibit.figure is None or f'data-name="{line.exhibit.figure}"' in section[0], line
+    both = listed(subjects([made.combined(everything), made.combined([made.roles(SITES, "shop/b")], "shop/b")]))
+    assert [key for key, line in both.items() if line.section is None] == []
+
+
+def test_every_exhibit_that_is_not_there_says_why() -> None:
+    """No record at all; a study that could not give a part; a record that lacks what the figure needs."""
+    nothing = listed(subjects([made.training()]))
+    assert all(line.section is None for line in nothing.values())
+    for key, line in nothing.items():
+        several = key in (("voita2019", "Figure 2"), ("voita2019", "Figure 4"))
+        assert several or line.reason.startswith(f"not measured; headcount study {key[0]} --model MODEL"), line
+        known = click.Context(main).command.get_command(click.Context(main), "study")  # type: ignore[attr-defined]
+        assert known.get_command(click.Context(main), key[0]) is not None
+
+    begun = made.combined([made.ablation(SITES)])
+    begun.parts["missing"] = {exhibit.part: f"no {exhibit.part} here" for exhibit in exhibits()}
+    for line in listed(subjects([begun])).values():
+        assert line.section or line.reason == f"no {line.exhibit.part} here"
+
+    bare = made.tradeoff(SITES, pruned="encoder heads")
+    for part in ("whole_roles", "looked", "drift", "hard_concrete"):
+        del bare.parts[part]
+    for point in bare.parts["tradeoff"]:
+        del point["roles"]
+    bare.parts["lacking"] = {"whole_roles": "there were no sentences to look at"}
+    plain = made.roles(SITES)
+    plain.parts |= {"syntax": [], "relative": {}}
+    alone = made.curves(SITES)
+    del alone.parts["by_kind"]
+    one = made.ablation(SITES)
+    del one.parts["all_but_one"]
+    lines = listed(subjects([made.combined([bare, plain, alone, one])]))
+    reasons = {
+        ("voita2019", "Figure 3"): "the sentences had no trees",
+        ("voita2019", "Table 1"): "the sentences had no trees",
+        ("voita2019", "Figure 6"): "no Hard Concrete gates were learned (l0)",
+        ("voita2019", "Figure 8"): "there were no sentences to look at",
+        ("voita2019", "Table 2"): "heads of one kind alone were pruned",
+        ("voita2019", "Figure 9"): "heads of one kind alone were pruned",
+        ("voita2019", "Figure 10"): "heads of one kind alone were pruned",
+        ("michel2019", "Tables 2 and 3"): "heads were not left alone (--no-alone)",
+        ("michel2019", "Figure 2"): "no second data set was given",
+        ("michel2019", "Figure 4"): "the model has one kind of attention alone",
+    }
+    assert {key: lines[key].reason for key in reasons} == reasons
+    assert all(lines[key].section is None for key in reasons)
+    assert lines["voita2019", "Figure 7"].section == "tradeoff"
+    text = page([made.combined([bare, plain, alone, one])])
+    assert "there were no sentences to look at" in text
+    assert "heads of one kind alone were pruned" in text
+
+
 def test_hostile_text_stays_text() -> None:
     evil = '</script><script>alert(1)</script><img src=x onerror=alert(2)>"&\u2028'
     hostile = [

@@ -10,23 +10,32 @@ import click
 
 from headcount.cli import data, options
 
+_WAYS = (
+    "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. rank-SCORE and "
+    "random are fine-tuned after; rank-SCORE/untuned is not, rank-SCORE+lstsq (+bias, +scale) is compensated instead. "
+    "fisher and greedy do not train unless /tuned follows. scratch: new weights under the heads of l0, or of the first "
+    "way listed."
+)
+
 
 @click.command("tradeoff")
 @options.loading
 @data.tasked(split="dev", measured=True)
 @click.option("--keep", required=True, help="Numbers of heads left: 12,8,3 or encoder=12,8,3 for one kind.")
-@click.option(
-    "--ways",
-    default="l0,subset,rank-gradient,random",
-    show_default=True,
-    help="l0, subset, random, scratch, rank-SCORE.",
-)
+@click.option("--ways", default="l0,subset,rank-gradient,random", show_default=True, help=_WAYS)
 @click.option("--seeds", default="0", show_default=True, help="One run for each: 0,1,2.")
+@click.option("--against", default="rank-gradient", show_default=True, help="The way that others are compared with.")
 @click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Steps with gates.")
 @click.option("--tune", default=450, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights.")
 @click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
 @click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
+@click.option(
+    "--roles/--no-roles", default=None, help="What the heads that are left do, on source sentences or --trees."
+)
+@click.option(
+    "--trees", help="Sentences to look for roles on: a treebank (.conllu) or text; those of --data if not given."
+)
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -36,7 +45,10 @@ def COMMAND(  # noqa: N802
     keep: str,
     ways: str,
     seeds: str,
+    against: str,
     choose_limit: int,
+    roles: bool | None,
+    trees: str | None,
     output: options.Output,
     as_json: bool,
     **course: Any,
@@ -54,19 +66,28 @@ def COMMAND(  # noqa: N802
     except ValueError as error:
         raise click.UsageError(f"--keep and --seeds are whole numbers such as 12,8,3; got {keep}, {seeds}.") from error
     names = tuple(part.strip() for part in ways.split(",") if part.strip())
-    plan = Plan(counts, names, (kind,) if kind else None, chosen, Course(**course), scratch_steps)
+    plan = Plan(
+        counts, names, (kind,) if kind else None, chosen, Course(**course), scratch_steps, against=against
+    )  # fmt: skip
     with show.working(f"Loading {model}"):
+        looking, unlooked = _looking(model, how, replace(work, limit=choose_limit), roles, trees)
         measure = work.elsewhere(None, work.measured or "test").build(model, how)
         choose = replace(work, limit=choose_limit).build(model, how)
         train = replace(work, split="train").build(model, how)
         live = how.load(model, task=work.task)
+    told: dict[str, Any] = {"looking": looking, "unlooked": unlooked, "folder": output.unfinished}
     with show.Bars() as bars:
-        parts = Data(train, choose, measure)
-        record = tradeoff(live, parts, plan, name=model, folder=output.unfinished, progress=bars.show)
+        record = tradeoff(live, Data(train, choose, measure), plan, name=model, progress=bars.show, **told)
 
     def draw(console: Any) -> None:
         show.title(console, model, f"{record.parts['metric']} {record.parts['whole']['value']:.2f} with all heads")
         console.print(tables.tradeoff_table(record.parts))
+        if record.parts.get("all_kinds"):
+            console.print(tables.all_kinds_table(record.parts))
+        if record.parts.get("drift"):
+            console.print(tables.drift_table(record.parts["drift"]))
+        else:
+            show.line(console, f"\nWhat the heads that are left do: {record.parts['lacking']['whole_roles']}.")
         again = f"--keep {keep.split(',')[0]} --task {work.task} {work.text.as_options()}"
         show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
 
@@ -75,3 +96,28 @@ def COMMAND(  # noqa: N802
         show.line(show.console(), f"{record.parts['missing']} points are under way in other processes.")
         return
     output.present(record, as_json, draw)
+
+
+def _looking(
+    model: str, how: options.Loading, work: data.TaskText, roles: bool | None, trees: str | None
+) -> tuple[Any, str]:
+    """What roles are looked for on; None with the reason where they are not."""
+    if roles is False:
+        if trees:
+            raise click.UsageError("--trees is for roles, and --no-roles was given.")
+        return None, "not asked for (--no-roles)"
+    if not trees and work.task != "translation":
+        if roles:
+            raise click.UsageError("--roles needs sentences: give --trees, a treebank (.conllu) or a text file.")
+        return None, "no sentences were given (--trees)"
+    from headcount.corpora.frequencies import counted
+    from headcount.corpora.sentences import read_sentences
+    from headcount.studies.kept import Looking
+
+    languages, tokenizer = work.text.languages, how.tokenizer(model)
+    sentences = read_sentences(trees or work.text.data, split=work.split, languages=languages, limit=work.limit)
+    frequencies = None
+    if work.task == "translation":
+        texts = work.text.read()["train"]["source"]
+        frequencies = counted(texts, tokenizer, source=f"{work.text.data} train")
+    return Looking(sentences, tokenizer, frequencies), ""

@@ -12,24 +12,39 @@ from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import LINES
 
+_PAPER = 0.5  # beta of the paper's figure
+
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    canvas, axes = panels(len(records), width=4.4, height=3.0, columns=2)
+    families = _families(records)
+    canvas, axes = panels(len(families), width=4.2, height=3.0, columns=2)
     rows: list[dict[str, Any]] = []
     inside = np.linspace(0.005, 0.995, 199)
-    for record, plot in zip(records, axes, strict=True):
-        for number, gate in enumerate(record.parts["hard_concrete"]):
+    for (beta, gates), plot in zip(families.items(), axes, strict=True):
+        for number, gate in enumerate(gates):
             said = f"log a = {gate['log_a']:g}: p(0) = {gate['zero']:.2f}, p(1) = {gate['one']:.2f}"
             plot.plot(inside, _density(gate, inside), color=LINES[number], label=said)
             for place, name in ((0, "zero"), (1, "one")):
-                plot.plot([place, place], [0, gate[name]], color=LINES[number], linewidth=3, alpha=0.6)
-            rows.append({"model": record.signature.model, **gate})
+                at = place + (number - (len(gates) - 1) / 2) * 0.022  # beside each other
+                plot.plot([at, at], [0, gate[name]], color=LINES[number], linewidth=3, alpha=0.6, solid_capstyle="butt")
+            rows.append({"model": ", ".join(dict.fromkeys(record.signature.model for record in records)), **gate})
+        plot.set_ylim(bottom=0)
         plot.set_xlabel("gate")
-        plot.set_ylabel("density; heaps: probability")
-        plot.set_title(f"beta = {record.parts['hard_concrete'][0]['beta']:g}")
+        plot.set_ylabel("density; bars: probability")
+        plot.set_title(f"beta = {beta:g}{', as in the paper' if beta == _PAPER else ''}")
         plot.legend()
     caption = "The Hard Concrete distribution: bars are the probabilities of exactly 0 and 1, lines the density."
     return Drawing(canvas, caption, rows)
+
+
+def _families(records: Sequence[Record]) -> dict[float, list[Mapping[str, float]]]:
+    """beta -> distributions: they are of no model, so the same ones of several records are shown once."""
+    found: dict[float, list[Mapping[str, float]]] = {}
+    for gate in (gate for record in records for gate in record.parts["hard_concrete"]):
+        own = found.setdefault(gate["beta"], [])
+        if gate not in own:
+            own.append(gate)
+    return found
 
 
 def _density(gate: Mapping[str, float], values: np.ndarray) -> np.ndarray:
@@ -41,4 +56,5 @@ def _density(gate: Mapping[str, float], values: np.ndarray) -> np.ndarray:
     return density
 
 
-FIGURE = Figure("The distribution of a gate", "Voita et al. 2019, Figure 6", ("hard_concrete",), _draw)
+_WITHOUT = {"hard_concrete": "no Hard Concrete gates were learned (l0)"}
+FIGURE = Figure("The distribution of a gate", "Voita et al. 2019, Figure 6", ("hard_concrete",), _draw, _WITHOUT)

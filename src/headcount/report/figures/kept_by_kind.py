@@ -40,4 +40,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, "Share of the heads of each kind that are left, against all that are left.", rows)
 
 
-FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", ("tradeoff", "of"), _draw)
+def one_kind(record: Record) -> str | None:
+    """Why heads by kind say nothing: one kind alone lost some."""
+    of = record.parts["of"]
+    lost = {kind for point in record.parts["tradeoff"] for kind in of if point["kept"].get(kind, 0) < of[kind]}
+    return None if len(lost) > 1 or len(of) == 1 else "heads of one kind alone were pruned"
+
+
+_PARTS = ("tradeoff", "of")
+FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", _PARTS, _draw, obstacle=one_kind)

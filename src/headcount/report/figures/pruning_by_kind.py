@@ -37,4 +37,5 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-FIGURE = Figure("Pruning each kind of attention", "Michel et al. 2019, Figure 4", ("by_kind",), _draw)
+_WITHOUT = {"by_kind": "the model has one kind of attention alone"}
+FIGURE = Figure("Pruning each kind of attention", "Michel et al. 2019, Figure 4", ("by_kind",), _draw, _WITHOUT)

@@ -14,18 +14,21 @@ from headcount.report.palette import GREY, LINES, MARKERS
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    canvas, axes = panels(len(records), width=4.6, height=3.1, columns=2)
+    canvas, axes = panels(len(records), width=4.6, height=3.4, columns=2)
     rows: list[dict[str, Any]] = []
+    ways = list(dict.fromkeys(point["way"] for record in records for point in record.parts["tradeoff"]))
     for record, plot in zip(records, axes, strict=True):
         parts = record.parts
         plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
-        ways = list(dict.fromkeys(point["way"] for point in parts["tradeoff"]))
         for number, way in enumerate(ways):
             points = [point for point in parts["tradeoff"] if point["way"] == way]
+            if not points:
+                continue
             kept = sorted({point["keep"] for point in points})
             value, low, high = (_means(points, kept, name) for name in ("value", "low", "high"))
             style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
-            apart = [keep + 0.12 * (number - len(ways) / 2) for keep in kept]
+            style["linestyle"] = "-" if all(point.get("steps", 1) for point in points) else ":"
+            apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in kept]
             plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, label=way, **style)
             rows += [_row(record, point) for point in points]
         every = sorted({point["keep"] for point in parts["tradeoff"]})
@@ -33,13 +36,16 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_xlim(max(every) + 1, min(every) - 1)
         plot.set_xlabel(f"heads left of {parts['gated']}")
         plot.set_ylabel(parts["metric"])
-        plot.set_title(named(record))
-        plot.legend(loc="lower left")
+        pruned = parts.get("pruned")
+        plot.set_title(f"{named(record)}, {pruned}" if pruned else named(record))
+    known = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
+    canvas.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(known)))
     steps = records[0].parts["steps"]
     caption = (
         f"{records[0].parts['metric']} against the number of heads left, means over seeds with 95% intervals over "
-        f"examples. Every way of choosing them has {steps['trained and tuned']} training steps"
-        f"{', scratch ' + str(steps['scratch']) if any(row['way'] == 'scratch' for row in rows) else ''}."
+        f"examples. Every way that trains has {steps['trained and tuned']} training steps"
+        f"{', scratch ' + str(steps['scratch']) if any(row['way'] == 'scratch' for row in rows) else ''}"
+        f"{'; dotted: without training' if any(not row['steps'] for row in rows) else ''}."
     )
     return Drawing(canvas, caption, rows)
 
@@ -53,7 +59,8 @@ def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
     after = {name: point["after"][name] for name in ("value", "low", "high")}
     cut = point["cut"]["value"] if point["cut"] else None
     same = {name: point[name] for name in ("way", "keep", "seed")}
-    return {"model": record.signature.model, **same, "cut": cut, **after, **point["kept"]}
+    steps = point.get("steps", record.parts["steps"]["scratch" if point["way"] == "scratch" else "trained and tuned"])
+    return {"model": record.signature.model, **same, "steps": steps, "cut": cut, **after, **point["kept"]}
 
 
 FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("tradeoff", "steps"), _draw)

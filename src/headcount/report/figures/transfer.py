@@ -48,4 +48,6 @@ def _title(found: dict[str, float | None]) -> str:
     return f"Pearson r = {found['r']:.2f} (95% {found['low']:.2f} to {found['high']:.2f})"
 
 
-FIGURE = Figure("The same heads on two data sets", "Michel et al. 2019, Figure 2", ("one_out", "other.one_out"), _draw)
+_WITHOUT = {"other.one_out": "no second data set was given"}
+_PARTS = ("one_out", "other.one_out")
+FIGURE = Figure("The same heads on two data sets", "Michel et al. 2019, Figure 2", _PARTS, _draw, _WITHOUT)

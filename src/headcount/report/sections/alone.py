@@ -83,4 +83,5 @@ SECTION = Section(
     ),
     tables=_tables,
     printed=_printed,
+    without="heads were not left alone (--no-alone)",
 )

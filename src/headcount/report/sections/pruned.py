@@ -82,6 +82,6 @@ SECTION = Section(
     answer=_answer,
     how="Heads are removed physically and the smaller model compared with the masked one before it is saved.",
     tables=_tables,
-    figures=("hard-concrete", "gates-course"),
+    figures=("gates-course",),
     printed=_printed,
 )

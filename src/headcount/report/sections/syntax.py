@@ -86,4 +86,6 @@ SECTION = Section(
     tables=_tables,
     figures=("syntactic-heads", "relative-positions"),
     printed=_printed,
+    when=lambda record: bool(record.parts["syntax"]),
+    without="the sentences had no trees",
 )

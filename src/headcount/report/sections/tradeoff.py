@@ -36,59 +36,103 @@ def _answer(record: Record) -> str:
 
 def _tables(labelled: Labelled) -> list[Table]:
     digits = max(digits_for(record.parts["whole"]["value"]) for _, record in labelled)
+    tables = [_quality_table(labelled, digits)]
+    compared = [(label, record) for label, record in labelled if record.parts.get("compared")]
+    looked = [(label, record) for label, record in labelled if record.parts.get("drift")]
+    tables += [_compared_table(compared, digits)] if compared else []
+    return tables + ([_drift_table(looked)] if looked else [])
 
+
+def _quality_table(labelled: Labelled, digits: int) -> Table:
     def rows(record: Record) -> list[list[Any]]:
         return [
             [
                 point["way"], point["keep"], ", ".join(f"{count} {kind}" for kind, count in point["kept"].items()),
                 point["seed"], (point.get("cut") or {}).get("value"), point["after"]["value"],
                 interval(point["after"].get("low"), point["after"].get("high"), digits),
+                (point.get("seconds") or {}).get("total"),
             ]
             for point in _points(record)
         ]  # fmt: skip
 
     columns = [
         Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("just cut", digits),
-        Column("after training", digits), Column("95% interval"),
+        Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
     ]  # fmt: skip
     shown, lines = told(labelled, rows, columns)
-    tables = [Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines)]
-    compared = [row for _, record in labelled for row in _compared(record, digits)]
-    if compared:
-        names = [Column("way"), Column("heads left"), Column("against the whole model", digits, signed=True)]
-        names += [Column("95% interval"), Column("against the other way", digits, signed=True), Column("95% interval")]
-        other = labelled[0][1].parts.get("against", "")
-        tables.append(Table("Ways compared on the same examples", names, compared, f"The other way: {other}."))
-    return tables
+    return Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines)
 
 
-def _compared(record: Record, digits: int) -> list[list[Any]]:
-    found = []
-    for row in record.parts.get("compared") or ():
-        line: list[Any] = [row["way"], row["keep"]]
-        for name in ("lost", "against"):
-            one = row.get(name)
-            line += [one["difference"], interval(one["low"], one["high"], digits)] if one else [None, None]
-        found.append(line)
-    return found
+def _compared_table(labelled: Labelled, digits: int) -> Table:
+    def rows(record: Record) -> list[list[Any]]:
+        found = []
+        for row in record.parts["compared"]:
+            line: list[Any] = [row["way"], row["keep"]]
+            for name in ("lost", "against"):
+                one = row.get(name)
+                line += [one["difference"], interval(one["low"], one["high"], digits)] if one else [None, None]
+            found.append(line)
+        return found
+
+    columns = [Column("way"), Column("heads left"), Column("against the whole model", digits, signed=True)]
+    columns += [Column("95% interval"), Column("against the other way", digits, signed=True), Column("95% interval")]
+    shown, lines = told(labelled, rows, columns)
+    others = ", ".join(dict.fromkeys(str(record.parts.get("against", "")) for _, record in labelled))
+    return Table("Ways compared on the same examples", shown, lines, f"The other way: {others}.")
+
+
+def _drift_table(labelled: Labelled) -> Table:
+    """What became of the roles of the heads that are left, most heads first."""
+
+    def rows(record: Record) -> list[list[Any]]:
+        found = []
+        for row in sorted(record.parts["drift"], key=lambda row: -row["keep"]):
+            roles = ", ".join(f"{role} {n['whole']} \u2192 {n['left']}" for role, n in row["roles"].items())
+            functions = f"{row['functions']['left']} of {row['functions']['whole']}"
+            changes = [row[name] for name in ("same", "gained", "lost", "exchanged")]
+            found.append([row["way"], row["heads"], row["seed"], roles or "none", *changes, functions])
+        return found
+
+    columns = [Column("way"), Column("heads left"), Column("seed"), Column("roles, in the whole model \u2192 now")]
+    columns += [Column(what) for what in ("same roles", "more", "fewer", "others", "functions left")]
+    shown, lines = told(labelled, rows, columns)
+    note = (
+        "Heads that read the sentences, by what became of their roles. A function is a role with its label, such as "
+        "syntactic obj v->o: those that heads of the whole model have, and how many of them some head still has."
+    )
+    return Table("What the heads that are left do", shown, lines, note)
 
 
 def _printed(record: Record) -> list[Printed]:
     means = _means(record)
     first = next(iter(means))
     ours = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[first].items())
-    scratch = ", ".join(f"{keep}: {value:.2f}" for keep, value in means.get("scratch", {}).items()) or None
     return [
         Printed(
             "WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", f"{first} {ours}"
         ),
         Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
+        Printed("functions that are left (subtitles)", "17 of 48 heads: all of them", _functions(record, first)),
         Printed(
-            "all kinds e/d/d-e, from scratch",
-            "WMT 14/31/30 29.47, 12/21/25 28.95, 8/13/15 28.56, 5/9/12 28.41; 0.1 to 0.5 below gates",
-            scratch,
+            "p(0), p(1) of a gate with beta .5, log a = 0; 2; \u22123", ".23, .23; .04, .69; .86, .01", _heaps(record)
         ),
     ]
+
+
+def _functions(record: Record, way: str) -> str | None:
+    own = [row for row in record.parts.get("drift") or () if row["way"] == way]
+    said = [
+        f"{row['heads']} of {len(record.parts['whole_roles'])} heads: {row['functions']['left']} of "
+        f"{row['functions']['whole']}"
+        for row in sorted(own, key=lambda row: -row["heads"])
+    ]
+    return "; ".join(dict.fromkeys(said)) or None
+
+
+def _heaps(record: Record) -> str | None:
+    gates = [gate for gate in record.parts.get("hard_concrete") or () if gate["beta"] == 0.5]
+    said = "; ".join(f"{gate['zero']:.2f}, {gate['one']:.2f}" for gate in gates)
+    return said.replace("0.", ".") or None
 
 
 SECTION = Section(
@@ -100,10 +144,12 @@ SECTION = Section(
     command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
     answer=_answer,
     how=(
-        "Every way gets the same number of training steps: a rank is fine-tuned for as many as gates and fine-tuning "
-        "together; from scratch has new random weights under the same heads."
+        "Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and "
+        "fine-tuning together; from scratch has new random weights under the same heads. untuned, fisher, greedy and "
+        "what is compensated (+) do not train. What the heads that are left do is measured in the whole model and "
+        "again in the smaller one, on the same sentences."
     ),
     tables=_tables,
-    figures=("tradeoff", "kept-by-kind", "kept-by-layer"),
+    figures=("tradeoff", "kept-roles", "tradeoff-time"),
     printed=_printed,
 )

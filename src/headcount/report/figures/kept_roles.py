@@ -1,0 +1,178 @@
+"""What the encoder heads that are left do, one column per pruned model (Voita et al. 2019, Figure 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headcount.heads import Head
+from headcount.record import Record
+from headcount.report.canvas import panels
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import GREY, INK, role_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Held = Mapping[str, Sequence[Mapping[str, Any]]]  # head -> roles it holds
+_OF_THE_PAPER = ("positional", "syntactic", "rare")
+_STRIP = 0.2  # of a column's width, for what the head did in the whole model
+_GAP = 0.08
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    columns = [_columns(record) for record in records]
+    tallest = max(len(held) for some in columns for _, held in some)
+    widest = max(len(some) for some in columns)
+    canvas, axes = panels(
+        len(records), width=max(4.6, 1.2 + 0.5 * widest), height=1.5 + max(0.13, min(0.24, 6 / tallest)) * tallest,
+        columns=2,
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    for record, plot, some in zip(records, axes, columns, strict=True):
+        whole = record.parts["whole_roles"]
+        for place, (_, held) in enumerate(some):
+            for height, head in enumerate(_ordered(held)):
+                _box(plot, place, height, held[head], whole[head] if place else None)
+        _frame(plot, record, [label for label, _ in some], tallest)
+        rows += _rows(record)
+    _legend(canvas, {role for some in columns for _, held in some for one in held.values() for role in _shown(one)[0]})
+    trees = " and ".join(dict.fromkeys(_looked(record) for record in records))
+    caption = (
+        "Heads of the encoder (or only stack) that are left, one column per model, ordered by what they do there; "
+        "colours as in the paper, a number where a head has several functions. The strip on the left of a head is "
+        f"what it does in the whole model, framed where its roles are others now. Looked at on {trees}."
+    )
+    return Drawing(canvas, caption, rows)
+
+
+def _looked(record: Record) -> str:
+    looked = record.parts["looked"]
+    return f"{looked['sentences']} sentences, {looked['trees'] or 'none'} with trees"
+
+
+def _way(record: Record) -> tuple[str, int]:
+    """The way and seed whose models are shown: l0's where there are some."""
+    points = record.parts["tradeoff"]
+    first = next((point for point in points if point["way"] == "l0"), points[0])
+    return first["way"], first["seed"]
+
+
+def _columns(record: Record) -> list[tuple[str, Held]]:
+    """The whole model, then ever smaller ones: how many heads of the kind are left, and what they do."""
+    whole: Held = record.parts["whole_roles"]
+    own = [p for p in record.parts["tradeoff"] if (p["way"], p["seed"]) == _way(record) and p.get("roles") is not None]
+    ordered = sorted(own, key=lambda point: -len(point["roles"]))
+    return [(f"all {len(whole)}", whole), *((str(len(point["roles"])), point["roles"]) for point in ordered)]
+
+
+def _shown(held: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
+    """Roles to colour, the paper's where a head has any of these, and how many functions they are."""
+    names = {one["role"] for one in held}
+    roles = [role for role in _OF_THE_PAPER if role in names] or sorted(names)
+    return roles, len({(one["role"], one["label"]) for one in held if one["role"] in roles})
+
+
+def _ordered(held: Held) -> list[str]:
+    """Heads from the bottom of a column to its top: by what they do, then by name."""
+
+    def key(name: str) -> tuple[int, int, Head]:
+        roles, functions = _shown(held[name])
+        first = _OF_THE_PAPER.index(roles[0]) if roles and roles[0] in _OF_THE_PAPER else 3 if roles else 4
+        return first, -functions, Head.parse(name)
+
+    return sorted(held, key=key)
+
+
+def _box(
+    plot: Axes, place: int, height: int, now: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] | None
+) -> None:
+    """One head; before: what it did in the whole model, None in the column of that."""
+    from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import withStroke
+
+    roles, functions = _shown(now)
+    left, width, bottom, tall = place - 0.5 + _GAP, 1 - 2 * _GAP, height + _GAP, 1 - 2 * _GAP
+    if before is not None:
+        _stripes(plot, _shown(before)[0], (left, bottom), _STRIP, tall)
+    start = left if before is None else left + _STRIP + _GAP / 2
+    _stripes(plot, roles, (start, bottom), left + width - start, tall)
+    if functions > 1:
+        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 7, "color": INK}
+        style["path_effects"] = [withStroke(linewidth=1.8, foreground="white")]  # on any colour
+        plot.text((start + left + width) / 2, height + 0.48, str(functions), **style)
+    if before is not None and set(_shown(before)[0]) != set(roles):
+        plot.add_patch(Rectangle((left, bottom), width, tall, fill=False, edgecolor=INK, linewidth=1.0, zorder=3))
+
+
+def _stripes(plot: Axes, roles: Sequence[str], corner: tuple[float, float], width: float, height: float) -> None:
+    """A box with a stripe for each role, grey without any."""
+    from matplotlib.patches import Rectangle
+
+    for number, role in enumerate(roles or ["none"]):
+        part = width / max(1, len(roles))
+        at = (corner[0] + number * part, corner[1])
+        plot.add_patch(Rectangle(at, part, height, color=_colour(role), alpha=_strength(role), linewidth=0))
+
+
+def _colour(role: str) -> str:
+    return GREY if role == "none" else role_colour(role)
+
+
+def _strength(role: str) -> float:
+    return 0.95 if role in _OF_THE_PAPER else 0.45 if role == "none" else 0.3
+
+
+def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> None:
+    plot.set_xlim(-0.6, len(labels) - 0.4)
+    plot.set_ylim(0, tallest + 0.3)
+    plot.set_xticks(range(len(labels)), labels)
+    step = max(1, -(-tallest // 8))
+    plot.set_yticks(range(0, tallest + 1, step))
+    plot.tick_params(axis="x", length=0)
+    plot.spines["bottom"].set_visible(False)
+    kind = Head.parse(next(iter(record.parts["whole_roles"]))).kind
+    plot.set_xlabel(f"{kind} heads left, one column per model")
+    plot.set_ylabel("heads")
+    way, seed = _way(record)
+    title = f"{named(record)}, {record.parts.get('pruned', '')} pruned by {way}"
+    seeds = {point["seed"] for point in record.parts["tradeoff"]}
+    plot.set_title(title if len(seeds) == 1 else f"{title}, seed {seed}", loc="left")
+
+
+def _legend(canvas: Any, roles: set[str]) -> None:
+    from matplotlib.patches import Patch
+
+    drawn = [*_OF_THE_PAPER, *sorted(roles - {*_OF_THE_PAPER}), "none"]
+    patches = [
+        Patch(color=_colour(role), alpha=_strength(role), label="no role" if role == "none" else role, linewidth=0)
+        for role in drawn
+    ]
+    patches.append(Patch(fill=False, edgecolor=INK, label="other roles than in the whole model (strip)"))
+    canvas.legend(handles=patches, loc="outside lower center", ncols=min(4, len(patches)))
+
+
+def _rows(record: Record) -> list[dict[str, Any]]:
+    """Every head of every model, of all ways and seeds."""
+    whole: Held = record.parts["whole_roles"]
+    rows = []
+    for point in record.parts["tradeoff"]:
+        for head, now in (point.get("roles") or {}).items():
+            before = whole.get(head, ())
+            rows.append(
+                {
+                    "model": record.signature.model, "way": point["way"], "keep": point["keep"], "seed": point["seed"],
+                    "head": head, "roles_whole": _spelled(before), "roles_left": _spelled(now),
+                    "changed": {one["role"] for one in before} != {one["role"] for one in now},
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _spelled(held: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(f"{one['role']}: {one['label']}" for one in held)
+
+
+_WITHOUT = {"whole_roles": "roles of the heads left were not looked at (--roles)"}
+_PARTS = ("tradeoff", "whole_roles", "looked")
+FIGURE = Figure("What the heads that are left do", "Voita et al. 2019, Figure 8", _PARTS, _draw, _WITHOUT)

@@ -1,0 +1,68 @@
+"""Quality against the seconds that each way of pruning takes, for each number of heads left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headcount.record import Record
+from headcount.report.canvas import panels
+from headcount.report.figure import Drawing, Figure, named
+from headcount.report.palette import GREY, LINES, MARKERS
+
+
+def _draw(records: Sequence[Record]) -> Drawing:
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    found = [(record, keep) for record in records for keep in _sizes(record)]
+    canvas, axes = panels(len(found), width=3.3, height=2.8, columns=3)
+    ways = list(dict.fromkeys(point["way"] for record in records for point in record.parts["tradeoff"]))
+    rows: list[dict[str, Any]] = []
+    for plot, (record, keep) in zip(axes, found, strict=True):
+        parts = record.parts
+        plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
+        for number, way in enumerate(ways):
+            points = [point for point in _timed(record) if (point["way"], point["keep"]) == (way, keep)]
+            if not points:
+                continue
+            seconds = float(np.mean([point["seconds"]["total"] for point in points]))
+            value, low, high = (float(np.mean([p["after"][n] for p in points])) for n in ("value", "low", "high"))
+            style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
+            error = [[value - low], [high - value]]
+            plot.errorbar([seconds], [value], yerr=error, linestyle="", capsize=2, elinewidth=0.7, label=way, **style)
+            rows += [_row(record, point) for point in points]
+        plot.set_xscale("log")
+        plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        plot.xaxis.set_major_formatter(ScalarFormatter())
+        plot.xaxis.set_minor_formatter(NullFormatter())
+        plot.set_xlabel("seconds")
+        plot.set_ylabel(parts["metric"])
+        left = f"{keep} of {parts['gated']} heads left"
+        plot.set_title(left if len(records) == 1 else f"{named(record)}, {left}")
+    known = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
+    canvas.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(6, len(known)))
+    caption = (
+        f"{records[0].parts['metric']} against the seconds that a way takes for one model: choosing heads, making up "
+        "for them and training, on the same machine; measuring is left out. Means over seeds, with 95% intervals "
+        "over examples."
+    )
+    return Drawing(canvas, caption, rows)
+
+
+def _timed(record: Record) -> list[dict[str, Any]]:
+    return [point for point in record.parts["tradeoff"] if point.get("seconds")]
+
+
+def _sizes(record: Record) -> list[int]:
+    return sorted({point["keep"] for point in _timed(record)}, reverse=True)
+
+
+def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
+    after = {name: point["after"][name] for name in ("value", "low", "high")}
+    same = {name: point[name] for name in ("way", "keep", "seed")}
+    return {"model": record.signature.model, **same, **point["seconds"], **after}
+
+
+FIGURE = Figure("Quality against seconds spent", "beyond the papers", ("tradeoff", "seconds", "whole"), _draw)

@@ -1,0 +1,101 @@
+"""Heads of all kinds pruned together, from the trained model and from scratch (Voita et al. 2019, section 6.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.section import Labelled, Printed, Section, told
+from headcount.report.table import Column, Table, digits_for, interval
+
+# Voita et al. 2019, Table 2: heads of encoder, decoder and cross attention; BLEU from the trained model, from scratch.
+_PAPER = (
+    ("WMT, all heads", "48/48/48: 29.6"),
+    ("WMT, from trained | from scratch", "14/31/30: 29.62 | 29.47; 12/21/25: 29.36 | 28.95"),
+    ("WMT, fewer heads", "8/13/15: 29.06 | 28.56; 5/9/12: 28.90 | 28.41"),
+    ("subtitles, all heads", "48/48/48: 32.4"),
+    ("subtitles, from trained | from scratch", "27/31/46: 32.24 | 32.23; 13/17/31: 32.23 | 31.98"),
+    ("subtitles, fewer heads", "6/9/13: 32.27 | 31.84"),
+)  # fmt: skip
+
+
+def _answer(record: Record) -> str:
+    parts, rows = record.parts, record.parts["all_kinds"]
+    fewest = rows[-1]
+    digits = digits_for(parts["whole"]["value"])
+    shares = {kind: fewest["kept"].get(kind, 0) / of for kind, of in parts["of"].items()}
+    order = sorted(shares, key=lambda kind: shares[kind])
+    said = (
+        f"With {sum(fewest['kept'].values())} of {sum(parts['of'].values())} heads left, "
+        f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}, {parts['metric']} is "
+        f"{fewest['trained']['value']:.{digits}f}, against {parts['whole']['value']:.{digits}f} with all of them"
+    )
+    if fewest["scratch"]:
+        said += f" and {fewest['scratch']['value']:.{digits}f} trained from scratch with the same heads"
+    return said + "."
+
+
+def _heads(record: Record, kept: dict[str, int]) -> str:
+    return "/".join(str(kept.get(kind, 0)) for kind in record.parts["of"])
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    digits = max(digits_for(record.parts["whole"]["value"]) for _, record in labelled)
+
+    def rows(record: Record) -> list[list[Any]]:
+        parts = record.parts
+        lines = [[_heads(record, parts["of"]), None, "all heads", *_measured(parts["whole"], digits), None, None]]
+        for row in parts["all_kinds"]:
+            own = [*_measured(row["trained"], digits), *_measured(row["scratch"], digits)]
+            lines.append([_heads(record, row["kept"]), row["seed"], row["way"], *own])
+        return lines
+
+    kinds = "/".join(labelled[0][1].parts["of"])
+    columns = [
+        Column(f"heads ({kinds})"), Column("seed"), Column("way"), Column("from trained", digits),
+        Column("95% interval"), Column("from scratch", digits), Column("95% interval"),
+    ]  # fmt: skip
+    shown, lines = told(labelled, rows, columns)
+    steps = labelled[0][1].parts["steps"]
+    note = (
+        f"From trained: {steps['trained and tuned']} more steps for a model that was trained before; from scratch: "
+        f"{steps['scratch']} steps from new random weights with the same heads in every layer."
+    )
+    return [Table(f"{labelled[0][1].parts['metric']} with heads of all kinds pruned", shown, lines, note)]
+
+
+def _measured(quality: dict[str, Any] | None, digits: int) -> list[Any]:
+    if quality is None:
+        return [None, None]
+    return [quality["value"], interval(quality.get("low"), quality.get("high"), digits)]
+
+
+def _printed(record: Record) -> list[Printed]:
+    parts = record.parts
+    ours = "; ".join(
+        f"{_heads(record, row['kept'])}: {row['trained']['value']:.2f}"
+        + (f" | {row['scratch']['value']:.2f}" if row["scratch"] else "")
+        for row in parts["all_kinds"]
+    )
+    here = {0: f"{_heads(record, parts['of'])}: {parts['whole']['value']:.2f}", 1: ours}
+    return [Printed(what, paper, here.get(place)) for place, (what, paper) in enumerate(_PAPER)]
+
+
+SECTION = Section(
+    order=54,
+    title="All kinds of attention",
+    question="Which kinds of attention go first, and could a model be trained that small?",
+    studies=("tradeoff",),
+    parts=("all_kinds", "whole", "of"),
+    command="headcount study tradeoff MODEL --keep 28,18 --ways l0,scratch --task TASK --data DATA --out DIR",
+    answer=_answer,
+    how=(
+        "Heads of all kinds may go. The model from scratch has the same heads in every layer as the pruned one and new "
+        "random weights, all of which are trained."
+    ),
+    tables=_tables,
+    figures=("kept-by-kind", "kept-by-layer"),
+    printed=_printed,
+    when=lambda record: bool(record.parts["all_kinds"]),
+    without="heads of one kind alone were pruned",
+)

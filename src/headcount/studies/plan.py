@@ -1,0 +1,75 @@
+"""Plan: which points a trade-off has, and the data they are made and measured on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headcount.errors import UsageError
+from headcount.methods.course import Course
+from headcount.studies.way import SCRATCH, Way
+from headcount.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on, what heads are chosen by and compensation is fitted on, and what is measured."""
+
+    train: Task
+    choose: Task
+    measure: Task
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One point to be measured: a way, with so many heads left, for one seed."""
+
+    way: Way
+    keep: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.way.file}-{self.keep}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which points are measured: each way, with each number of heads left, for each seed."""
+
+    keep: tuple[int, ...]
+    ways: tuple[str, ...] = ("l0", "subset", "rank-gradient", "random", "scratch")
+    kinds: tuple[str, ...] | None = None
+    seeds: tuple[int, ...] = (0,)
+    course: Course = field(default_factory=Course)
+    scratch_steps: int = 2400  # of the models trained from random weights, with the heads of `donor`
+    scratch_rate: float = 5e-3
+    against: str = "rank-gradient"  # the way that others are compared with
+
+    def __post_init__(self) -> None:
+        if not self.keep or not self.ways or not self.seeds:
+            raise UsageError("A trade-off needs at least one number of heads, one way of pruning and one seed.")
+        for name in (*self.ways, self.against):
+            Way.parse(name)
+        for what in ("keep", "ways", "seeds"):
+            values = getattr(self, what)
+            if len(set(values)) < len(values):
+                raise UsageError(f"Every one of {what} once; got {', '.join(map(str, values))}.")
+        if min(self.keep) < 1:
+            raise UsageError(f"At least one head is left; got {min(self.keep)}.")
+
+    def arms(self) -> list[Arm]:
+        """All points, seed by seed, those that build on others last; what no seed changes is measured for the first."""
+        ways = sorted(map(Way.parse, self.ways), key=lambda way: way.choice == SCRATCH)
+        return [
+            Arm(way, keep, seed)
+            for seed in self.seeds
+            for keep in self.keep
+            for way in ways
+            if not way.steady or seed == self.seeds[0]
+        ]
+
+    def donor(self, arm: Arm) -> Arm:
+        """The point whose heads a model from scratch has: l0's where it is listed, else the first way's, else l0's."""
+        others = [name for name in self.ways if Way.parse(name).choice != SCRATCH]
+        way = Way.parse("l0" if "l0" in others or not others else others[0])
+        return Arm(way, arm.keep, self.seeds[0] if way.steady else arm.seed)

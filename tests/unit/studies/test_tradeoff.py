@@ -1,0 +1,296 @@
+"""The trade-off study: every way has the heads asked for and the steps of the others, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import headcount as hc
+import laboratory
+from headcount import journal
+from headcount.corpora.grammar.corpus import Grammar
+from headcount.corpora.sentences import Sentences
+from headcount.errors import UsageError
+from headcount.methods.course import Course
+from headcount.record import Record
+from headcount.studies import point as points
+from headcount.studies.kept import Looking, drift
+from headcount.studies.plan import Arm
+from headcount.studies.point import Work, point
+from headcount.studies.tradeoff import Data, Plan, tradeoff
+from headcount.studies.way import Way
+from headcount.tasks.translation import Translation
+from headcount.training.log import Log
+
+COURSE = Course(steps=4, tune=3, warmup=1, batch=100, chunk=50, rate=1e-3)
+
+
+def subject(place: Path) -> tuple[Any, Data, Looking]:
+    """An untrained model without dropout, data, and sentences with trees to look at."""
+    tokenizer = laboratory.vocabulary(place / "v")
+    model = laboratory.model(tokenizer, dropout=0.0)
+
+    def task(split: str, **options: Any) -> Translation:
+        pairs = laboratory.parallel()[split]
+        return Translation(source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer, **options)
+
+    trees = [row.tree for row in Grammar("light", "dialogue", train=50).splits()["dev"][:20]]
+    data = Data(task("train"), task("dev"), task("test", metric="loss"))
+    return model, data, Looking(Sentences(trees), tokenizer)
+
+
+def by_way(record: Record) -> dict[str, Any]:
+    return {found["way"]: found for found in record.parts["tradeoff"]}
+
+
+def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    ways = ("l0", "rank-gradient", "random", "scratch")
+    plan = Plan((3,), ways, ("encoder",), course=COURSE, scratch_steps=5)
+    record = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
+    json.loads(record.to_json())
+    found = by_way(record)
+    assert set(found) == set(ways)
+    assert all(one["kept"] == {"encoder": 3, "decoder": 8, "cross": 8} for one in found.values())
+    assert found["scratch"]["heads"] == found["l0"]["heads"]
+    assert "statistics" not in json.dumps(record.parts)
+    arms = tmp_path / "work" / "arms"
+    steps = {way: Log(arms / f"{way}-3-0" / "metrics.jsonl").lines()[-1]["step"] for way in ways[1:]}
+    assert steps == {"rank-gradient": 7, "random": 7, "scratch": 5}
+    assert {way: one["steps"] for way, one in found.items()} == {**steps, "l0": 7}
+    rows = {row["way"]: row for row in record.parts["compared"]}
+    lost = found["l0"]["after"]["value"] - record.parts["whole"]["value"]
+    assert rows["l0"]["lost"]["difference"] == pytest.approx(lost)
+    against = found["l0"]["after"]["value"] - found["rank-gradient"]["after"]["value"]
+    assert rows["l0"]["against"]["difference"] == pytest.approx(against)
+    assert rows["l0"]["against"]["low"] <= against <= rows["l0"]["against"]["high"]
+    assert "against" not in rows["rank-gradient"]
+    assert record.parts["pruned"] == "encoder heads"
+    assert "all_kinds" not in record.parts
+    assert record.parts["lacking"] == {"whole_roles": "there were no sentences to look at"}
+    heaps = [
+        round(gate[name], 2)
+        for gate in record.parts["hard_concrete"]
+        if gate["beta"] == 0.5
+        for name in ("zero", "one")
+    ]
+    assert heaps == [0.23, 0.23, 0.04, 0.69, 0.86, 0.01], "the paper's Figure 6"
+    for one in found.values():
+        spent = one["seconds"]
+        assert spent["total"] == spent["choosing"] + spent["tuning"] > 0
+    (arms / "random-3-0.json").unlink()
+    again = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
+    for one, other in zip(again.parts["tradeoff"], record.parts["tradeoff"], strict=True):
+        assert {**one, "seconds": None} == {**other, "seconds": None}
+    short = Plan((3,), ways, ("encoder",), course=Course(steps=4, tune=2, warmup=1, batch=100, chunk=50, rate=1e-3))
+    with pytest.raises(UsageError, match="begun with other settings"):
+        tradeoff(model, data, short, name="m", folder=tmp_path / "work")
+
+
+def test_ways_without_training(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    ways = ("rank-gradient/untuned", "rank-gradient+lstsq", "fisher", "greedy", "random/untuned", "greedy/tuned")
+    plan = Plan((3,), ways, ("encoder",), seeds=(0, 1), course=COURSE, against="rank-gradient/untuned")
+    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    assert record.parts["missing"] == 0
+    seeds = {way: [one["seed"] for one in record.parts["tradeoff"] if one["way"] == way] for way in ways}
+    twice = ("random/untuned", "greedy/tuned")
+    assert seeds == {way: [0, 1] if way in twice else [0] for way in ways}, "what no seed changes is measured once"
+    found = by_way(record)
+    assert {way: one["steps"] for way, one in found.items()} == {**dict.fromkeys(ways, 0), "greedy/tuned": 7}
+    assert all(one["cut"] == one["after"] for one in found.values() if not one["steps"])
+
+    order = hc.score("gradient", model, data.choose)
+    mask = hc.select(order, hc.Budget(heads=3), kinds=("encoder",))
+    assert found["rank-gradient/untuned"]["heads"] == [str(head) for head in mask.kept]
+    plain = data.measure.quality(hc.remove(model, mask)).value
+    made_up = data.measure.quality(hc.remove(model, mask, compensate="lstsq", task=data.choose)).value
+    assert found["rank-gradient/untuned"]["after"]["value"] == pytest.approx(plain)
+    assert found["rank-gradient+lstsq"]["after"]["value"] == pytest.approx(made_up)
+    for way in ("fisher", "greedy"):
+        result = hc.prune(
+            way, model, data.choose, budget=hc.Budget(heads=3), kinds=("encoder",), measure_on=data.measure
+        )
+        assert found[way]["heads"] == [str(head) for head in result.mask.kept]
+        assert found[way]["after"]["value"] == pytest.approx(data.measure.quality(result.model).value)
+    rows = {row["way"]: row for row in record.parts["compared"]}
+    assert rows["greedy"]["seeds"] == [0]
+    assert rows["greedy/tuned"]["seeds"] == rows["random/untuned"]["seeds"] == [0, 1]
+    mean = sum(one["after"]["value"] for one in record.parts["tradeoff"] if one["way"] == "random/untuned") / 2
+    assert rows["random/untuned"]["against"]["difference"] == pytest.approx(mean - plain)
+
+
+def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
+    model, data, looking = subject(tmp_path)
+    plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), course=COURSE, scratch_steps=5)
+    record = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
+    assert record.parts["whole_roles"] == json.loads(json.dumps(looking.roles(model)))
+    assert record.parts["looked"]["trees"] == 20
+    for one, row in zip(record.parts["tradeoff"], record.parts["drift"], strict=True):
+        assert list(one["roles"]) == [head for head in one["heads"] if head.startswith("encoder")]
+        assert row.items() >= drift(record.parts["whole_roles"], one["roles"]).items()
+    # the model of the rank, from its training state, looked at by hand
+    found = by_way(record)["rank-gradient"]
+    small = hc.remove(model, hc.locate(model).mask(keep=found["heads"]))
+    state = load_file(tmp_path / "work" / "arms" / "rank-gradient-3-0" / "state.safetensors")
+    with torch.no_grad():
+        for name, parameter in small.named_parameters():
+            parameter.copy_(state[f"model.{name}"])
+    assert looking.roles(small) == found["roles"]
+
+
+def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points as they were written before roles and seconds were kept: nothing is trained or measured again."""
+    model, data, looking = subject(tmp_path)
+    plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), course=COURSE, scratch_steps=5)
+    before = tradeoff(model, data, plan, folder=tmp_path / "work")
+    for file in (tmp_path / "work" / "arms").glob("*.json"):
+        old = journal.read_json(file)
+        journal.write_json(file, {name: old[name] for name in old if name not in ("steps", "seconds")})
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(points, "_quality", lambda *_, measured=True: never() if measured else None)
+    monkeypatch.setattr("headcount.training.loop.Loop._step", never)
+    after = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
+    for one, other in zip(before.parts["tradeoff"], after.parts["tradeoff"], strict=True):
+        assert {name: one[name] for name in one if name != "seconds"}.items() <= other.items()
+        assert other["roles"]
+        assert other["seconds"]["tuning"] == one["seconds"]["tuning"]
+    looked_at: list[Any] = []
+
+    def seen(_: Looking, live: Any) -> Any:
+        looked_at.append(live)
+        return after.parts["whole_roles"]
+
+    monkeypatch.setattr(Looking, "roles", seen)
+    tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
+    assert looked_at == [model], "what was looked at is not looked at again"
+
+
+def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((12, 6), ("l0", "scratch"), None, course=COURSE, scratch_steps=5, against="l0")
+    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    rows = record.parts["all_kinds"]
+    assert [row["keep"] for row in rows] == [12, 6]
+    for row in rows:
+        one, other = (
+            next(p for p in record.parts["tradeoff"] if (p["way"], p["keep"]) == (way, row["keep"]))
+            for way in ("l0", "scratch")
+        )
+        assert sum(row["kept"].values()) == row["keep"]
+        assert row["kept"] == {
+            kind: count
+            for kind in ("encoder", "decoder", "cross")
+            if (count := sum(head.startswith(kind) for head in one["heads"]))
+        }
+        assert (row["trained"], row["scratch"]) == (one["after"], other["after"])
+    assert record.parts["pruned"] == "all heads"
+
+
+def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((3,), ("scratch", "rank-gradient", "random"), ("encoder",), course=COURSE, scratch_steps=5)
+    work = Work(model, data, plan, tmp_path)
+    # heads of another way that happens to be finished are not taken
+    point(work, Arm(Way.parse("random"), 3, 0))
+    found = point(work, Arm(Way.parse("scratch"), 3, 0))
+    assert found is not None
+    assert found["like"] == "rank-gradient"
+    assert found["heads"] == journal.read_json(tmp_path / "arms" / "rank-gradient-3-0.json")["heads"]
+
+
+def test_a_point_that_another_process_is_at_is_left_or_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), course=COURSE)
+    work, arm = Work(model, data, plan, tmp_path), Arm(Way.parse("rank-gradient/untuned"), 3, 0)
+    monkeypatch.setattr(points, "_PAUSE", 0.01)
+    claim, finished = work.file(arm).with_suffix(".claim"), {"way": "rank-gradient/untuned", "heads": []}
+    free = threading.Event()
+    monkeypatch.setattr(points.time, "sleep", lambda _: free.set())
+
+    with journal.alone(claim) as mine:
+        assert mine
+        assert point(work, arm) is None
+        found: list[Any] = []
+        waiting = threading.Thread(target=lambda: found.append(point(work, arm, wait=True)))
+        waiting.start()
+        assert free.wait(10), "it waits"
+        journal.write_json(work.file(arm), finished)
+        waiting.join(10)
+    assert found == [finished]
+
+
+SCRIPT = """
+import json, sys
+sys.path[:0] = {paths!r}
+from pathlib import Path
+from unit.studies.test_tradeoff import COURSE, subject
+from headcount import processes
+from headcount.studies.learned_pruning import Saving, sweep
+from headcount.studies.tradeoff import Plan, tradeoff
+place = Path({place!r})
+model, data, looking = subject(place / str(processes.rank()))
+ways = ("l0", "rank-gradient", "rank-gradient/untuned", "greedy", "random", "scratch")
+plan = Plan((3,), ways, ("encoder",), course=COURSE, scratch_steps=5)
+folder = {folder!r}
+record = tradeoff(model, data, plan, looking=looking, folder=Path(folder) if folder else None)
+options = dict(penalties=[0.01, 0.1], kinds=("encoder",), measure_on=data.measure)
+course = dict(steps=4, tune=3, warmup=1, batch=100, chunk=50, rate=1e-3)
+found = sweep("l0", model, data.train, place / "sweep", Saving("m"), **options, **course)
+everyone = processes.gather([record.parts["tradeoff"], found.parts["sweep"]])
+if processes.is_main():
+    assert all(one == everyone[0] for one in everyone), "every process knows the same points"
+    (place / "result.json").write_text(json.dumps([record.parts, found.parts["sweep"]]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("processes")
+def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
+    """The same global batches, dropout off: the same heads and roles, and nearly the same qualities."""
+    tests = Path(__file__).parents[2]
+    results = []
+    for count in (1, 2):
+        place = tmp_path / str(count)
+        for rank in range(count):
+            (place / str(rank)).mkdir(parents=True)
+        script = place / "script.py"
+        folder = str(place / "work") if count == 2 else ""
+        script.write_text(SCRIPT.format(paths=[str(tests)], place=str(place), folder=folder), encoding="utf-8")
+        options = "--cpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
+        launch = [sys.executable, "-m", "accelerate.commands.launch", *options.split(), "--num_processes", str(count)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [*launch, str(script)], capture_output=True, text=True, check=False, env=environment, timeout=600
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        results.append(json.loads((place / "result.json").read_text()))
+        assert (place / "sweep" / "record.json").is_file()
+    (one, swept), (two, shared) = results
+    for first, second in zip(one["tradeoff"], two["tradeoff"], strict=True):
+        assert (first["way"], first["heads"]) == (second["way"], second["heads"])
+        assert first["after"]["value"] == pytest.approx(second["after"]["value"], rel=1e-3)
+        labels = [
+            {head: [(role["role"], role["label"]) for role in some] for head, some in found["roles"].items()}
+            for found in (first, second)
+        ]
+        assert labels[0] == labels[1]
+    assert list(swept) == list(shared) == ["0.01", "0.1"]
+    for penalty, found in swept.items():
+        assert found["heads"] == shared[penalty]["heads"]
+        after = [some[penalty]["quality"]["after"]["value"] for some in (swept, shared)]
+        assert after[0] == pytest.approx(after[1], rel=1e-3)

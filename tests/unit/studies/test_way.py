@@ -1,0 +1,101 @@
+"""Names of ways say what is done, each in one way only."""
+
+from __future__ import annotations
+
+import pytest
+
+from headcount.errors import UsageError
+from headcount.studies.plan import Arm, Plan
+from headcount.studies.way import Way, choices
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "compensate", "tuned", "steady"),
+    [
+        ("l0", "l0", "none", True, False),
+        ("subset", "subset", "none", True, False),
+        ("scratch", "scratch", "none", True, False),
+        ("random", "random", "none", True, False),
+        ("random/untuned", "random", "none", False, False),
+        ("rank-gradient", "rank-gradient", "none", True, False),
+        ("rank-gradient/untuned", "rank-gradient", "none", False, True),
+        ("rank-ablation+lstsq", "rank-ablation", "lstsq", False, True),
+        ("rank-gradient+bias/tuned", "rank-gradient", "bias", True, False),
+        ("fisher", "fisher", "none", False, True),
+        ("fisher+scale", "fisher", "scale", False, True),
+        ("fisher/tuned", "fisher", "none", True, False),
+        ("greedy", "greedy", "lstsq", False, True),
+        ("greedy+none", "greedy", "none", False, True),
+        ("greedy/tuned", "greedy", "lstsq", True, False),
+    ],
+)
+def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, steady: bool) -> None:
+    way = Way.parse(name)
+    assert (way.name, way.choice, way.compensate, way.tuned, way.steady) == (name, choice, compensate, tuned, steady)
+    assert "/" not in way.file
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("l1", "Unknown way of pruning 'l1'; known: l0, subset, random, scratch, fisher, greedy, rank-ablation"),
+        ("gradient", "rank-gradient"),
+        ("rank-random", "Unknown way"),
+        ("l0+lstsq", "trains its weights"),
+        ("scratch+lstsq", "trains its weights"),
+        ("rank-gradient+glue", "no compensation 'glue'; there are bias, lstsq, none, scale"),
+        ("rank-gradient+none", "write rank-gradient"),
+        ("greedy+lstsq", "write greedy"),
+        ("l0/untuned", "`cut` of its points"),
+        ("scratch/untuned", "not a model"),
+        ("rank-gradient/tuned", "tuned anyway; write rank-gradient"),
+        ("fisher/untuned", "untuned anyway; write fisher"),
+        ("rank-gradient+lstsq/untuned", "write rank-gradient+lstsq"),
+        ("rank-gradient/half", "tuned or untuned; got 'half'"),
+    ],
+)
+def test_names_that_say_nothing_or_too_much_are_refused(name: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Way.parse(name)
+    assert said in str(error.value)
+
+
+def test_every_choice_is_a_way() -> None:
+    assert all(Way.parse(choice).choice == choice for choice in choices())
+
+
+def test_the_points_of_a_plan() -> None:
+    plan = Plan((4, 2), ("scratch", "rank-gradient", "greedy"), seeds=(5, 7))
+    names = [arm.name for arm in plan.arms()]
+    assert names == [
+        "rank-gradient-4-5", "greedy-4-5", "scratch-4-5", "rank-gradient-2-5", "greedy-2-5", "scratch-2-5",
+        "rank-gradient-4-7", "scratch-4-7", "rank-gradient-2-7", "scratch-2-7",
+    ]  # fmt: skip
+    assert Arm(Way.parse("rank-gradient/untuned"), 3, 0).name == "rank-gradient.untuned-3-0"
+
+
+@pytest.mark.parametrize(
+    ("ways", "donor"),
+    [
+        (("rank-gradient", "scratch", "l0"), "l0-2-7"),
+        (("scratch", "rank-gradient", "subset"), "rank-gradient-2-7"),
+        (("greedy", "scratch"), "greedy-2-5"),  # is the same for all seeds, so there is that of the first alone
+        (("scratch",), "l0-2-7"),
+    ],
+)
+def test_whose_heads_a_model_from_scratch_has(ways: tuple[str, ...], donor: str) -> None:
+    plan = Plan((4, 2), ways, seeds=(5, 7))
+    assert plan.donor(Arm(Way.parse("scratch"), 2, 7)).name == donor
+
+
+def test_plans_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match="Unknown way"):
+        Plan((3,), ("l1",))
+    with pytest.raises(UsageError, match="Unknown way"):
+        Plan((3,), against="l1")
+    with pytest.raises(UsageError, match="at least one"):
+        Plan(())
+    with pytest.raises(UsageError, match="Every one of ways once; got l0, l0"):
+        Plan((3,), ("l0", "l0"))
+    with pytest.raises(UsageError, match="At least one head is left; got 0"):
+        Plan((3, 0))
