@@ -163,12 +163,12 @@ def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
     return Record("prune sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
 
 
-def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "all heads") -> Record:
+def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads of all kinds") -> Record:
     heads = names(sites)
     kinds = list(dict.fromkeys(head.split(".")[0] for head in heads))
     of = {kind: sum(head.split(".")[0] == kind for head in heads) for kind in kinds}
     first = [head for head in heads if head.split(".")[0] == kinds[0]]
-    pool = heads if pruned == "all heads" else first
+    pool = heads if pruned == "heads of all kinds" else first
 
     def measured(value: float) -> dict[str, float]:
         return {"value": value, "low": value - 1, "high": value + 1}
@@ -202,7 +202,7 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "all he
         "looked": {"sentences": 20, "trees": 20}, "hard_concrete": [gate],
         "drift": [{"way": "l0", "keep": keep, "seed": 0, **drift} for keep in (1, 2)],
     }  # fmt: skip
-    if pruned == "all heads" and len(kinds) > 1:
+    if pruned == "heads of all kinds" and len(kinds) > 1:
         own = {"way": "l0", "keep": 2, "seed": 0, "kept": kept(points[1]["heads"])}
         parts["all_kinds"] = [{**own, "trained": measured(25.0), "scratch": measured(24.0)}]
     return Record("tradeoff", Signature(model), parts)

@@ -119,7 +119,7 @@ def sweep(
     elsewhere = [penalty for penalty in penalties if penalty not in found]
     record = Record("prune sweep", Signature(saving.source, weight_hash(model), task.fingerprint), {"sweep": points})
     record.parts |= {"method": method, "elsewhere": elsewhere}
-    if not elsewhere:
+    if not elsewhere and processes.is_main():
         record.save(out / "record.json")
     return record
 

@@ -65,9 +65,9 @@ def tradeoff(
         "whole": _short(described(whole)),
         "gated": sum(head.kind in kinds for head in heads),
         "of": dict(Counter(head.kind for head in heads)),
-        "pruned": f"{' and '.join(kinds)} heads"
-        if plan.kinds and len(kinds) < len(locate(model).kinds)
-        else "all heads",
+        "pruned": "heads of all kinds"
+        if 1 < len(kinds) == len(locate(model).kinds)
+        else f"{' and '.join(kinds)} heads",
         "tradeoff": [_short(found) for found in points],
         "against": plan.against,
         "compared": _compared(points, plan, whole.metric, whole.statistics),

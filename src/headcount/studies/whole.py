@@ -355,6 +355,7 @@ def whole_study(
     subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
     unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in wanted)
     found = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
+    _with_defaults(out / "settings.json")
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", found)
@@ -376,6 +377,15 @@ def whole_study(
         record.save(out / "record.json")
         refresh(record)
     return record
+
+
+def _with_defaults(file: Path) -> None:
+    """A folder begun when there were fewer settings has those that came later at their defaults."""
+    if file.is_file():
+        theirs = journal.read_json(file)
+        later = {name: value for name, value in asdict(Settings("", "")).items() if name not in theirs}
+        if later:
+            journal.write_json(file, {**theirs, **later})
 
 
 def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 import headcount as hc
 import laboratory
-from headcount import journal
+from headcount import journal, processes
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
@@ -24,6 +24,7 @@ from headcount.methods.course import Course
 from headcount.record import Record
 from headcount.studies import point as points
 from headcount.studies.kept import Looking, drift
+from headcount.studies.learned_pruning import Saving, sweep
 from headcount.studies.plan import Arm
 from headcount.studies.point import Work, point
 from headcount.studies.tradeoff import Data, Plan, tradeoff
@@ -196,7 +197,7 @@ def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
             if (count := sum(head.startswith(kind) for head in one["heads"]))
         }
         assert (row["trained"], row["scratch"]) == (one["after"], other["after"])
-    assert record.parts["pruned"] == "all heads"
+    assert record.parts["pruned"] == "heads of all kinds"
 
 
 def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:
@@ -234,63 +235,57 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
     assert found == [finished]
 
 
+def shared(place: Path, folder: Path | None) -> list[Any]:
+    """A trade-off and a sweep of penalties, by as many processes as there are."""
+    own = place / str(processes.rank())
+    own.mkdir(parents=True)
+    model, data, looking = subject(own)
+    plan = Plan((3,), ("l0", "rank-gradient", "greedy", "scratch"), ("encoder",), course=COURSE, scratch_steps=5)
+    record = tradeoff(model, data, plan, looking=looking, folder=folder)
+    options = {"penalties": [0.01, 0.1], "kinds": ("encoder",), "measure_on": data.measure}
+    course = {"steps": 4, "tune": 3, "warmup": 1, "batch": 100, "chunk": 50, "rate": 1e-3}
+    found = sweep("l0", model, data.train, place / "sweep", Saving("m"), **options, **course)
+    return [record.parts["tradeoff"], found.parts["sweep"]]
+
+
 SCRIPT = """
 import json, sys
 sys.path[:0] = {paths!r}
 from pathlib import Path
-from unit.studies.test_tradeoff import COURSE, subject
+from unit.studies.test_tradeoff import shared
 from headcount import processes
-from headcount.studies.learned_pruning import Saving, sweep
-from headcount.studies.tradeoff import Plan, tradeoff
-place = Path({place!r})
-model, data, looking = subject(place / str(processes.rank()))
-ways = ("l0", "rank-gradient", "rank-gradient/untuned", "greedy", "random", "scratch")
-plan = Plan((3,), ways, ("encoder",), course=COURSE, scratch_steps=5)
-folder = {folder!r}
-record = tradeoff(model, data, plan, looking=looking, folder=Path(folder) if folder else None)
-options = dict(penalties=[0.01, 0.1], kinds=("encoder",), measure_on=data.measure)
-course = dict(steps=4, tune=3, warmup=1, batch=100, chunk=50, rate=1e-3)
-found = sweep("l0", model, data.train, place / "sweep", Saving("m"), **options, **course)
-everyone = processes.gather([record.parts["tradeoff"], found.parts["sweep"]])
+everyone = processes.gather(shared(Path({place!r}), None))
 if processes.is_main():
     assert all(one == everyone[0] for one in everyone), "every process knows the same points"
-    (place / "result.json").write_text(json.dumps([record.parts, found.parts["sweep"]]))
+    Path({place!r}, "result.json").write_text(json.dumps(everyone[0]))
 """
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("processes")
 def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
     """The same global batches, dropout off: the same heads and roles, and nearly the same qualities."""
-    tests = Path(__file__).parents[2]
-    results = []
-    for count in (1, 2):
-        place = tmp_path / str(count)
-        for rank in range(count):
-            (place / str(rank)).mkdir(parents=True)
-        script = place / "script.py"
-        folder = str(place / "work") if count == 2 else ""
-        script.write_text(SCRIPT.format(paths=[str(tests)], place=str(place), folder=folder), encoding="utf-8")
-        options = "--cpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
-        launch = [sys.executable, "-m", "accelerate.commands.launch", *options.split(), "--num_processes", str(count)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [*launch, str(script)], capture_output=True, text=True, check=False, env=environment, timeout=600
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        results.append(json.loads((place / "result.json").read_text()))
-        assert (place / "sweep" / "record.json").is_file()
-    (one, swept), (two, shared) = results
-    for first, second in zip(one["tradeoff"], two["tradeoff"], strict=True):
+    place = tmp_path / "two"
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(paths=[str(Path(__file__).parents[2])], place=str(place)), encoding="utf-8")
+    options = "--cpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0 --num_processes 2"
+    launch = [sys.executable, "-m", "accelerate.commands.launch", *options.split(), str(script)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(launch, capture_output=True, text=True, check=False, env=environment, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    two, swept_by_two = json.loads((place / "result.json").read_text())
+    one, swept_by_one = shared(tmp_path / "one", tmp_path / "work")
+    for first, second in zip(one, two, strict=True):
         assert (first["way"], first["heads"]) == (second["way"], second["heads"])
         assert first["after"]["value"] == pytest.approx(second["after"]["value"], rel=1e-3)
-        labels = [
-            {head: [(role["role"], role["label"]) for role in some] for head, some in found["roles"].items()}
-            for found in (first, second)
-        ]
-        assert labels[0] == labels[1]
-    assert list(swept) == list(shared) == ["0.01", "0.1"]
-    for penalty, found in swept.items():
-        assert found["heads"] == shared[penalty]["heads"]
-        after = [some[penalty]["quality"]["after"]["value"] for some in (swept, shared)]
+        assert functions(first) == functions(second)
+    assert list(swept_by_one) == list(swept_by_two) == ["0.01", "0.1"]
+    for first, second in zip(swept_by_one.values(), swept_by_two.values(), strict=True):
+        assert first["heads"] == second["heads"]
+        after = [found["quality"]["after"]["value"] for found in (first, second)]
         assert after[0] == pytest.approx(after[1], rel=1e-3)
+    saved = [Record.load(folder / "sweep" / "record.json").parts["sweep"] for folder in (tmp_path / "one", place)]
+    assert [list(found) for found in saved] == [list(swept_by_one)] * 2
+
+
+def functions(found: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    return {head: [(one["role"], one["label"]) for one in some] for head, some in found["roles"].items()}

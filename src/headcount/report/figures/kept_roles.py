@@ -41,7 +41,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     caption = (
         "Heads of the encoder (or only stack) that are left, one column per model, ordered by what they do there; "
         "colours as in the paper, a number where a head has several functions. The strip on the left of a head is "
-        f"what it does in the whole model, framed where its roles are others now. Looked at on {trees}."
+        f"what it does in the whole model; a frame marks heads where the two differ. Looked at on {trees}."
     )
     return Drawing(canvas, caption, rows)
 
