@@ -101,6 +101,22 @@ class TaskText:
         found = self.labelled(classes or how.classes(model))
         return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
 
+    def sentences(self, trees: str | None = None) -> Any:
+        """Sentences to look at: a treebank or other text, or what the task reads; trees where the data has some."""
+        from headcount.corpora.plain import read_plain
+        from headcount.corpora.sentences import Sentences, read_sentences
+
+        if trees or (self.task == "translation" and not self.text.columns):
+            place, languages = trees or self.text.data, self.text.languages
+            return read_sentences(place, split=self.split, languages=languages, limit=self.limit)
+        if self.task == "translation":
+            pairs = self.text.read()[self.split]
+            rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
+            return Sentences(list(rows["source"]), list(rows["target"]))
+        if self.task == "language-modelling":
+            return Sentences(read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit))
+        return Sentences(self.labelled().texts)
+
     def labelled(self, classes: tuple[str, ...] | None = None) -> Any:
         """Labelled text; classes: what the class numbers stand for, where a model knows already."""
         from headcount.corpora.labelled import read_labelled

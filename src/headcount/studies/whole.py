@@ -109,15 +109,17 @@ class Subject:
 
         return locate(self.model)
 
-    def task(self, split: str, *, most: int | None = None) -> Any:
+    def work(self, split: str, *, most: int | None = None) -> TaskText:
         """The task on a split; most: sentences of it, as many as the settings say if not given, 0 is all."""
         own = self.settings
         limit = (own.sentences if most is None else most) or None
         text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
         fields = {"text": own.text, "label": own.label, "pair": own.pair}
         measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {})}
-        work = TaskText(own.task, text, split, limit, own.batch_size, own.max_length, fields, measured)
-        return work.build(own.model, self.how)
+        return TaskText(own.task, text, split, limit, own.batch_size, own.max_length, fields, measured)
+
+    def task(self, split: str, *, most: int | None = None) -> Any:
+        return self.work(split, most=most).build(self.settings.model, self.how)
 
     @cached_property
     def choosing(self) -> Any:
@@ -136,12 +138,8 @@ class Subject:
 
     @cached_property
     def sentences(self) -> Any:
-        """What roles are looked for on: source sentences of the split that heads are chosen on, or a treebank."""
-        from headcount.corpora.sentences import read_sentences
-
-        own = self.settings
-        place, languages = own.trees or own.data, own.languages or None
-        return read_sentences(place, split=own.choose_on, languages=languages, limit=own.sentences or None)
+        """What roles are looked for on: what is read on the split that heads are chosen on, or a treebank."""
+        return self.work(self.settings.choose_on).sentences(self.settings.trees or None)
 
     @cached_property
     def frequencies(self) -> Any:

@@ -10,8 +10,14 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
+import laboratory
+from headcount import journal
 from headcount.errors import UnknownName, UsageError
 from headcount.record import Record
+from headcount.report.figure import figures
+from headcount.report.papers import shown
+from headcount.report.section import ordered
+from headcount.report.subject import subjects
 from headcount.studies import whole
 from headcount.studies.whole import Settings, whole_study
 from tokens import sentences, word_tokenizer
@@ -92,3 +98,68 @@ def test_settings_are_read_and_written(settings: Settings) -> None:
     with pytest.raises(UnknownName, match="ablation"):
         whole_study("michel2019", settings, Path("nowhere"), parts=["ablations"])
     assert not Path("nowhere").exists()
+
+
+@pytest.fixture
+def translation(tmp_path: Path) -> Settings:
+    """A small translation model, and parallel text without trees."""
+    tokenizer = laboratory.vocabulary(tmp_path / "v")
+    hc.save(laboratory.model(tokenizer), tmp_path / "translation", tokenizer=tokenizer)
+    (tmp_path / "data").mkdir()
+    for split, pairs in laboratory.parallel().splits.items():
+        (tmp_path / "data" / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
+        (tmp_path / "data" / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
+    return Settings(
+        model=str(tmp_path / "translation"), data=str(tmp_path / "data"), languages=("en", "xx"), metric="loss",
+        sentences=10, learned=60, keep=(5, 2), ways=("l0", "random/untuned"), gate_steps=2, tune_steps=2, scratch_steps=2,
+        all_kinds_keep=(9,),
+    )  # fmt: skip
+
+
+def test_the_trade_off_gives_its_tables_and_figures(translation: Settings, tmp_path: Path) -> None:
+    record = whole_study("voita2019", translation, tmp_path / "out", parts=["roles", "tradeoff", "all-kinds"])
+    assert record.parts["missing"] == {}
+    encoder, every = (record.parts["records"][part]["parts"] for part in ("tradeoff", "all-kinds"))
+    assert [row["keep"] for row in every["all_kinds"]] == [9]
+    assert every["all_kinds"][0]["scratch"]["value"] > 0
+    assert encoder["looked"]["sentences"] == 10
+    assert encoder["whole_roles"].keys() == {f"encoder.{layer}.{head}" for layer in range(2) for head in range(4)}
+    lines = {
+        line.exhibit.name: line
+        for line in shown(subjects([record]), ordered(), dict(figures.items()))
+        if line.exhibit.paper == "voita2019"
+    }
+    places = {name: lines[name].section for name in ("Figure 6", "Figure 7", "Figure 8", "Table 2")}
+    assert places == {"Figure 6": "tradeoff", "Figure 7": "tradeoff", "Figure 8": "tradeoff", "Table 2": "all-kinds"}
+    assert lines["Figure 9"].section == lines["Figure 10"].section == "all-kinds"
+    assert lines["Table 1"].reason == "the sentences had no trees"
+    assert lines["Figure 5"].reason.startswith("not measured; headcount study voita2019")
+
+
+def test_what_the_trade_off_cannot_give_is_said(translation: Settings, settings: Settings, tmp_path: Path) -> None:
+    short = replace(translation, all_kinds_ways=())
+    record = whole_study("voita2019", short, tmp_path / "out", parts=["all-kinds"])
+    assert record.parts["missing"] == {"all-kinds": "The settings leave it out: all_kinds_ways is empty."}
+    alone = replace(settings, sentences=6, learned=6, keep=(3,), ways=("random",), gate_steps=1, tune_steps=1)
+    (tmp_path / "train.tsv").write_text((tmp_path / "dev.tsv").read_text())
+    record = whole_study("voita2019", alone, tmp_path / "alone", parts=["roles", "tradeoff", "all-kinds"])
+    assert "has encoder heads alone" in record.parts["missing"]["all-kinds"]
+    own = record.parts["records"]
+    assert own["tradeoff"]["parts"]["looked"]["sentences"] == own["roles"]["parts"]["sentences"] == 6
+    treeless = replace(alone, trees=str(tmp_path / "nowhere.conllu"))
+    record = whole_study("voita2019", treeless, tmp_path / "treeless", parts=["roles", "tradeoff"])
+    assert "nowhere.conllu" in record.parts["missing"]["roles"]
+    lines = shown(subjects([record]), ordered(), dict(figures.items()))
+    (line,) = (one for one in lines if one.exhibit.name == "Figure 8")
+    assert line.reason == record.parts["missing"]["roles"]
+
+
+def test_a_folder_begun_with_fewer_settings_goes_on(settings: Settings, tmp_path: Path) -> None:
+    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
+    file = tmp_path / "out" / "settings.json"
+    before = journal.read_json(file)
+    journal.write_json(file, {name: value for name, value in before.items() if not name.startswith("all_kinds")})
+    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
+    assert journal.read_json(file) == before
+    with pytest.raises(UsageError, match="all_kinds_keep"):
+        whole_study("michel2019", replace(settings, all_kinds_keep=(3,)), tmp_path / "out", parts=["gradient"])

@@ -31,10 +31,13 @@ _WAYS = (
 @click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
 @click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
 @click.option(
-    "--roles/--no-roles", default=None, help="What the heads that are left do, on source sentences or --trees."
+    "--roles/--no-roles",
+    default=True,
+    show_default=True,
+    help="Look at what the heads that are left do, in the whole model and without the others.",
 )
 @click.option(
-    "--trees", help="Sentences to look for roles on: a treebank (.conllu) or text; those of --data if not given."
+    "--trees", help="Sentences to look at: a treebank (.conllu) or a text file; those of --data if not given."
 )
 @options.output
 @options.as_json
@@ -47,7 +50,7 @@ def COMMAND(  # noqa: N802
     seeds: str,
     against: str,
     choose_limit: int,
-    roles: bool | None,
+    roles: bool,
     trees: str | None,
     output: options.Output,
     as_json: bool,
@@ -98,26 +101,18 @@ def COMMAND(  # noqa: N802
     output.present(record, as_json, draw)
 
 
-def _looking(
-    model: str, how: options.Loading, work: data.TaskText, roles: bool | None, trees: str | None
-) -> tuple[Any, str]:
+def _looking(model: str, how: options.Loading, work: data.TaskText, roles: bool, trees: str | None) -> tuple[Any, str]:
     """What roles are looked for on; None with the reason where they are not."""
-    if roles is False:
+    if not roles:
         if trees:
             raise click.UsageError("--trees is for roles, and --no-roles was given.")
         return None, "not asked for (--no-roles)"
-    if not trees and work.task != "translation":
-        if roles:
-            raise click.UsageError("--roles needs sentences: give --trees, a treebank (.conllu) or a text file.")
-        return None, "no sentences were given (--trees)"
     from headcount.corpora.frequencies import counted
-    from headcount.corpora.sentences import read_sentences
     from headcount.studies.kept import Looking
 
-    languages, tokenizer = work.text.languages, how.tokenizer(model)
-    sentences = read_sentences(trees or work.text.data, split=work.split, languages=languages, limit=work.limit)
-    frequencies = None
+    tokenizer, frequencies = how.tokenizer(model), None
     if work.task == "translation":
         texts = work.text.read()["train"]["source"]
         frequencies = counted(texts, tokenizer, source=f"{work.text.data} train")
+    sentences = work.sentences(trees)
     return Looking(sentences, tokenizer, frequencies), ""
