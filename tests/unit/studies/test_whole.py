@@ -111,8 +111,8 @@ def translation(tmp_path: Path) -> Settings:
         (tmp_path / "data" / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
     return Settings(
         model=str(tmp_path / "translation"), data=str(tmp_path / "data"), languages=("en", "xx"), metric="loss",
-        sentences=10, learned=60, keep=(5, 2), ways=("l0", "random/untuned"), gate_steps=2, tune_steps=2, scratch_steps=2,
-        all_kinds_keep=(9,),
+        sentences=10, learned=60, keep=(5, 2), ways=("l0", "random/untuned"), gate_steps=2, tune_steps=2,
+        scratch_steps=2, all_kinds_keep=(9,),
     )  # fmt: skip
 
 
