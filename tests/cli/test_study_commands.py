@@ -234,3 +234,37 @@ def test_the_same_command_gives_the_same_classifier(place: Path, tmp_path: Path)
         assert run(*tuning, "--epochs", "1", "--batch", "80", "--out", str(tmp_path / name)).exit_code == 0
         weights.append(hc.load(tmp_path / name).classifier.weight)
     assert torch.equal(*weights)
+
+
+def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
+    asked = ["study", "tradeoff", tuned, *work(place), "--keep", "4,2", "--steps", "1", "--tune", "1"]
+    ways = "rank-gradient/untuned,rank-gradient+lstsq,random"
+    done = run(*asked, "--ways", ways, "--format", "png", "--against", "random", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert "rank-gradient+lstsq" in done.output
+    assert "functions left" in done.output
+    figures = {file.name for file in (tmp_path / "figures").glob("*.png")}
+    assert figures == {"kept-by-kind.png", "kept-by-layer.png", "kept-roles.png", "tradeoff.png", "tradeoff-time.png"}
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["parts"]["looked"]["sentences"] == 20
+    assert {point["steps"] for point in record["parts"]["tradeoff"]} == {0, 2}
+    blind = run(*asked, "--ways", "random/untuned", "--no-roles")
+    assert blind.exit_code == 0, blind.output
+    assert "not asked for (--no-roles)" in blind.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ways", "rank-gradient+glue"], "no compensation 'glue'"),
+        (["--ways", "l0,l0"], "Every one of ways once"),
+        (["--against", "nobody"], "Unknown way of pruning 'nobody'"),
+        (["--no-roles", "--trees", "bank.conllu"], "--trees is for roles"),
+        (["--trees", "nowhere.conllu"], "nowhere.conllu"),
+    ],
+)
+def test_trade_offs_that_cannot_be(tuned: str, place: Path, arguments: list[str], message: str) -> None:
+    done = run("study", "tradeoff", tuned, *work(place), "--keep", "4", *arguments)
+    assert done.exit_code in (1, 2)
+    assert message in done.output.replace("\n", " ")
+    assert "Traceback" not in done.output
