@@ -185,7 +185,7 @@ def _cell(column: Column, value: Any, shade: str) -> str:
 
 def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping[str, Figure]) -> str:
     """Records no section asks for: their figures, and their numbers as they are."""
-    told = []
+    told: list[str] = []
     for subject in found:
         for record in subject.records:
             if record.study == "examples" or any(section.fits(record) for section in everyone):
