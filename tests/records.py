@@ -205,7 +205,9 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
     ]  # fmt: skip
     parts: dict[str, Any] = {
         "metric": "BLEU", "whole": measured(30.0), "gated": 32 if kinds else 24, "tradeoff": points,
-        "of": {"encoder": 24, "cross": 8}, "pruned": "heads of all kinds" if kinds else "encoder heads",
+        "of": {"encoder": 24, "cross": 8},
+        "sites": {**{f"encoder.{layer}": 4 for layer in range(6)}, "cross.0": 4, "cross.1": 4},
+        "pruned": "heads of all kinds" if kinds else "encoder heads",
         "steps": {"trained and tuned": 600, "scratch": 2400}, "seconds": dict.fromkeys(better, 30.0),
         "whole_roles": whole, "looked": {"sentences": 300, "trees": 300}, "drift": drift,
         "hard_concrete": gates().parts["hard_concrete"],

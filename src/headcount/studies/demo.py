@@ -37,13 +37,14 @@ def study(model: Path, *, quick: bool) -> Settings:
     """Both papers at demo size: a few hundred sentences of each split."""
     whole = Settings(
         model=str(model), data="grammar", other="ood", sentences=200, followed=60, random=3,
-        batches=(1, 16), lengths=(16,), repeats=5, gate_steps=100, tune_steps=200, scratch_steps=900,
+        batches=(1, 16), lengths=(16,), repeats=5, gate_steps=100, tune_steps=200,
+        all_kinds_keep=(18,), scratch_steps=900,
     )  # fmt: skip
     if not quick:
         return whole
     return replace(
         whole, sentences=80, learned=8000, followed=20, random=2, step=0.2, keep=(8,), ways=("l0", "random"),
-        gate_steps=40, tune_steps=60, repeats=3, all_kinds_keep=(20,), all_kinds_ways=("l0",),
+        gate_steps=40, tune_steps=60, repeats=3, all_kinds_ways=("l0",),
     )  # fmt: skip
 
 

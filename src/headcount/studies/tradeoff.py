@@ -65,6 +65,7 @@ def tradeoff(
         "whole": _short(described(whole)),
         "gated": sum(head.kind in kinds for head in heads),
         "of": dict(Counter(head.kind for head in heads)),
+        "sites": {site.name: site.num_heads for site in locate(model)},
         "pruned": "heads of all kinds"
         if 1 < len(kinds) == len(locate(model).kinds)
         else f"{' and '.join(kinds)} heads",

@@ -76,6 +76,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     assert rows["l0"]["against"]["low"] <= against <= rows["l0"]["against"]["high"]
     assert "against" not in rows["rank-gradient"]
     assert record.parts["pruned"] == "encoder heads"
+    assert record.parts["sites"] == {f"{kind}.{layer}": 4 for kind in record.parts["of"] for layer in range(2)}
     assert "all_kinds" not in record.parts
     assert record.parts["lacking"] == {"whole_roles": "there were no sentences to look at"}
     heaps = [

@@ -20,6 +20,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         points, of = record.parts["tradeoff"], record.parts["of"]
         way = "l0" if any(point["way"] == "l0" for point in points) else points[0]["way"]
         mine = [point for point in points if point["way"] == way]
+        mine.append({"kept": of})  # the whole model
         sizes = sorted({sum(point["kept"].values()) for point in mine})
         for number, kind in enumerate(of):
             left = [

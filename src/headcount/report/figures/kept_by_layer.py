@@ -4,38 +4,71 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    canvas, axes = panels(len(records), width=4.4, height=3.2, columns=2)
+    tallest = max(len(_sites(record)) for record in records)
+    canvas, axes = panels(len(records), width=4.4, height=1.1 + 0.26 * tallest, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
         points = record.parts["tradeoff"]
         way = "l0" if any(point["way"] == "l0" for point in points) else points[0]["way"]
         mine = sorted((point for point in points if point["way"] == way), key=lambda p: (-p["keep"], p["seed"]))
-        counts = [Counter(f"{Head.parse(name).kind}.{Head.parse(name).layer}" for name in p["heads"]) for p in mine]
-        kinds = list(record.parts["of"])
-        layers = {Head.parse(name).site for point in points for name in point["heads"]}
-        sites = [f"{kind}.{layer}" for kind, layer in sorted(layers, key=lambda site: (kinds.index(site[0]), site[1]))]
-        table = [[found[site] for found in counts] for site in sites]
-        image = plot.imshow(table, cmap="viridis", aspect="auto", vmin=0)
-        plot.set_yticks(range(len(sites)), sites)
-        plot.set_xticks(range(len(mine)), [str(point["keep"]) for point in mine])
-        plot.set_xlabel("heads asked for, one column per model")
+        counts = [Counter(_site(name) for name in point["heads"]) for point in mine]
+        whole, sites = record.parts.get("sites"), _sites(record)
+        columns = [(str(point["keep"]), found) for point, found in zip(mine, counts, strict=True)]
+        if whole:
+            columns.insert(0, ("all", Counter(whole)))
+        _table(plot, sites, columns)
         plot.set_title(f"{named(record)}, {way}")
-        canvas.colorbar(image, ax=plot, label="heads left")
         rows += [
             {"model": record.signature.model, "way": way, "keep": p["keep"], "seed": p["seed"], "site": s, "left": f[s]}
             for p, f in zip(mine, counts, strict=True)
             for s in sites
         ]
     return Drawing(canvas, "Heads left in each layer and kind of attention, one column per pruned model.", rows)
+
+
+def _site(name: str) -> str:
+    head = Head.parse(name)
+    return f"{head.kind}.{head.layer}"
+
+
+def _sites(record: Record) -> list[str]:
+    """Layers by kind; of records that do not list them, those of which some model has a head."""
+    if record.parts.get("sites"):
+        return list(record.parts["sites"])
+    kinds = list(record.parts["of"])
+    layers = {Head.parse(name).site for point in record.parts["tradeoff"] for name in point["heads"]}
+    return [f"{kind}.{layer}" for kind, layer in sorted(layers, key=lambda site: (kinds.index(site[0]), site[1]))]
+
+
+def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Counter[str]]]) -> None:
+    """A square for each layer of each model with the number of its heads, darker the more there are."""
+    numbers = [[found[site] for _, found in columns] for site in sites]
+    most = max(max(row) for row in numbers) or 1
+    plot.imshow(numbers, cmap="Blues", aspect="auto", vmin=0, vmax=1.8 * most)  # black is read on all of them
+    for row, line in enumerate(numbers):
+        for column, number in enumerate(line):
+            style: dict[str, Any] = {"ha": "center", "va": "center", "size": 7, "color": "black", "in_layout": False}
+            plot.text(column, row, str(number), **style)
+    for number, (site, before) in enumerate(zip(sites[1:], sites[:-1], strict=True)):
+        if Head.parse(f"{site}.0").kind != Head.parse(f"{before}.0").kind:
+            plot.axhline(number + 0.5, color="white", linewidth=3)
+    plot.set_yticks(range(len(sites)), sites)
+    plot.set_xticks(range(len(columns)), [label for label, _ in columns])
+    plot.set_xlabel("heads left in all, one column per model" if columns[0][0] == "all" else "heads asked for")
+    plot.tick_params(length=0)
+    plot.spines[:].set_visible(False)
 
 
 FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", ("tradeoff", "of"), _draw)

@@ -98,7 +98,7 @@ def _box(
     start = left if before is None else left + _STRIP + _GAP / 2
     _stripes(plot, roles, (start, bottom), left + width - start, tall)
     if functions > 1:
-        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 7, "color": INK}
+        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 7, "color": "black"}
         style["path_effects"] = [withStroke(linewidth=1.8, foreground="white")]  # on any colour
         plot.text((start + left + width) / 2, height + 0.48, str(functions), **style)
     if before is not None and set(_shown(before)[0]) != set(roles):
