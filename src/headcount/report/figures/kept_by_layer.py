@@ -66,7 +66,7 @@ def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Counte
             plot.axhline(number + 0.5, color="white", linewidth=3)
     plot.set_yticks(range(len(sites)), sites)
     plot.set_xticks(range(len(columns)), [label for label, _ in columns])
-    plot.set_xlabel("heads left in all, one column per model" if columns[0][0] == "all" else "heads asked for")
+    plot.set_xlabel("heads left, one column per model")
     plot.tick_params(length=0)
     plot.spines[:].set_visible(False)
 
