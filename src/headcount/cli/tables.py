@@ -246,18 +246,17 @@ def compensation_table(found: Mapping[str, Any]) -> Table:
 
 def tradeoff_table(parts: Mapping[str, Any]) -> Table:
     """One row for each way and number of heads: seconds of a run, what is lost, and against another way."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     spent = {(p["way"], p["keep"]): p["seconds"]["total"] for p in parts["tradeoff"] if p.get("seconds")}
-    compared = ("against all heads", "95% interval", f"against {parts['against']}", "95%")
-    for column in ("left", "way", "runs", "seconds", *compared):
-        table.add_column(column, justify="left" if column == "way" else "right", no_wrap=True)
+    table.add_column("left", justify="right", no_wrap=True)
+    table.add_column("way", overflow="fold")
+    for column in ("runs", "s", "against\nall heads (95%)", f"against\n{parts['against']} (95%)"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in parts["compared"]:
         cells = []
         for name in ("lost", "against"):
             found = row.get(name)
-            cells += (
-                [f"{found['difference']:+.2f}", f"{found['low']:+.2f} - {found['high']:+.2f}"] if found else ["", ""]
-            )
+            cells.append(f"{found['difference']:+.2f} ({found['low']:+.2f} {found['high']:+.2f})" if found else "")
         seconds = spent.get((row["way"], row["keep"]))
         said = "" if seconds is None else f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
         table.add_row(str(row["keep"]), row["way"], str(len(row["seeds"])), said, *cells)
@@ -283,9 +282,9 @@ def drift_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """What the heads that are left do: roles in the whole model and now, how many heads have others, what is left."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("\nleft", justify="right", no_wrap=True)
-    table.add_column("\nway", no_wrap=True)
+    table.add_column("\nway", overflow="fold")
     table.add_column("\nroles in the whole model \u2192 now")
-    for column in ("\nheads with others", "\nfunctions left"):
+    for column in ("heads with\nothers", "functions\nleft"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         roles = ", ".join(f"{role} {n['whole']} \u2192 {n['left']}" for role, n in row["roles"].items())
