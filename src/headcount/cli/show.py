@@ -55,7 +55,7 @@ class Bars:
     def show(self, part: str, done: int, of: int) -> None:
         if part not in self._tasks:
             self._tasks[part] = self._progress.add_task(part, total=of or None)
-        self._progress.update(self._tasks[part], completed=done)
+        self._progress.update(self._tasks[part], completed=done, total=of or None)
 
     def __enter__(self) -> Self:
         self._progress.start()

@@ -250,11 +250,13 @@ def tradeoff_table(parts: Mapping[str, Any]) -> Table:
     spent = {(p["way"], p["keep"]): p["seconds"]["total"] for p in parts["tradeoff"] if p.get("seconds")}
     table.add_column("left", justify="right", no_wrap=True)
     table.add_column("way", overflow="fold")
-    for column in ("runs", "s", "against\nall heads (95%)", f"against\n{parts['against']} (95%)"):
+    shown = {"lost": "all heads", "lost_tuned": "all, tuned", "against": parts["against"]}
+    shown = {name: said for name, said in shown.items() if any(name in row for row in parts["compared"])}
+    for column in ("runs", "s", *(f"against\n{said} (95%)" for said in shown.values())):
         table.add_column(column, justify="right", no_wrap=True)
     for row in parts["compared"]:
         cells = []
-        for name in ("lost", "against"):
+        for name in shown:
             found = row.get(name)
             cells.append(f"{found['difference']:+.2f} ({found['low']:+.2f} {found['high']:+.2f})" if found else "")
         seconds = spent.get((row["way"], row["keep"]))

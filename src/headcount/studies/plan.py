@@ -57,15 +57,18 @@ class Plan:
         if min(self.keep) < 1:
             raise UsageError(f"At least one head is left; got {min(self.keep)}.")
 
-    def arms(self) -> list[Arm]:
-        """All points, seed by seed, those that build on others last; what no seed changes is measured for the first."""
+    def arms(self, gated: int) -> list[Arm]:
+        """All points, seed by seed, those that build on others last; what no seed changes is measured for the first.
+
+        gated: heads that may go. With all of them left there is nothing to choose: one way says what tuning alone does.
+        """
         ways = sorted(map(Way.parse, self.ways), key=lambda way: way.choice == SCRATCH)
         return [
             Arm(way, keep, seed)
             for seed in self.seeds
             for keep in self.keep
             for way in ways
-            if not way.steady or seed == self.seeds[0]
+            if (not way.steady or seed == self.seeds[0]) and (keep < gated or way.name == self.against)
         ]
 
     def donor(self, arm: Arm) -> Arm:

@@ -20,14 +20,16 @@ from torch import nn
 from headcount import journal, processes
 from headcount.heads import Head
 from headcount.methods.course import Progress
-from headcount.methods.learned import described
+from headcount.methods.learned import described, kinds_of
 from headcount.metrics import Metric
 from headcount.probes.gated import VARIANTS
 from headcount.record import Record, Signature
+from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import paired_bootstrap
 from headcount.studies.kept import Held, Looking, drift
+from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
 from headcount.studies.point import Work, point
@@ -52,18 +54,19 @@ def tradeoff(
 
     looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
     """
+    gated = _gated(model, plan)
     whole = data.measure.quality(model)
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as own:
         place = Path(processes.gather(own)[0])  # of several processes the first one's
         journal.claim(place, "work.json", _identity(model, data, plan))
-        points = _points(Work(model, data, plan, place, looking), progress)
+        points = _points(Work(model, data, plan, place, looking), plan.arms(gated), progress)
         processes.gather(None)  # a folder that is not to stay goes when all are done with it
     heads = locate(model).heads
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     parts: dict[str, Any] = {
         "metric": whole.metric.name,
         "whole": _short(described(whole)),
-        "gated": sum(head.kind in kinds for head in heads),
+        "gated": gated,
         "of": dict(Counter(head.kind for head in heads)),
         "sites": {site.name: site.num_heads for site in locate(model)},
         "pruned": "heads of all kinds"
@@ -71,9 +74,9 @@ def tradeoff(
         else f"{' and '.join(kinds)} heads",
         "tradeoff": [_short(found) for found in points],
         "against": plan.against,
-        "compared": _compared(points, plan, whole.metric, whole.statistics),
+        "compared": _compared(points, plan, whole.metric, whole.statistics, gated),
         "steps": {"trained and tuned": plan.course.steps + plan.course.tune, "scratch": plan.scratch_steps},
-        "missing": len(plan.arms()) - len(points),
+        "missing": len(plan.arms(gated)) - len(points),
     }
     parts |= _spent(points) | _gates(plan) | _roles(model, looking, unlooked, points)
     if len(kinds) > 1:
@@ -88,9 +91,10 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     return {"weights": weight_hash(model), **prints, **settings}
 
 
-def _points(work: Work, progress: Progress) -> list[dict[str, Any]]:
+def _points(work: Work, arms: Sequence[Arm], progress: Progress) -> list[dict[str, Any]]:
     """One at a time, those that other processes are at left out."""
-    found, arms = [], work.plan.arms()
+    found = []
+    progress("points of the trade-off", 0, len(arms))
     for number, arm in enumerate(arms, start=1):
         one = point(work, arm)
         if one is not None:
@@ -167,9 +171,22 @@ def _short(found: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _compared(points: Sequence[dict[str, Any]], plan: Plan, metric: Metric, whole: np.ndarray) -> list[dict[str, Any]]:
-    """Each way at its end against the whole model, and against another way with as many heads: all seeds."""
-    found = []
+def _gated(model: nn.Module, plan: Plan) -> int:
+    """Heads that may go; a plan that keeps more than there are is an error before anything is run."""
+    kinds = kinds_of(model, None, plan.kinds)
+    gated = sum(kinds is None or head.kind in kinds for head in locate(model).heads)
+    Budget(heads=max(plan.keep)).of(gated)
+    return gated
+
+
+def _compared(
+    points: Sequence[dict[str, Any]], plan: Plan, metric: Metric, whole: np.ndarray, gated: int
+) -> list[dict[str, Any]]:
+    """Each way at its end against the whole model, and against another way with as many heads: all seeds.
+
+    Where the other way was also measured with all heads, which is fine-tuning alone, also against that: `lost_tuned`.
+    """
+    found, tuned = [], _statistics(points, plan, plan.against, gated)
     for keep in plan.keep:
         theirs = _statistics(points, plan, plan.against, keep)
         for way in plan.ways:
@@ -179,6 +196,9 @@ def _compared(points: Sequence[dict[str, Any]], plan: Plan, metric: Metric, whol
             seeds = sorted(one["seed"] for one in points if (one["way"], one["keep"]) == (way, keep))
             row: dict[str, Any] = {"way": way, "keep": keep, "seeds": seeds}
             row["lost"] = _difference(dict.fromkeys(seeds, whole), ours, metric)
+            shared = sorted(set(ours) & set(tuned))
+            if keep < gated and shared:
+                row["lost_tuned"] = _difference({seed: tuned[seed] for seed in shared}, ours, metric)
             both = sorted(set(ours) & set(theirs))
             if way != plan.against and both:
                 row["against"] = _difference({seed: theirs[seed] for seed in both}, ours, metric)

@@ -213,7 +213,8 @@ def _traded(subject: Subject, part: str, **plan: Any) -> Record:
     return tradeoff(
         subject.model, Data(subject.task("train", most=own.learned), subject.choosing, subject.measuring),
         Plan(seeds=own.seeds, course=course, scratch_steps=own.scratch_steps, **plan),
-        name=own.model, looking=looking, unlooked=unlooked, folder=subject.folder / part, progress=subject.progress,
+        name=own.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
+        progress=lambda what, done, of: subject.progress(f"{part}: {what}", done, of),
     )  # fmt: skip
 
 

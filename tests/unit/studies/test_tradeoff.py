@@ -98,6 +98,34 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
         tradeoff(model, data, short, name="m", folder=tmp_path / "work")
 
 
+def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
+    """With all heads left one way is fine-tuning alone, and the others are compared with it."""
+    model, data, _ = subject(tmp_path)
+    plan = Plan((8, 3), ("l0", "rank-gradient"), ("encoder",), course=COURSE)
+    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    found = {(one["way"], one["keep"]): one["after"]["value"] for one in record.parts["tradeoff"]}
+    assert set(found) == {("rank-gradient", 8), ("l0", 3), ("rank-gradient", 3)}
+    rows = {(row["way"], row["keep"]): row for row in record.parts["compared"]}
+    for way in ("l0", "rank-gradient"):
+        difference = rows[way, 3]["lost_tuned"]["difference"]
+        assert difference == pytest.approx(found[way, 3] - found["rank-gradient", 8])
+    assert "lost_tuned" not in rows["rank-gradient", 8]
+    assert record.parts["missing"] == 0
+
+
+@pytest.mark.parametrize(
+    ("keep", "kinds", "message"),
+    [(9, ("encoder",), "keeps 9 heads, but there are only 8"), (3, ("nose",), "no nose heads")],
+)
+def test_a_plan_that_does_not_fit_the_model_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: int, kinds: tuple[str, ...], message: str
+) -> None:
+    model, data, _ = subject(tmp_path)
+    monkeypatch.setattr(Translation, "quality", lambda *_, **__: pytest.fail("measured first"))
+    with pytest.raises(UsageError, match=message):
+        tradeoff(model, data, Plan((3, keep) if keep != 3 else (3,), ("l0",), kinds, course=COURSE))
+
+
 def test_ways_without_training(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     ways = ("rank-gradient/untuned", "rank-gradient+lstsq", "fisher", "greedy", "random/untuned", "greedy/tuned")

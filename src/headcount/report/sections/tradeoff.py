@@ -64,18 +64,22 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
+    said = {"lost": "the whole model", "lost_tuned": "the whole model, tuned as long", "against": "the other way"}
+    present = {name for _, record in labelled for row in record.parts["compared"] for name in row}
+
     def rows(record: Record) -> list[list[Any]]:
         found = []
         for row in record.parts["compared"]:
             line: list[Any] = [row["way"], row["keep"]]
-            for name in ("lost", "against"):
+            for name in [name for name in said if name in present]:
                 one = row.get(name)
                 line += [one["difference"], interval(one["low"], one["high"], digits)] if one else [None, None]
             found.append(line)
         return found
 
-    columns = [Column("way"), Column("heads left"), Column("against the whole model", digits, signed=True)]
-    columns += [Column("95% interval"), Column("against the other way", digits, signed=True), Column("95% interval")]
+    columns = [Column("way"), Column("heads left")]
+    for name in [name for name in said if name in present]:
+        columns += [Column(f"against {said[name]}", digits, signed=True), Column("95% interval")]
     shown, lines = told(labelled, rows, columns)
     others = ", ".join(dict.fromkeys(str(record.parts.get("against", "")) for _, record in labelled))
     return Table("Ways compared on the same examples", shown, lines, f"The other way: {others}.")
