@@ -48,4 +48,4 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-FIGURE = Figure("Pruning without training", "beyond the papers", ("compensations.none", "at"), _draw)
+FIGURE = Figure("Pruning without training", "Beyond the papers", ("compensations.none", "at"), _draw)

@@ -34,6 +34,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
             plot.errorbar([seconds], [value], yerr=error, linestyle="", capsize=2, elinewidth=0.7, label=way, **style)
             rows += [_row(record, point) for point in points]
         plot.set_xscale("log")
+        low, high = plot.get_xlim()
+        plot.set_xlim(min(low, 0.5 * high), max(high, 2.0 * low))  # ways that take alike stand side by side
         plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         plot.xaxis.set_major_formatter(ScalarFormatter())
         plot.xaxis.set_minor_formatter(NullFormatter())
@@ -65,4 +67,4 @@ def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
     return {"model": record.signature.model, **same, **point["seconds"], **after}
 
 
-FIGURE = Figure("Quality against seconds spent", "beyond the papers", ("tradeoff", "seconds", "whole"), _draw)
+FIGURE = Figure("Quality against seconds spent", "Beyond the papers", ("tradeoff", "seconds", "whole"), _draw)
