@@ -134,11 +134,16 @@ def _svg(place: str, name: str, records: Sequence[Record]) -> tuple[str, str]:
 def _drawn(place: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     """Ink follows the text, names of the picture's pieces are its own."""
     from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     drawing = draw(name, [Record.from_plain(json.loads(record)) for record in records])
     text = io.StringIO()
-    with rc_context({**STYLE, "savefig.dpi": 100}):  # of images inside; finer ones cost time and bytes
-        drawing.canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    drawing.canvas.dpi = 100  # of images inside; finer ones cost time and bytes
+    for area in (drawing.canvas, *drawing.canvas.axes):
+        area.patch.set_alpha(0)
+    with rc_context(STYLE):
+        # savefig would draw everything twice, once to see how large it is
+        FigureCanvasSVG(drawing.canvas).print_svg(text, metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
