@@ -33,14 +33,15 @@ def main(only: tuple[str, ...], out: Path) -> None:
     transformers.logging.set_verbosity_error()
     datasets.disable_progress_bars()
     console, found = Console(highlight=False), []
-    machine = {"threads": torch.get_num_threads(), "versions": installed_versions()}
     for name in only or names():
         console.print(f"[dim]{name} ...[/]")
         for row in importlib.import_module(f"benchmarks.{name}").rows():
-            console.print(f"[dim]  {row.name}: {row.interval.value:.3f}[/]")
+            low, value, high = row.interval.low, row.interval.value, row.interval.high
+            console.print(f"[dim]  {row.name}: {value:.3f} ({low:.3f} - {high:.3f})[/]", soft_wrap=True)
             found.append(row)
-            journal.write_json(out, {"machine": machine, "rows": [one.to_json() for one in found]})
     console.print(_table(found))
+    machine = {"threads": torch.get_num_threads(), "versions": installed_versions()}
+    journal.write_json(out, {"machine": machine, "rows": [row.to_json() for row in found]})
     console.print(f"Written to {out}")
 
 

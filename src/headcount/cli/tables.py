@@ -247,7 +247,10 @@ def compensation_table(found: Mapping[str, Any]) -> Table:
 def tradeoff_table(parts: Mapping[str, Any]) -> Table:
     """One row for each way and number of heads: seconds of a run, what is lost, and against another way."""
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    spent = {(p["way"], p["keep"]): p["seconds"]["total"] for p in parts["tradeoff"] if p.get("seconds")}
+    spent: dict[tuple[str, int], list[float]] = {}
+    for point in parts["tradeoff"]:
+        if point.get("seconds"):
+            spent.setdefault((point["way"], point["keep"]), []).append(point["seconds"]["total"])
     table.add_column("left", justify="right", no_wrap=True)
     table.add_column("way", overflow="fold")
     shown = {"lost": "all heads", "lost_tuned": "all, tuned", "against": parts["against"]}
@@ -259,7 +262,8 @@ def tradeoff_table(parts: Mapping[str, Any]) -> Table:
         for name in shown:
             found = row.get(name)
             cells.append(f"{found['difference']:+.2f} ({found['low']:+.2f} {found['high']:+.2f})" if found else "")
-        seconds = spent.get((row["way"], row["keep"]))
+        some = spent.get((row["way"], row["keep"]))
+        seconds = sum(some) / len(some) if some else None
         said = "" if seconds is None else f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
         table.add_row(str(row["keep"]), row["way"], str(len(row["seeds"])), said, *cells)
     return table

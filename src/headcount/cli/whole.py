@@ -81,8 +81,8 @@ def _run(name: str, settings: Any, out: Path, parts: str | None, formats: tuple[
     with show.Bars() as bars:
         record = whole_study(name, settings, out, parts=wanted, progress=bars.show)
     console = show.console()
-    for found in record.parts["records"].values():
-        write_all(Record.from_plain(found), out / "figures", formats)
+    for part, found in record.parts["records"].items():
+        write_all(Record.from_plain(found), out / "figures" / part, formats)
     if as_json:
         show.json(console, record)
         return

@@ -139,8 +139,8 @@ def _drawn(place: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     drawing = draw(name, [Record.from_plain(json.loads(record)) for record in records])
     text = io.StringIO()
     drawing.canvas.dpi = 100  # of images inside; finer ones cost time and bytes
-    for area in (drawing.canvas, *drawing.canvas.axes):
-        area.patch.set_alpha(0)
+    for patch in (drawing.canvas.patch, *(axes.patch for axes in drawing.canvas.axes)):
+        patch.set_alpha(0)
     with rc_context(STYLE):
         # savefig would draw everything twice, once to see how large it is
         FigureCanvasSVG(drawing.canvas).print_svg(text, metadata={"Date": None})

@@ -18,7 +18,6 @@ from headcount.roles.evidence import held
 from headcount.roles.measure import roles
 
 Held = Mapping[str, Sequence[Mapping[str, Any]]]  # name of a head -> roles it holds: role, label, value, baseline
-_FEWEST = 10  # resamples: a verdict rests on the value, intervals of it are not kept
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,7 @@ class Looking:
 
     def roles(self, model: nn.Module) -> dict[str, list[dict[str, Any]]]:
         """What the heads that read the sentences do: those of the encoder, or of a model's only stack."""
-        found = roles(
-            model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies, resamples=_FEWEST
-        )  # fmt: skip
+        found = roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
         names = ("role", "label", "value", "baseline")
         return {
             str(head): [{name: getattr(one, name) for name in names} for one in held(found[head])]

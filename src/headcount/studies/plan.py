@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from headcount.errors import UsageError
 from headcount.methods.course import Course
-from headcount.studies.way import SCRATCH, Way
+from headcount.studies.way import LEARNED, SCRATCH, Way
 from headcount.tasks.task import Task
 
 
@@ -57,6 +57,16 @@ class Plan:
         if min(self.keep) < 1:
             raise UsageError(f"At least one head is left; got {min(self.keep)}.")
 
+    def check_control(self, gated: int) -> None:
+        """All heads left are the control of tuning alone: the way that others are compared with has to tune."""
+        way = Way.parse(self.against)
+        if self.against not in self.ways or not way.tuned or way.choice in (*LEARNED, SCRATCH):
+            raise UsageError(
+                f"With all {gated} heads left there is nothing to choose: it shows what tuning alone does, by the way "
+                f"that others are compared with. That is {self.against}; it has to be one of the ways, and one that "
+                "ranks heads and tunes, such as rank-gradient."
+            )
+
     def arms(self, gated: int) -> list[Arm]:
         """All points, seed by seed, those that build on others last; what no seed changes is measured for the first.
 
@@ -71,8 +81,13 @@ class Plan:
             if (not way.steady or seed == self.seeds[0]) and (keep < gated or way.name == self.against)
         ]
 
-    def donor(self, arm: Arm) -> Arm:
-        """The point whose heads a model from scratch has: l0's where it is listed, else the first way's, else l0's."""
+    @property
+    def donor_way(self) -> Way:
+        """The way whose heads a model from scratch has: l0 where it is listed, else the first, else l0."""
         others = [name for name in self.ways if Way.parse(name).choice != SCRATCH]
-        way = Way.parse("l0" if "l0" in others or not others else others[0])
+        return Way.parse("l0" if "l0" in others or not others else others[0])
+
+    def donor(self, arm: Arm) -> Arm:
+        """The point whose heads a model from scratch has."""
+        way = self.donor_way
         return Arm(way, arm.keep, self.seeds[0] if way.steady else arm.seed)

@@ -55,10 +55,13 @@ def tradeoff(
     looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
     """
     gated = _gated(model, plan)
-    whole = data.measure.quality(model)
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as own:
         place = Path(processes.gather(own)[0])  # of several processes the first one's
         journal.claim(place, "work.json", _identity(model, data, plan))
+        if SCRATCH in plan.ways:  # its points have the heads of another way
+            journal.claim(place, "scratch.json", {"donor": plan.donor_way.name})
+        whole = data.measure.quality(model)
+        whole_roles = looking.roles(model) if looking else None  # what cannot be looked at is said before training
         points = _points(Work(model, data, plan, place, looking), plan.arms(gated), progress)
         processes.gather(None)  # a folder that is not to stay goes when all are done with it
     heads = locate(model).heads
@@ -78,9 +81,9 @@ def tradeoff(
         "steps": {"trained and tuned": plan.course.steps + plan.course.tune, "scratch": plan.scratch_steps},
         "missing": len(plan.arms(gated)) - len(points),
     }
-    parts |= _spent(points) | _gates(plan) | _roles(model, looking, unlooked, points)
-    if len(kinds) > 1:
-        parts["all_kinds"] = _all_kinds(points)
+    parts |= _spent(points) | _gates(plan) | _roles(whole_roles, looking, unlooked, points)
+    if 1 < len(kinds) == len(locate(model).kinds):
+        parts["all_kinds"] = _all_kinds([one for one in points if one["keep"] < gated], plan)
     return Record("tradeoff", Signature(name, weight_hash(model), data.measure.fingerprint, None, asdict(plan)), parts)
 
 
@@ -93,14 +96,15 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
 
 def _points(work: Work, arms: Sequence[Arm], progress: Progress) -> list[dict[str, Any]]:
     """One at a time, those that other processes are at left out."""
-    found = []
-    progress("points of the trade-off", 0, len(arms))
-    for number, arm in enumerate(arms, start=1):
-        one = point(work, arm)
-        if one is not None:
-            found.append(one)
-        progress("points of the trade-off", number, len(arms))
-    return found
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(2):  # whoever is done last finds what others were at
+        for arm in [arm for arm in arms if arm.name not in found]:
+            progress("points of the trade-off", len(found), len(arms))
+            one = point(work, arm)
+            if one is not None:
+                found[arm.name] = one
+    progress("points of the trade-off", len(found), len(arms))
+    return [found[arm.name] for arm in arms if arm.name in found]
 
 
 def _spent(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -121,23 +125,21 @@ def _gates(plan: Plan) -> dict[str, Any]:
 
 
 def _roles(
-    model: nn.Module, looking: Looking | None, unlooked: str, points: Sequence[dict[str, Any]]
+    whole: Held | None, looking: Looking | None, unlooked: str, points: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """What all heads do in the whole model, and what became of it in every smaller one."""
-    if looking is None:
+    if looking is None or whole is None:
         return {"lacking": {"whole_roles": unlooked}}
-    whole: Held = looking.roles(model)
     rows = [
         {**{name: found[name] for name in ("way", "keep", "seed")}, **drift(whole, found["roles"])} for found in points
     ]
     return {"whole_roles": whole, "looked": looking.described(), "drift": rows}
 
 
-def _all_kinds(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _all_kinds(points: Sequence[dict[str, Any]], plan: Plan) -> list[dict[str, Any]]:
     """Models by the heads of each kind they have, beside those trained from scratch with the same (Table 2)."""
     scratch = {(one["keep"], one["seed"]): one for one in points if one["way"] == SCRATCH}
-    donors = {one["like"] for one in scratch.values()}
-    own = [one for one in points if one["way"] in (donors or {points[0]["way"]})] if points else []
+    own = [one for one in points if one["way"] == plan.donor_way.name]
     rows = []
     for one in own:
         again = scratch.get((one["keep"], one["seed"]))
@@ -176,6 +178,8 @@ def _gated(model: nn.Module, plan: Plan) -> int:
     kinds = kinds_of(model, None, plan.kinds)
     gated = sum(kinds is None or head.kind in kinds for head in locate(model).heads)
     Budget(heads=max(plan.keep)).of(gated)
+    if gated in plan.keep:
+        plan.check_control(gated)
     return gated
 
 

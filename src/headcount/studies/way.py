@@ -65,7 +65,10 @@ def choices() -> tuple[str, ...]:
     return (*LEARNED, "random", SCRATCH, *_SEARCHED, *(f"rank-{name}" for name in members.names() if name != "random"))
 
 
-_MORE = "each but l0, subset and scratch also with +bias, +scale, +lstsq or /untuned, such as rank-gradient+lstsq."
+_MORE = (
+    "rank-SCORE and random also with /untuned; these, fisher and greedy also with +bias, +scale or +lstsq and with "
+    "/tuned after that, such as rank-gradient+lstsq or greedy/tuned."
+)
 
 
 def _check_compensation(name: str, choice: str, compensate: str, usual: str) -> None:

@@ -2,7 +2,7 @@
 
 A finished part is kept in the folder and not run again; the same command goes on where it was interrupted.
 DIR/settings.json    what decides the numbers; a folder goes on only with the settings it was begun with
-DIR/subject.json     and only on the weights and texts it was begun with
+DIR/subject.json     and only on the weights, and the texts to choose and measure on, it was begun with
 DIR/parts/NAME.json  the record of each part
 DIR/record.json      all of them
 """
@@ -134,6 +134,8 @@ class Subject:
         from headcount.sites.fingerprint import weight_hash
 
         texts = {"choosing": self.choosing.fingerprint, "measuring": self.measuring.fingerprint}
+        if self.settings.other:
+            texts["other"] = self.task(self.settings.other).fingerprint
         return {"weights": weight_hash(self.model), **texts}
 
     @cached_property
@@ -145,12 +147,11 @@ class Subject:
     def frequencies(self) -> Any:
         """Of tokens in the training data; None where those are not the model's, or there are none."""
         from headcount.corpora.frequencies import counted
-        from headcount.corpora.parallel import read_parallel
 
         own = self.settings
         if own.task != "translation" or own.trees:
             return None
-        splits = read_parallel(own.data, languages=own.languages or None).splits
+        splits = self.work("train").text.read().splits
         if "train" not in splits:
             return None
         texts = splits["train"]["source"][: own.learned or None]

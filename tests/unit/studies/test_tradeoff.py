@@ -126,6 +126,15 @@ def test_a_plan_that_does_not_fit_the_model_runs_nothing(
         tradeoff(model, data, Plan((3, keep) if keep != 3 else (3,), ("l0",), kinds, course=COURSE))
 
 
+def test_a_folder_keeps_to_the_heads_that_models_from_scratch_have(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((3,), ("rank-gradient", "scratch"), ("encoder",), course=COURSE, scratch_steps=2)
+    tradeoff(model, data, plan, folder=tmp_path / "work")
+    other = Plan((3,), ("l0", "scratch"), ("encoder",), course=COURSE, scratch_steps=2)
+    with pytest.raises(UsageError, match="donor: rank-gradient there, l0 now"):
+        tradeoff(model, data, other, folder=tmp_path / "work")
+
+
 def test_ways_without_training(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     ways = ("rank-gradient/untuned", "rank-gradient+lstsq", "fisher", "greedy", "random/untuned", "greedy/tuned")

@@ -64,6 +64,15 @@ def test_every_choice_is_a_way() -> None:
     assert all(Way.parse(choice).choice == choice for choice in choices())
 
 
+@pytest.mark.parametrize("against", ["random", "rank-gradient/untuned", "scratch", "l0"])
+def test_all_heads_left_need_a_way_that_tunes(against: str) -> None:
+    """random is none of the ways; the others do not say what tuning alone does to the whole model."""
+    plan = Plan((8, 4), ("l0", "rank-gradient/untuned", "rank-gradient", "scratch"), against=against)
+    with pytest.raises(UsageError, match="what tuning alone does"):
+        plan.check_control(8)
+    Plan((8, 4), ("l0", "rank-gradient")).check_control(8)
+
+
 def test_the_points_of_a_plan() -> None:
     plan = Plan((4, 2), ("scratch", "rank-gradient", "greedy"), seeds=(5, 7))
     names = [arm.name for arm in plan.arms(gated=99)]

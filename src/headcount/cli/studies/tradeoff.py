@@ -10,6 +10,8 @@ import click
 
 from headcount.cli import data, options
 
+DEFAULT = click.core.ParameterSource.DEFAULT
+
 _WAYS = (
     "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. rank-SCORE and "
     "random are fine-tuned after; rank-SCORE/untuned is not, rank-SCORE+lstsq (+bias, +scale) is compensated instead. "
@@ -21,7 +23,11 @@ _WAYS = (
 @click.command("tradeoff")
 @options.loading
 @data.tasked(split="dev", measured=True)
-@click.option("--keep", required=True, help="Numbers of heads left: 12,8,3 or encoder=12,8,3 for one kind.")
+@click.option(
+    "--keep",
+    required=True,
+    help="Heads left: 12,8,3 or encoder=12,8,3; all of them: tuning alone.",
+)
 @click.option("--ways", default="l0,subset,rank-gradient,random", show_default=True, help=_WAYS)
 @click.option("--seeds", default="0", show_default=True, help="One run for each: 0,1,2.")
 @click.option("--against", default="rank-gradient", show_default=True, help="The way that others are compared with.")
@@ -69,6 +75,8 @@ def COMMAND(  # noqa: N802
     except ValueError as error:
         raise click.UsageError(f"--keep and --seeds are whole numbers such as 12,8,3; got {keep}, {seeds}.") from error
     names = tuple(part.strip() for part in ways.split(",") if part.strip())
+    if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
+        raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
     plan = Plan(
         counts, names, (kind,) if kind else None, chosen, Course(**course), scratch_steps, against=against
     )  # fmt: skip
@@ -90,7 +98,8 @@ def COMMAND(  # noqa: N802
         if record.parts.get("drift"):
             console.print(tables.drift_table(record.parts["drift"]))
         else:
-            show.line(console, f"\nWhat the heads that are left do: {record.parts['lacking']['whole_roles']}.")
+            reason = record.parts.get("lacking", {}).get("whole_roles", "no point is there yet")
+            show.line(console, f"\nWhat the heads that are left do: {reason}.")
         again = f"--keep {keep.split(',')[0]} --task {work.task} {work.text.as_options()}"
         show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
 

@@ -101,7 +101,7 @@ def _box(
         style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 7, "color": "black"}
         style["path_effects"] = [withStroke(linewidth=1.8, foreground="white")]  # on any colour
         plot.text((start + left + width) / 2, height + 0.48, str(functions), **style)
-    if before is not None and set(_shown(before)[0]) != set(roles):
+    if before is not None and {one["role"] for one in before} != {one["role"] for one in now}:
         plot.add_patch(Rectangle((left, bottom), width, tall, fill=False, edgecolor=INK, linewidth=1.0, zorder=3))
 
 
