@@ -166,7 +166,7 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     assert {path.stem for path in (tmp_path / "out" / "parts").iterdir()} == {
         "gradient", "ablation", "curves", "dynamics", "speed",
     }  # fmt: skip
-    assert (tmp_path / "out" / "figures" / "dynamics.svg").is_file()
+    assert (tmp_path / "out" / "figures" / "dynamics" / "dynamics.svg").is_file()
     config.write_text("model = ")
     assert "is not TOML" in run("study", "all", "--config", str(config)).output
 
@@ -258,7 +258,8 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
     [
         (["--ways", "rank-gradient+glue"], "no compensation 'glue'"),
         (["--ways", "l0,l0"], "Every one of ways once"),
-        (["--against", "nobody"], "Unknown way of pruning 'nobody'"),
+        (["--against", "nobody"], "--against nobody is none of --ways: l0, subset, rank-gradient, random"),
+        (["--ways", "nobody"], "Unknown way of pruning 'nobody'"),
         (["--no-roles", "--trees", "bank.conllu"], "--trees is for roles"),
         (["--trees", "nowhere.conllu"], "nowhere.conllu"),
     ],
