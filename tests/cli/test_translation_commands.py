@@ -255,7 +255,7 @@ def test_prune_with_compensation_and_wrong_input(
 
 def test_study_of_compensation(trained: Path, data: Path, tmp_path: Path) -> None:
     given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "10", "--metric", "loss"]
-    asked = ["--calibrate-limit", "12", "--step", "0.2", "--most", "0.4", "--candidates", "1", "--group", "6"]
+    asked = ["--calibrate-limit", "12", "--step", "20", "--most", "40", "--candidates", "1", "--group", "6"]
     done = run(
         "study",
         "compensation",
