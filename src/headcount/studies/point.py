@@ -175,8 +175,8 @@ def _scratch(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[s
     forget(fresh, seed=arm.seed)
     small = remove(fresh, locate(fresh).mask(keep=given["heads"]), inplace=True)
     plan = work.plan
-    recipe = plan.course.recipe(plan.scratch_steps, plan.scratch_rate, falls=True, seed=arm.seed)
-    done = learn(small, trainable(work.data.train), recipe, work.state(arm), part=SCRATCH)
+    train = trainable(work.data.train)
+    done = learn(small, train, plan.scratch_recipe(arm.seed), work.state(arm), part=SCRATCH)
     return small, {
         "heads": given["heads"], "cut": None, "after": _quality(work, small, measured=measured), "like": donor.way.name,
         "steps": plan.scratch_steps, "seconds": _seconds(0.0, done["seconds"]),

@@ -128,6 +128,9 @@ def _initialise(model: MarianMTModel, width: int) -> None:
                 gain = depth**-0.5 if ends_branch else 2**-0.5 if "attn" in name else 1.0
                 nn.init.xavier_uniform_(module.weight, gain=gain)
                 nn.init.zeros_(module.bias)
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.reset_parameters()
     for embedding in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
         nn.init.normal_(embedding.weight, std=width**-0.5)
         with torch.no_grad():

@@ -55,14 +55,3 @@ def test_a_training_that_broke_off_can_be_cleared_away(bert: nn.Module) -> None:
     with pytest.raises(hc.HeadcountError, match="does not hold the gates"):
         callback.on_train_begin(None, state, None, model=bert)
     assert not hooks(bert)
-
-
-def test_a_pruned_model_can_forget(bert: nn.Module) -> None:
-    from headcount.training.transformer import forget
-
-    small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.0", "encoder.1.*"]))
-    shapes = {name: value.shape for name, value in small.state_dict().items()}
-    before = small.state_dict()["classifier.weight"].clone()
-    forget(small, seed=1)
-    assert {name: value.shape for name, value in small.state_dict().items()} == shapes
-    assert not torch.equal(before, small.state_dict()["classifier.weight"])

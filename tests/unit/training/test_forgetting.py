@@ -1,0 +1,31 @@
+"""New random weights: nothing of what a model knew may be left in a control that begins from scratch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import headcount as hc
+import laboratory
+from headcount.training.transformer import forget
+
+
+def test_a_pruned_model_can_forget(bert: nn.Module) -> None:
+    small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.0", "encoder.1.*"]))
+    shapes = {name: value.shape for name, value in small.state_dict().items()}
+    before = small.state_dict()["classifier.weight"].clone()
+    forget(small, seed=1)
+    assert {name: value.shape for name, value in small.state_dict().items()} == shapes
+    assert not torch.equal(before, small.state_dict()["classifier.weight"])
+
+
+def test_a_translation_model_forgets_every_weight(tmp_path: Path) -> None:
+    model = laboratory.model(laboratory.vocabulary(tmp_path))
+    positions = {name for name, _ in model.named_parameters() if "embed_positions" in name}  # sinusoids, not learned
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7.0)
+    forget(model, seed=0)
+    assert {name for name, value in model.named_parameters() if (value == 7.0).any()} <= positions
