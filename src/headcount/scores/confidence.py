@@ -9,6 +9,7 @@ Shapes: B batch, H heads of a site, Q queries, K keys.
 from __future__ import annotations
 
 from collections.abc import Collection
+from operator import length_hint
 
 import numpy as np
 import torch
@@ -54,11 +55,13 @@ def confidence(
     known = special_ids(model, getattr(task, "tokenizer", None)) if specials is None else set(specials)
     sums = _Sums(model, known, Resampling(resamples, seed=seed))
     with evaluating(model), tapped(model, "attention", sink=sums.add):
-        for done, batch in enumerate(task.batches(), start=1):
+        batches = task.batches()
+        of = length_hint(batches)
+        for done, batch in enumerate(batches, start=1):
             sums.begin(batch)
             task.nll(model, batch)
             sums.end()
-            progress(done, 0)
+            progress(done, of)
     arguments = {"score": "confidence", "specials": sorted(known)}
     return sums.scores(Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments))
 

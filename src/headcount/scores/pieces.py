@@ -7,7 +7,8 @@ is that of an uninterrupted run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
+from operator import length_hint
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,7 +45,7 @@ def summed(
     stored = (kept.get("sums") if kept else None) or {}
     done = int(stored.pop("batches", np.zeros(())))
     sums: dict[str, np.ndarray] = dict(stored)
-    saved = time.monotonic()
+    saved, of = time.monotonic(), length_hint(batches)
     for number, batch in enumerate(batches):
         if number >= done and number % processes.count() == processes.rank():
             for name, value in measure(batch).items():
@@ -52,7 +53,7 @@ def summed(
             if kept and time.monotonic() - saved >= SECONDS:
                 kept.put("sums", {**sums, "batches": np.array(number + 1)})
                 saved = time.monotonic()
-        progress(number + 1, _size(batches))
+        progress(number + 1, of)
     every = [some for some in processes.gather(sums) if some]
     if not every:
         raise UsageError("The task has no batches: there is nothing to measure on.")
@@ -68,6 +69,7 @@ def collected(
 ) -> list[Arrays]:
     """What each batch contributes, in the order of the batches."""
     pieces: dict[int, Arrays] = {}
+    of = length_hint(batches)
     for number, batch in enumerate(batches):
         if number % processes.count() == processes.rank():
             piece = kept.get(str(number)) if kept else None
@@ -76,12 +78,8 @@ def collected(
                 if kept:
                     kept.put(str(number), piece)
             pieces[number] = piece
-        progress(number + 1, _size(batches))
+        progress(number + 1, of)
     every = {number: piece for some in processes.gather(pieces) for number, piece in some.items()}
     if not every:
         raise UsageError("The task has no batches: there is nothing to measure on.")
     return [every[number] for number in sorted(every)]
-
-
-def _size(batches: Iterable[Any]) -> int:
-    return len(batches) if isinstance(batches, Sized) else 0

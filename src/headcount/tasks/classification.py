@@ -13,6 +13,7 @@ from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.record import Signature
 from headcount.sites.running import evaluating
+from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
 from headcount.tasks.texts import Texts
 
@@ -65,7 +66,7 @@ class Classification:
         return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
 
     def batches(self) -> Iterator[Batch]:
-        return (self.batch(rows) for rows in self._chunks)
+        return Batches(self.batch, self._chunks)
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         return {**self._texts.encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}

@@ -17,6 +17,7 @@ from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.record import Signature
 from headcount.sites.running import evaluating
+from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
 from headcount.tasks.translation.bleu import METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
@@ -78,7 +79,7 @@ class Translation:
 
     def batches(self) -> Iterator[Batch]:
         """Sentences of like length together, the longest first."""
-        return (self.batch(rows) for rows in self.rows())
+        return Batches(self.batch, list(self.rows()))
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         padding = self.tokenizer.pad_token_id

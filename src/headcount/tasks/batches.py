@@ -1,0 +1,20 @@
+"""Batches: the data of a task, made one at a time, that know how many they are: work on them can say how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+class Batches(Iterator[Any]):
+    """make: a batch of the rows with these numbers."""
+
+    def __init__(self, make: Callable[[Any], Any], rows: Sequence[Any]) -> None:
+        self._made, self._count = map(make, rows), len(rows)
+
+    def __next__(self) -> Any:
+        return next(self._made)
+
+    def __len__(self) -> int:
+        """All of them, also those that are given already."""
+        return self._count

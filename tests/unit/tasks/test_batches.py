@@ -1,0 +1,30 @@
+"""Batches are made when asked for, and know how many they are."""
+
+from __future__ import annotations
+
+from headcount.scores.pieces import summed
+from headcount.tasks.batches import Batches
+
+
+def test_batches_are_made_one_by_one_and_counted() -> None:
+    made: list[int] = []
+
+    def make(rows: list[int]) -> int:
+        made.append(sum(rows))
+        return sum(rows)
+
+    batches = Batches(make, [[1, 2], [3], [4]])
+    assert (len(batches), made) == (3, [])
+    assert next(batches) == 3
+    assert made == [3]
+    assert (list(batches), len(batches)) == ([3, 4], 3)
+
+
+def test_work_on_batches_says_how_far_it_is() -> None:
+    told: list[tuple[int, int]] = []
+    found = summed(Batches(sum, [[1, 2], [3]]), lambda batch: {"n": batch}, progress=lambda *at: told.append(at))
+    assert found["n"] == 6
+    assert told == [(1, 2), (2, 2)]
+    plain: list[tuple[int, int]] = []
+    summed(iter([1, 2, 3]), lambda batch: {"n": batch}, progress=lambda *at: plain.append(at))
+    assert plain == [(1, 3), (2, 3), (3, 3)]
