@@ -11,6 +11,7 @@ SOURCE = Path(headcount.__file__).parent
 
 # From top to bottom; parts of one line may not import each other.
 LAYERS = (
+    ("__main__",),
     ("cli",),
     ("studies",),
     ("report", "methods"),

@@ -57,7 +57,7 @@ def calls(line: str) -> Iterator[list[str]]:
         else:
             parts[-1].append(word)
     for part in parts:
-        start = next((place for place, word in enumerate(part) if word in ("headcount", "headcount.cli.main")), None)
+        start = next((place for place, word in enumerate(part) if word == "headcount"), None)
         if start is not None:
             yield part[start + 1 :]
 

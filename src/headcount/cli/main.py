@@ -5,7 +5,6 @@ Listing commands and `--help` import neither torch nor transformers.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -61,7 +60,3 @@ def main(debug: bool) -> None:
 
     MODEL is a folder with config.json and safetensors, or a hub id.
     """
-
-
-if __name__ == "__main__":
-    sys.exit(main())

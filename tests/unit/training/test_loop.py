@@ -169,7 +169,7 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
             *launch.split(),
             processes,
             "-m",
-            "headcount.cli.main",
+            "headcount",
             *asked,
             "--out",
             str(out),

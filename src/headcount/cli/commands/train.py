@@ -88,7 +88,7 @@ def COMMAND(  # noqa: N802
     a folder with train and dev as .tsv, .jsonl or .txt, or hf:NAME.
 
     The same command again goes on where it was interrupted. On several processes or machines:
-    accelerate launch -m headcount.cli.main train ...
+    accelerate launch -m headcount train ...
     """
     from headcount.cli import show
     from headcount.training.run import Watch
