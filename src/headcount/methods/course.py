@@ -20,6 +20,9 @@ from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
 
 Progress = Callable[[str, int, int], None]  # part, done, of
+_WARMUP = 20  # steps, of a model that has learned something already
+_LONG_WARMUP = 300  # from random weights, as the preset tiny has it
+_FROM_RANDOM = {"steps": 1600, "tune": 800}  # as many in all as the preset tiny has
 _TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 
 
@@ -30,22 +33,39 @@ class Course:
     steps: int = 150
     tune: int = 450
     rate: float | None = None  # of the weights; None: as `usual_rate` says
-    warmup: int = 20
+    warmup: int | None = None  # None: 20, or 300 from random weights
     batch: int = 1000  # source tokens of a step
     chunk: int = 1000
     clip: float = 1.0
     seed: int = 0
+    fresh: bool = False  # begin from random weights
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.tune < 0:
             raise UsageError(f"steps and tune are numbers of steps, 0 or more; got {self.steps} and {self.tune}.")
 
+    @classmethod
+    def of(cls, *, fresh: bool = False, **asked: Any) -> Course:
+        """The usual value for what is None; a model that begins at random needs more steps."""
+        given = {name: value for name, value in asked.items() if value is not None}
+        return cls(fresh=fresh, **{**(_FROM_RANDOM if fresh else {}), **given})
+
     def recipe(self, steps: int, rate: float, *, falls: bool, seed: int) -> Recipe:
-        """falls: bring the learning rate down to zero after warm-up."""
-        warmup = min(self.warmup, max(1, steps // 4))
+        """For a model that has learned something already. falls: bring the rate down to zero after warm-up."""
+        warmup = min(self.warmup or _WARMUP, max(1, steps // 4))
+        return self._recipe(steps, rate, warmup, cooldown=steps - warmup if falls else 0, seed=seed)
+
+    def from_random(
+        self, steps: int, rate: float | None, *, warmup: int | None = None, falls: bool, seed: int
+    ) -> Recipe:
+        """Ordinary training, as the presets have it. falls: bring the rate down to zero over the last third."""
+        warmup = min(warmup or _LONG_WARMUP, 1 + steps // 4)
+        return self._recipe(steps, rate, warmup, cooldown=steps // 3 if falls else 0, seed=seed)
+
+    def _recipe(self, steps: int, rate: float | None, warmup: int, *, cooldown: int, seed: int) -> Recipe:
         return Recipe(
             batch=self.batch, chunk=min(self.chunk, self.batch), rate=rate, warmup=warmup, steps=steps,
-            cooldown=steps - warmup if falls else 0, clip=self.clip, average=1, seed=seed,
+            cooldown=cooldown, clip=self.clip, average=1, seed=seed,
         )  # fmt: skip
 
 
@@ -53,6 +73,11 @@ def usual_rate(model: nn.Module, task: Task) -> float:
     """3e-3 for translation models 96 wide, less for wider ones; 5e-5, as BERT is fine-tuned, for anything else."""
     width = width_of(model)
     return 3e-3 * (96 / width) ** 0.5 if task.name == "translation" else 5e-5
+
+
+def random_rate(task: Task) -> float | None:
+    """From random weights: for translation the falling rate of Vaswani et al. 2017, which is None; else 5e-4."""
+    return None if task.name == "translation" else 5e-4
 
 
 def width_of(model: nn.Module) -> int:

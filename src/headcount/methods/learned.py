@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
-from headcount.methods.course import Course, Progress, learn, only_trained, trainable, usual_rate
+from headcount.methods.course import Course, Progress, learn, only_trained, random_rate, trainable, usual_rate
 from headcount.methods.method import Pruned
 from headcount.probes.gates import Gates, Group, attached
 from headcount.record import Record, Signature
@@ -31,6 +31,7 @@ from headcount.tasks.task import Quality, Task
 from headcount.training.log import Log
 from headcount.training.loop import LOG
 from headcount.training.partner import Partner
+from headcount.training.recipe import Recipe
 from headcount.training.transformer import forget
 
 Budgets = Budget | Mapping[str, Budget]
@@ -43,7 +44,6 @@ class Work:
     course: Course
     kinds: Sequence[str] | None
     weights: bool = True  # train them with the gates (joint), or the gates alone (pipelined)
-    fresh: bool = False  # from random weights
     measure_on: Task | None = None
     folder: Path | None = None
     verify: bool = True
@@ -55,7 +55,7 @@ class Work:
     @property
     def frozen_for(self) -> Sequence[str] | None:
         """A model that begins at random has to be trained as a whole."""
-        return None if self.fresh else self.kinds
+        return None if self.course.fresh else self.kinds
 
 
 def prune_learned(
@@ -66,14 +66,14 @@ def prune_learned(
     live = model if work.inplace else copy.deepcopy(model)
     parts: dict[str, Any] = {"method": method, "quality": {"before": _quality(live, work)}}
     whole = cost(live, length=work.length)
-    if work.fresh:
+    if work.course.fresh:
         forget(live, seed=work.course.seed)
     gates, partner = begin(live)
     with tempfile.TemporaryDirectory() if work.folder is None else nullcontext(str(work.folder)) as place:
         folder = Path(place)
         course, rate = work.course, work.course.rate or usual_rate(live, task)
+        recipe = _first_recipe(course, rate, task)
         with only_trained(live, work.frozen_for, weights=work.weights) as trained, attached(live, gates, redraw=False):
-            recipe = course.recipe(course.steps, rate, falls=not course.tune, seed=course.seed)
             first = _learn(live, train, recipe, folder / "gates", work, partner, f"{method}, learning gates")
         mask, by_rank = decide(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
         parts |= _told(gates, partner, mask, by_rank, folder / "gates")
@@ -83,23 +83,32 @@ def prune_learned(
         second = _tuned(small, train, course, rate, folder / "tune", work)
     parts["quality"]["after"] = _quality(small, work) if course.tune else parts["quality"]["cut"]
     parts |= {
-        "course": {"trained": trained, "rate": rate, "gates": first, "tuning": second, **asdict(course)},
+        "course": {**asdict(course), "trained": trained, "rate": rate, "gates": first, "tuning": second},
         "removed": [str(head) for head in mask.heads if not mask[head]],
         "heads": len(mask),
         "verified": work.verify,
         "cost": {"before": asdict(whole), "after": asdict(cost(small, length=work.length))},
     }
     arguments = {"method": method, "kinds": list(work.kinds) if work.kinds else None, **asdict(course)}
-    arguments |= {"joint": work.weights, "fresh": work.fresh}
+    arguments["joint"] = work.weights
     signature = Signature("", before, task.fingerprint, course.seed, arguments)
     return Pruned(small, mask, Record("prune", signature, parts))
+
+
+def _first_recipe(course: Course, rate: float, task: Task) -> Recipe:
+    """Of the steps with gates; the rate falls there only if no fine-tuning follows."""
+    told: dict[str, Any] = {"falls": not course.tune, "seed": course.seed}
+    if course.fresh:
+        return course.from_random(course.steps, course.rate or random_rate(task), warmup=course.warmup, **told)
+    return course.recipe(course.steps, rate, **told)
 
 
 def _learn(
     model: nn.Module, task: Any, recipe: Any, folder: Path, work: Work, partner: Partner | None, part: str
 ) -> dict[str, Any]:
     options: dict[str, Any] = {"save_seconds": work.save_seconds, "progress": work.progress, "judge": work.measure_on}
-    return learn(model, task, recipe, folder, partner=partner, part=part, **options)
+    done = learn(model, task, recipe, folder, partner=partner, part=part, **options)
+    return {**done, "rate": recipe.rate, "warmup": recipe.warmup}  # without a rate: that of Vaswani et al. 2017
 
 
 def _tuned(small: nn.Module, task: Any, course: Course, rate: float, folder: Path, work: Work) -> dict[str, Any]:

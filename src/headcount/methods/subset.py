@@ -30,10 +30,10 @@ def prune_subset(
     annealed: float = 0.5,
     gate_rate: float | None = None,
     fresh: bool = False,
-    steps: int = 150,
-    tune: int = 450,
+    steps: int | None = None,
+    tune: int | None = None,
     rate: float | None = None,
-    warmup: int = 20,
+    warmup: int | None = None,
     batch: int = 1000,
     chunk: int = 1000,
     seed: int = 0,
@@ -59,15 +59,17 @@ def prune_subset(
     translates = task.name == "translation"
     hot = hot if hot is not None else 0.1 if translates else 1000.0
     gate_rate = gate_rate if gate_rate is not None else 0.2 if translates else 0.5
-    course = Course(steps, tune, rate, warmup, batch, chunk, seed=seed)
+    course = Course.of(
+        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, seed=seed
+    )
 
     def begin(live: nn.Module) -> tuple[SubsetGates, Any]:
         gates = SubsetGates(live, keep=keep if keep is not None else 0, kinds=kinds, straight_through=straight_through)
         how = {"hot": hot, "cold": cold, "share": annealed, "rate": gate_rate}
-        return gates, Annealing(gates, steps=steps, seed=seed, **how)
+        return gates, Annealing(gates, steps=course.steps, seed=seed, **how)
 
     work = Work(
-        course, kinds, weights=not pipelined, fresh=fresh, measure_on=measure_on, folder=folder, verify=verify,
+        course, kinds, weights=not pipelined, measure_on=measure_on, folder=folder, verify=verify,
         inplace=inplace, length=length, save_seconds=save_seconds, progress=progress,
     )  # fmt: skip
     result = prune_learned(model, task, "subset", begin, work)

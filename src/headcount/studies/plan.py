@@ -8,7 +8,6 @@ from headcount.errors import UsageError
 from headcount.methods.course import Course
 from headcount.studies.way import LEARNED, SCRATCH, Way
 from headcount.tasks.task import Task
-from headcount.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,6 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     course: Course = field(default_factory=Course)
     scratch_steps: int = 2400  # of the models trained from random weights, with the heads of `donor`
-    scratch_warmup: int = 300
     against: str = "rank-gradient"  # the way that others are compared with
 
     def __post_init__(self) -> None:
@@ -57,14 +55,6 @@ class Plan:
                 raise UsageError(f"Every one of {what} once; got {', '.join(map(str, values))}.")
         if min(self.keep) < 1:
             raise UsageError(f"At least one head is left; got {min(self.keep)}.")
-
-    def scratch_recipe(self, seed: int) -> Recipe:
-        """Ordinary training, as the presets have it: a model that begins at random needs a long warm-up."""
-        steps, course = self.scratch_steps, self.course
-        return Recipe(
-            batch=course.batch, chunk=min(course.chunk, course.batch), warmup=min(self.scratch_warmup, 1 + steps // 4),
-            steps=steps, cooldown=steps // 3, clip=course.clip, average=1, seed=seed,
-        )  # fmt: skip
 
     def check_control(self, gated: int) -> None:
         """All heads left are the control of tuning alone: the way that others are compared with has to tune."""

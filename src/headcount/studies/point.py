@@ -18,7 +18,7 @@ from headcount import journal, processes
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.methods import fisher, greedy
-from headcount.methods.course import learn, only_trained, trainable, usual_rate
+from headcount.methods.course import learn, only_trained, random_rate, trainable, usual_rate
 from headcount.methods.cutting import counted_heads
 from headcount.methods.learned import described
 from headcount.methods.method import prune
@@ -176,7 +176,8 @@ def _scratch(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[s
     small = remove(fresh, locate(fresh).mask(keep=given["heads"]), inplace=True)
     plan = work.plan
     train = trainable(work.data.train)
-    done = learn(small, train, plan.scratch_recipe(arm.seed), work.state(arm), part=SCRATCH)
+    recipe = plan.course.from_random(plan.scratch_steps, random_rate(train), falls=True, seed=arm.seed)
+    done = learn(small, train, recipe, work.state(arm), part=SCRATCH)
     return small, {
         "heads": given["heads"], "cut": None, "after": _quality(work, small, measured=measured), "like": donor.way.name,
         "steps": plan.scratch_steps, "seconds": _seconds(0.0, done["seconds"]),

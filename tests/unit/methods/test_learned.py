@@ -19,7 +19,7 @@ import laboratory
 import zoo
 from behaviour import hooks, weights
 from headcount.errors import UsageError
-from headcount.methods.course import only_trained
+from headcount.methods.course import Course, only_trained
 from headcount.methods.learned import decide
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import groups
@@ -27,6 +27,7 @@ from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from headcount.training.penalty import Penalty
+from headcount.training.preset import PRESETS
 
 SHORT = {"steps": 12, "tune": 2, "warmup": 2, "batch": 150, "chunk": 100, "rate": 1e-3, "gate_rate": 0.8}
 
@@ -305,6 +306,32 @@ def test_from_random_weights_everything_is_trained(model: Any, tokenizer: Any) -
     name = "model.decoder.layers.0.fc1.weight"
     assert found.record.parts["course"]["trained"] == "all weights"
     assert not torch.allclose(found.model.state_dict()[name], model.state_dict()[name], atol=0.05)
+
+
+def test_from_random_weights_training_is_ordinary_and_fine_tuning_after_it_is_not(model: Any, tokenizer: Any) -> None:
+    options = {
+        **SHORT,
+        "steps": 8,
+        "tune": 4,
+        "budget": hc.Budget(heads=6),
+        "fresh": True,
+        "rate": None,
+        "warmup": None,
+    }
+    course = hc.prune("subset", model, task("train", tokenizer), **options).record.parts["course"]
+    assert course["gates"]["rate"] is None
+    assert course["gates"]["warmup"] == 3
+    assert course["tuning"]["rate"] == course["rate"] > 0
+    assert course["tuning"]["warmup"] == 1
+
+
+def test_a_course_from_random_weights_is_as_long_as_training() -> None:
+    short, fresh = Course.of(steps=None, tune=7), Course.of(fresh=True, steps=None, tune=None, warmup=None)
+    assert (short.steps, short.tune) == (Course().steps, 7)
+    assert fresh.steps + fresh.tune == PRESETS["tiny"].recipe.steps
+    recipe = fresh.from_random(fresh.steps, None, falls=False, seed=0)
+    assert (recipe.warmup, recipe.rate, recipe.cooldown) == (PRESETS["tiny"].recipe.warmup, None, 0)
+    assert fresh.recipe(800, 1e-3, falls=True, seed=0).warmup < 50
 
 
 # wrong input
