@@ -188,15 +188,16 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads 
                     "roles": {head: [evidence("syntactic", "obj v->o", 0.7)] for head in left if head in first},
                 }
             )  # fmt: skip
-    against = {"difference": -1.0, "low": -2.0, "high": 0.0, "p": 0.1}
+    against = {"difference": -1.0, "low": -2.0, "high": 0.0, "p": 0.1, "by_seed": {"0": -1.5, "1": -0.5}}
     drift = {
         "heads": 2, "same": 1, "gained": 1, "lost": 0, "exchanged": 0,
         "roles": {"positional": {"whole": 2, "left": 1}}, "functions": {"whole": 2, "left": 1},
     }  # fmt: skip
     gate = {"log_a": 0.0, "beta": 0.5, "low": -0.1, "high": 1.1, "zero": 0.23, "one": 0.23, "mean": 0.5}
+    compared = [{"way": "l0", "keep": 2, "seeds": [0, 1], "lost": against}]
     parts: dict[str, Any] = {
         "metric": "BLEU", "whole": measured(30.0), "gated": len(pool), "of": of, "pruned": pruned,
-        "tradeoff": points, "against": "scratch", "compared": [{"way": "l0", "keep": 2, "seeds": [0], "lost": against}],
+        "tradeoff": points, "against": "scratch", "compared": compared,
         "steps": {"trained and tuned": 600, "scratch": 2400}, "seconds": {"l0": 10.0},
         "whole_roles": {head: [evidence("positional", "-1", 0.9)] for head in first},
         "looked": {"sentences": 20, "trees": 20}, "hard_concrete": [gate],

@@ -221,7 +221,7 @@ def _statistics(points: Sequence[dict[str, Any]], plan: Plan, way: str, keep: in
 
 
 def _difference(first: dict[int, np.ndarray], second: dict[int, np.ndarray], metric: Metric) -> dict[str, Any]:
-    """Second minus first, the mean over seeds, with the paired interval over examples."""
+    """Second minus first, the mean over seeds, with the paired interval over examples; and that of each seed."""
     seeds = sorted(first)
     one, other = (np.stack([some[seed] for seed in seeds], axis=1) for some in (first, second))  # [N, seeds, C]
 
@@ -232,4 +232,5 @@ def _difference(first: dict[int, np.ndarray], second: dict[int, np.ndarray], met
 
     flat = (len(one), -1)
     (found,) = paired_bootstrap(one.reshape(flat), other.reshape(flat)[None], mean, resamples=_RESAMPLES)
-    return found._asdict()
+    every = metric.of_sums(other.sum(0)) - metric.of_sums(one.sum(0))
+    return {**found._asdict(), "by_seed": dict(zip(map(str, seeds), every.tolist(), strict=True))}

@@ -166,6 +166,12 @@ def test_ways_without_training(tmp_path: Path) -> None:
     assert rows["greedy/tuned"]["seeds"] == rows["random/untuned"]["seeds"] == [0, 1]
     mean = sum(one["after"]["value"] for one in record.parts["tradeoff"] if one["way"] == "random/untuned") / 2
     assert rows["random/untuned"]["against"]["difference"] == pytest.approx(mean - plain)
+    each = {
+        str(one["seed"]): one["after"]["value"] for one in record.parts["tradeoff"] if one["way"] == "random/untuned"
+    }
+    assert rows["random/untuned"]["against"]["by_seed"] == {
+        seed: pytest.approx(value - plain) for seed, value in each.items()
+    }
 
 
 def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
@@ -50,22 +51,29 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
                 point["way"], point["keep"], ", ".join(f"{count} {kind}" for kind, count in point["kept"].items()),
                 point["seed"], (point.get("cut") or {}).get("value"), point["after"]["value"],
                 interval(point["after"].get("low"), point["after"].get("high"), digits),
-                (point.get("seconds") or {}).get("total"),
+                (point.get("seconds") or {}).get("total"), _settled(point),
             ]
             for point in _points(record)
         ]  # fmt: skip
 
     columns = [
         Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("just cut", digits),
-        Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
+        Column("at the end", digits), Column("95% interval"), Column("seconds", 0), Column("gates settled, %", 0),
     ]  # fmt: skip
     shown, lines = told(labelled, rows, columns)
-    return Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines)
+    note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
+    return Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines, note)
+
+
+def _settled(point: Mapping[str, Any]) -> float | None:
+    gates = point.get("gates")
+    return 100 * gates["settled"] if gates else None
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
     said = {"lost": "the whole model", "lost_tuned": "the whole model, tuned as long", "against": "the other way"}
     present = {name for _, record in labelled for row in record.parts["compared"] for name in row}
+    several = any(len(row["seeds"]) > 1 for _, record in labelled for row in record.parts["compared"])
 
     def rows(record: Record) -> list[list[Any]]:
         found = []
@@ -74,15 +82,23 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
             for name in [name for name in said if name in present]:
                 one = row.get(name)
                 line += [one["difference"], interval(one["low"], one["high"], digits)] if one else [None, None]
+                line += [_by_seed(one, digits)] if several else []
             found.append(line)
         return found
 
     columns = [Column("way"), Column("heads left")]
     for name in [name for name in said if name in present]:
         columns += [Column(f"against {said[name]}", digits, signed=True), Column("95% interval")]
+        columns += [Column("seed by seed")] if several else []
     shown, lines = told(labelled, rows, columns)
     others = ", ".join(dict.fromkeys(str(record.parts.get("against", "")) for _, record in labelled))
     return Table("Ways compared on the same examples", shown, lines, f"The other way: {others}.")
+
+
+def _by_seed(found: Mapping[str, Any] | None, digits: int) -> str | None:
+    """What the interval over examples does not hold."""
+    each = found.get("by_seed", {}).values() if found else ()
+    return ", ".join(Column("", digits, signed=True).text(value) for value in each) or None
 
 
 def _drift_table(labelled: Labelled) -> Table:
