@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from headcount.surgery.compensate import Compensation as Compensation
     from headcount.surgery.compensate import compensate as compensate
     from headcount.surgery.cost import cost as cost
+    from headcount.surgery.fold_gates import fold_gates as fold_gates
     from headcount.surgery.remove import remove as remove
     from headcount.surgery.verify import verify as verify
     from headcount.tasks.task import Quality as Quality
@@ -68,6 +69,7 @@ _HOMES = {
     "add_family": "sites.locate",
     "compensate": "surgery.compensate",
     "cost": "surgery.cost",
+    "fold_gates": "surgery.fold_gates",
     "gated": "probes.gated",
     "head_mask": "probes.head_mask",
     "load": "checkpoints.load",

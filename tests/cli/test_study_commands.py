@@ -206,6 +206,18 @@ def test_a_mistake_does_not_occupy_a_folder(tuned: str, place: Path, tmp_path: P
     assert len(hc.locate(hc.load(tmp_path / "out")).heads) == 4
 
 
+def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_path: Path) -> None:
+    file = ["--task", "classification", "--data", str(place / "data" / "train.tsv")]
+    learn = ["prune", tuned, "--method", "l0", "--keep", "4", *file, "--out", str(tmp_path / "out")]
+    study = ["study", "tradeoff", tuned, "--keep", "4", "--no-roles", *file, "--out", str(tmp_path / "out")]
+    tune = ["train", "--from", str(place / "encoder"), *file, "--out", str(tmp_path / "out")]
+    for command in (learn, study, tune):
+        done = run(*command)
+        assert done.exit_code == 2, done.output
+        assert "are the same data" in done.output.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -> None:
     done = run("prune", tuned, "--keep", "encoder.0.*", "--rule", "uniform", "--out", str(tmp_path / "out"))
     assert done.exit_code == 2

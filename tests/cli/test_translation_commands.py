@@ -84,6 +84,13 @@ def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> No
     assert run("translate", str(trained), input="").stdout == ""
 
 
+def test_a_sentence_longer_than_the_model_is_cut_with_a_warning(trained: Path) -> None:
+    with pytest.warns(UserWarning, match="1 sentence reaches 512 tokens"):
+        done = run("translate", str(trained), "--beams", "1", input="The dog sees.\n" + "the dog " * 600 + "\n")
+    assert done.exit_code == 0, done.output
+    assert len(done.stdout.splitlines()) == 2
+
+
 def test_score_on_parallel_text(trained: Path, data: Path) -> None:
     done = run("score", str(trained), "--task", "translation", "--data", str(data), "--languages", "en,xx")
     assert done.exit_code == 0, done.output
@@ -184,6 +191,7 @@ def test_prune_by_rank_with_wrong_input(
         (["--cooldown", "500"], 2, "cooldown is a part of steps"),
         (["--dropout", "1.5"], 2, "1.5"),
         (["--vocabulary", "20"], 1, "different characters"),
+        (["--like", "pruned", "--shared"], 2, "--like is for translation"),
     ],
 )
 def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], status: int, message: str) -> None:

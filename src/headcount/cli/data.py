@@ -18,9 +18,6 @@ TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
 _PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 
 _METRICS = "bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given."
-_MEASURE_SPLIT = click.option(
-    "--measure-split", help="Part of the data to measure on; the one heads are chosen on if not given."
-)
 
 
 _PARALLEL_OPTIONS = (
@@ -48,11 +45,11 @@ def parallel(function: Command) -> Command:
     return command
 
 
-def tasked(split: str, *, required: bool = True, measured: bool = False) -> Callable[[Command], Command]:
+def tasked(split: str, *, required: bool = True, measured: str | None = None) -> Callable[[Command], Command]:
     """The task and its data, given to the command as `work`; split: which part of the data by default.
 
     required: whether the command needs a task; otherwise `work` is None without one.
-    measured: whether it may measure on another split than it chooses heads on.
+    measured: where it may measure on another split than it chooses heads on, which one it takes if not told.
     """
 
     def decorate(function: Command) -> Command:
@@ -83,7 +80,7 @@ def tasked(split: str, *, required: bool = True, measured: bool = False) -> Call
             return function(work=work if task and data else None, **rest)
 
         for option in (
-            *([_MEASURE_SPLIT] if measured else []),
+            *([_measure_split(measured)] if measured else []),
             click.option("--metric", help=_METRICS),
             click.option("--lowercase", is_flag=True, help="Compare without regard to case (translation)."),
             click.option(
@@ -115,6 +112,11 @@ def tasked(split: str, *, required: bool = True, measured: bool = False) -> Call
         return command
 
     return decorate
+
+
+def _measure_split(usual: str) -> Callable[[Command], Command]:
+    joined = "several of parallel text joined by +, such as test+test2017"
+    return click.option("--measure-split", help=f"Part of the data to measure on, or {joined}; {usual} if not given.")
 
 
 def _parallel_text(data: str, languages: str | None, columns: str | None, longest: int) -> ParallelText:

@@ -255,13 +255,16 @@ def tradeoff_table(parts: Mapping[str, Any]) -> Table:
     table.add_column("way", overflow="fold")
     shown = {"lost": "all heads", "lost_tuned": "all, tuned", "against": parts["against"]}
     shown = {name: said for name, said in shown.items() if any(name in row for row in parts["compared"])}
-    for column in ("runs", "s", *(f"against\n{said} (95%)" for said in shown.values())):
+    between = "\n" if len(shown) > 2 else " "  # for a terminal of 80 columns
+    for column in ("runs", "s", *(f"against\n{said}{between}(95%)" for said in shown.values())):
         table.add_column(column, justify="right", no_wrap=True)
     for row in parts["compared"]:
         cells = []
         for name in shown:
             found = row.get(name)
-            cells.append(f"{found['difference']:+.2f} ({found['low']:+.2f} {found['high']:+.2f})" if found else "")
+            cells.append(
+                f"{found['difference']:+.2f}{between}({found['low']:+.2f} {found['high']:+.2f})" if found else ""
+            )
         some = spent.get((row["way"], row["keep"]))
         seconds = sum(some) / len(some) if some else None
         said = "" if seconds is None else f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"

@@ -39,9 +39,15 @@ class Parallel:
     skipped: Mapping[str, Counter[str]] = field(default_factory=dict)  # split -> reason -> pairs
 
     def __getitem__(self, split: str) -> Dataset:
-        if split not in self.splits:
-            raise UnknownName("split", split, self.splits)
-        return self.splits[split]
+        """A split, or several joined by +: test+test2017."""
+        from datasets import concatenate_datasets
+
+        names = [name.strip() for name in split.split("+")]
+        for name in names:
+            if name not in self.splits:
+                raise UnknownName("split", name, self.splits)
+        found = [self.splits[name] for name in names]
+        return found[0] if len(found) == 1 else concatenate_datasets(found)
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,14 @@ class Course:
 
     def recipe(self, steps: int, rate: float, *, falls: bool, seed: int) -> Recipe:
         """For a model that has learned something already. falls: bring the rate down to zero after warm-up."""
-        warmup = min(self.warmup or _WARMUP, max(1, steps // 4))
+        warmup = min(self.warmup or min(_WARMUP, max(1, steps // 4)), steps)
         return self._recipe(steps, rate, warmup, cooldown=steps - warmup if falls else 0, seed=seed)
 
     def from_random(
         self, steps: int, rate: float | None, *, warmup: int | None = None, falls: bool, seed: int
     ) -> Recipe:
         """Ordinary training, as the presets have it. falls: bring the rate down to zero over the last third."""
-        warmup = min(warmup or _LONG_WARMUP, 1 + steps // 4)
+        warmup = min(warmup or min(_LONG_WARMUP, 1 + steps // 4), steps)
         return self._recipe(steps, rate, warmup, cooldown=steps // 3 if falls else 0, seed=seed)
 
     def _recipe(self, steps: int, rate: float | None, warmup: int, *, cooldown: int, seed: int) -> Recipe:
@@ -106,7 +106,10 @@ def only_trained(model: nn.Module, kinds: Sequence[str] | None, *, weights: bool
     """
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
-        yield _freeze(model, kinds, weights)
+        said = _freeze(model, kinds, weights)
+        if weights and not any(parameter.requires_grad for parameter in model.parameters()):
+            raise UsageError("There is nothing to train: every weight of the model is frozen (requires_grad is False).")
+        yield said
     finally:
         for parameter, trained in before:
             parameter.requires_grad_(trained)

@@ -32,6 +32,7 @@ def prune_l0(
     warmup: int | None = None,
     batch: int = 1000,
     chunk: int = 1000,
+    clip: float = 1.0,
     seed: int = 0,
     measure_on: Task | None = None,
     folder: Path | None = None,
@@ -54,21 +55,22 @@ def prune_l0(
     kinds = kinds_of(model, budget, kinds)
     keep = counts(model, budget, kinds)
     course = Course.of(
-        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, seed=seed
+        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, clip=clip, seed=seed
     )
 
     def begin(live: nn.Module) -> tuple[HardConcreteGates, Any]:
         gates = HardConcreteGates(live, kinds=kinds, variant=variant, seed=seed)
         return gates, Penalty(gates, steps=course.steps, keep=keep, factor=penalty, rate=gate_rate, seed=seed)
 
+    told = {"budget": keep, "penalty": penalty, "variant": variant, "gate_rate": gate_rate}
     work = Work(
-        course, kinds, measure_on=measure_on, folder=folder, verify=verify, inplace=inplace, length=length,
+        course, kinds, told, measure_on=measure_on, folder=folder, verify=verify, inplace=inplace, length=length,
         save_seconds=save_seconds, progress=progress,
     )  # fmt: skip
     result = prune_learned(model, task, "l0", begin, work)
     shape = VARIANTS[variant].shape
     distributions = [shape.described(log_a) for log_a in (0.0, 2.0, -3.0)]  # those of the paper's Figure 6
-    result.record.parts |= {"budget": keep, "penalty": penalty, "variant": variant, "hard_concrete": distributions}
+    result.record.parts["hard_concrete"] = distributions
     return result
 
 

@@ -11,21 +11,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
-from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.methods.course import Course, Progress, learn, only_trained, random_rate, trainable, usual_rate
 from headcount.methods.method import Pruned
-from headcount.probes.gates import Gates, Group, attached
+from headcount.probes.gates import Gates, attached, exact_mask
 from headcount.record import Record, Signature
 from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
 from headcount.surgery.cost import cost
+from headcount.surgery.fold_gates import check_foldable, fold_gates
+from headcount.surgery.plan import check_removable
 from headcount.surgery.remove import remove
 from headcount.tasks.task import Quality, Task
 from headcount.training.log import Log
@@ -43,6 +43,7 @@ class Work:
 
     course: Course
     kinds: Sequence[str] | None
+    told: Mapping[str, Any]  # what the method itself was told
     weights: bool = True  # train them with the gates (joint), or the gates alone (pipelined)
     measure_on: Task | None = None
     folder: Path | None = None
@@ -69,15 +70,16 @@ def prune_learned(
     if work.course.fresh:
         forget(live, seed=work.course.seed)
     gates, partner = begin(live)
+    _check_removable(live, gates)
     with tempfile.TemporaryDirectory() if work.folder is None else nullcontext(str(work.folder)) as place:
         folder = Path(place)
         course, rate = work.course, work.course.rate or usual_rate(live, task)
         recipe = _first_recipe(course, rate, task)
         with only_trained(live, work.frozen_for, weights=work.weights) as trained, attached(live, gates, redraw=False):
             first = _learn(live, train, recipe, folder / "gates", work, partner, f"{method}, learning gates")
-        mask, by_rank = decide(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
+        mask, by_rank = exact_mask(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
         parts |= _told(gates, partner, mask, by_rank, folder / "gates")
-        fold(live, gates)
+        fold_gates(live, gates)
         small = remove(live, mask, verify=work.verify, inplace=True)
         parts["quality"]["cut"] = _quality(small, work)
         second = _tuned(small, train, course, rate, folder / "tune", work)
@@ -88,11 +90,21 @@ def prune_learned(
         "heads": len(mask),
         "verified": work.verify,
         "cost": {"before": asdict(whole), "after": asdict(cost(small, length=work.length))},
+        **work.told,
     }
     arguments = {"method": method, "kinds": list(work.kinds) if work.kinds else None, **asdict(course)}
-    arguments["joint"] = work.weights
+    arguments |= {"joint": work.weights, **work.told}
     signature = Signature("", before, task.fingerprint, course.seed, arguments)
     return Pruned(small, mask, Record("prune", signature, parts))
+
+
+def _check_removable(model: nn.Module, gates: Gates) -> None:
+    """What cannot be removed is said before anything is trained."""
+    gated = {head.site for head in gates.heads}
+    for site in locate(model):
+        if site.key in gated:
+            check_removable(model, site)
+    check_foldable(model, gates)
 
 
 def _first_recipe(course: Course, rate: float, task: Task) -> Recipe:
@@ -120,39 +132,12 @@ def _tuned(small: nn.Module, task: Any, course: Course, rate: float, folder: Pat
         return _learn(small, task, recipe, folder, work, None, "fine-tuning")
 
 
-def decide(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
-    """The mask that keeps exactly the budget, and for how many heads rank had to overrule the gates' own rule."""
-    mask, ranks = gates.mask(), gates.ranks()
-    changed: dict[Any, int] = {}
-    for group in groups:
-        heads = sorted((gates.heads[place] for place in group.places), key=lambda head: -ranks[head])
-        wanted = {head: int(place < group.keep) for place, head in enumerate(heads)}
-        if sum(mask[head] for head in wanted) != group.keep:
-            changed |= {head: value for head, value in wanted.items() if value != mask[head]}
-    return mask.replace(changed), len(changed)
-
-
-def fold(model: nn.Module, gates: Gates) -> None:
-    """Multiply soft gates of test time into the output projections, so that what stays does what it did."""
-    values = dict(zip(gates.heads, gates.chosen().tolist(), strict=True))
-    if all(value in (0.0, 1.0) for value in values.values()):
-        return
-    for site in locate(model):
-        if site.entry is not site.output:
-            raise UsageError(f"The soft gates of {site.name} cannot be part of its weights; use the default variant.")
-        scale = torch.tensor([values.get(head, 1.0) or 1.0 for head in site.head_names()])
-        scale = scale.repeat_interleave(site.head_dim).to(site.output.weight)  # type: ignore[arg-type]
-        with torch.no_grad():
-            weight: Any = site.output.weight
-            weight.mul_(scale[:, None] if isinstance(site.output, Conv1D) else scale)
-
-
 def _told(gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> dict[str, Any]:
     """What the record says of the gates."""
     kept = [head for head in mask.kept if head in gates.heads]
     if not kept and any(mask.heads):
         warnings.warn(
-            "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a target "
+            "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger target "
             "(--keep) leaves some.",
             stacklevel=4,
         )
@@ -206,6 +191,8 @@ def counts(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] | None
 def kinds_of(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] | None) -> Sequence[str] | None:
     """The kinds that may lose heads: those of the budgets where there is one for each."""
     known = locate(model).kinds
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
     if isinstance(budget, Mapping):
         if kinds is not None and set(kinds) != set(budget):
             raise UsageError(f"Budgets are given for {', '.join(budget)}, kinds are {', '.join(kinds)}: give one.")

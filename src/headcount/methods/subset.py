@@ -36,6 +36,7 @@ def prune_subset(
     warmup: int | None = None,
     batch: int = 1000,
     chunk: int = 1000,
+    clip: float = 1.0,
     seed: int = 0,
     measure_on: Task | None = None,
     folder: Path | None = None,
@@ -60,7 +61,7 @@ def prune_subset(
     hot = hot if hot is not None else 0.1 if translates else 1000.0
     gate_rate = gate_rate if gate_rate is not None else 0.2 if translates else 0.5
     course = Course.of(
-        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, seed=seed
+        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, clip=clip, seed=seed
     )
 
     def begin(live: nn.Module) -> tuple[SubsetGates, Any]:
@@ -68,14 +69,13 @@ def prune_subset(
         how = {"hot": hot, "cold": cold, "share": annealed, "rate": gate_rate}
         return gates, Annealing(gates, steps=course.steps, seed=seed, **how)
 
+    temperatures = {"hot": hot, "cold": cold, "annealed": annealed, "gate_rate": gate_rate}
+    told = {"budget": keep, "straight_through": straight_through, "temperatures": temperatures}
     work = Work(
-        course, kinds, weights=not pipelined, measure_on=measure_on, folder=folder, verify=verify,
+        course, kinds, told, weights=not pipelined, measure_on=measure_on, folder=folder, verify=verify,
         inplace=inplace, length=length, save_seconds=save_seconds, progress=progress,
     )  # fmt: skip
-    result = prune_learned(model, task, "subset", begin, work)
-    temperatures = {"hot": hot, "cold": cold, "annealed": annealed, "gate_rate": gate_rate}
-    result.record.parts |= {"budget": keep, "straight_through": straight_through, "temperatures": temperatures}
-    return result
+    return prune_learned(model, task, "subset", begin, work)
 
 
 METHOD = prune_subset

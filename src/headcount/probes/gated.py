@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UnknownName
+from headcount.errors import UnknownName, UsageError
 from headcount.heads import HeadGrid
 from headcount.probes.gates import Gates, attached
 from headcount.probes.hard_concrete import HardConcrete
@@ -75,6 +75,15 @@ class HardConcreteGates(Gates):
     def mean(self) -> Tensor:
         return self.shape.mean(self.logits_G)
 
+    @property
+    def soft(self) -> bool:
+        return self.variant.soft
+
+    @property
+    def closing(self) -> float:
+        """log_a below which a gate is closed at test time."""
+        return self.shape.soft_closing if self.variant.soft else 0.0
+
     def expected(self) -> Tensor:
         """[G]: P(g != 0) of every gate; their sum is the number of heads to expect."""
         return self.shape.nonzero(self.logits_G)
@@ -111,8 +120,12 @@ def gated(
             ...
         small = hc.remove(model, gates.mask())
 
-    gates: gates of an earlier block, to go on with. variant: "default", "paper" or "voita2019-code".
+    gates: gates of an earlier block, to go on with, instead of the other arguments.
+    variant: "default", "paper" or "voita2019-code"; gates of the last are soft at test time, and `hc.fold_gates` makes
+    them part of the weights before heads are removed.
     """
+    if gates is not None and (kinds is not None or heads is not None or variant != "default"):
+        raise UsageError("gates= are gates of an earlier block: kinds, heads and variant are theirs already.")
     if gates is None:
         gates = HardConcreteGates(model, kinds=kinds, heads=heads, variant=variant, seed=seed)
     with attached(model, gates):

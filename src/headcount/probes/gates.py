@@ -78,6 +78,11 @@ class Gates(nn.Module, ABC):
         """What the gates have learned, by head: higher is more open."""
         return HeadGrid(list(zip(self.heads, self.logits_G.detach().double().tolist(), strict=True)))
 
+    @property
+    def soft(self) -> bool:
+        """Whether gates may be neither 0 nor 1 at test time."""
+        return False
+
     def means(self) -> HeadGrid:
         return HeadGrid(list(zip(self.heads, self.mean().detach().double().tolist(), strict=True)))
 
@@ -149,6 +154,18 @@ def groups(heads: Sequence[Head], keep: int | Mapping[str, int]) -> tuple[Group,
         if not 0 <= group.keep <= len(group.places):
             raise UsageError(f"{group.keep} {group.name} cannot stay: there are {len(group.places)} with gates.")
     return tuple(found)
+
+
+def exact_mask(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
+    """The mask that keeps exactly the budget, and for how many heads rank had to overrule the gates' own rule."""
+    mask, ranks = gates.mask(), gates.ranks()
+    changed: dict[Head | str, int] = {}
+    for group in groups:
+        heads = sorted((gates.heads[place] for place in group.places), key=lambda head: -ranks[head])
+        wanted = {head: int(place < group.keep) for place, head in enumerate(heads)}
+        if sum(mask[head] for head in wanted) != group.keep:
+            changed |= {head: value for head, value in wanted.items() if value != mask[head]}
+    return mask.replace(changed), len(changed)
 
 
 def _gate(model: nn.Module, gates: Gates, site: Site, places: list[int | None]) -> Callable[[Tensor], Tensor]:

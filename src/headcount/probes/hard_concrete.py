@@ -59,6 +59,11 @@ class HardConcrete:
         """At test time in Louizos et al. and in the code of Voita et al.: the gate without noise, beta left out."""
         return self._stretch(torch.sigmoid(log_a))
 
+    @property
+    def soft_closing(self) -> float:
+        """log_a at which `soft` comes down to 0."""
+        return math.log(-self.low / self.high)
+
     def described(self, log_a: float) -> dict[str, float]:
         """One distribution of the family in plain numbers."""
         value = torch.tensor(log_a, dtype=torch.float64)

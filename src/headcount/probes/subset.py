@@ -15,7 +15,7 @@ from headcount.probes.gates import Gates, groups
 from headcount.sites.site import HeadNames
 
 _DRAWS = 512
-_TINY = 1e-20  # of what is left after a head was taken: log 0 would give gradients that are no numbers
+_TINY = torch.finfo(torch.float32).tiny  # left of a head that was taken: log 0 has gradients that are no numbers
 
 
 def relaxed_subset(scores_G: Tensor, keep: int, temperature: float) -> Tensor:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.methods.cutting import measured
 from headcount.methods.greedy import CANDIDATES, Search
@@ -213,9 +212,3 @@ def _biased(model: nn.Module) -> bool:
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
     return work(), time.perf_counter() - start
-
-
-def check_apart(task: Task, other: Task) -> None:
-    """Data to choose on and data to measure on must differ."""
-    if task.fingerprint == other.fingerprint:
-        raise UsageError("Calibration and measurement are on the same data; choose another part for one of them.")

@@ -10,6 +10,7 @@ from typing import Any
 from accelerate import Accelerator
 from torch import nn
 
+from headcount import journal
 from headcount.errors import UsageError
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
@@ -57,6 +58,7 @@ def fine_tune(
     run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds)
     if accelerator.is_main_process:
         run.claim()
+        journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
     accelerator.wait_for_everyone()
     before = dev.held_out(model) if accelerator.is_main_process else {}
 

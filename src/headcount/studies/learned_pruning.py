@@ -26,6 +26,7 @@ from headcount.methods.given import save_pruned
 from headcount.methods.method import prune
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
+from headcount.studies.held_out import check_apart
 from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
@@ -66,6 +67,7 @@ def prune_in_folder(
 
     plain: what decides the result besides `options`, such as how data were asked for, as JSON.
     """
+    check_apart(task, measure_on)
     data = task.fingerprint if measure_on is None else f"{task.fingerprint}, {measure_on.fingerprint}"
     decisive = {name: _plain(value) for name, value in options.items() if name not in ("progress", "save_seconds")}
     settings = Settings(method, saving.source, weight_hash(model), data, {**decisive, **(plain or {})})
@@ -75,11 +77,10 @@ def prune_in_folder(
     run.accelerator.wait_for_everyone()
     if (out / "config.json").is_file():
         return Record.load(out / "record.json")
-    begun = any(path.name != "settings.json" for path in run.work.iterdir())
     try:
         result = prune(method, model, task, measure_on=measure_on, folder=run.work, **options)
     except HeadcountError:
-        if not begun and run.accelerator.is_main_process:
+        if run.accelerator.is_main_process:
             run.abandon()
         raise
     record = result.record
@@ -106,12 +107,14 @@ def sweep(
     if len(set(penalties)) < len(penalties):
         raise UsageError(f"Every factor of the penalty once; got {', '.join(f'{value:g}' for value in penalties)}.")
     found: dict[float, Record] = {}
-    for penalty in penalties:
-        folder = out / f"{penalty:g}"
-        with nullcontext(True) if processes.count() > 1 else journal.alone(out / f".{penalty:g}.claim") as mine:
-            if mine:
-                options["inplace"] = False
-                found[penalty] = prune_in_folder(method, model, task, folder, saving, penalty=penalty, **options)
+    options["inplace"] = False
+    for _ in range(2):  # whoever is done last finds what others were at
+        for penalty in [penalty for penalty in penalties if penalty not in found]:
+            folder = out / f"{penalty:g}"
+            with nullcontext(True) if processes.count() > 1 else journal.alone(out / f".{penalty:g}.claim") as mine:
+                if mine:
+                    found[penalty] = prune_in_folder(method, model, task, folder, saving, penalty=penalty, **options)
+    found = {penalty: found[penalty] for penalty in penalties if penalty in found}
     points = {
         f"{penalty:g}": {"kept": record.parts["kept"], "heads": record.parts["kept_heads"], **_qualities(record)}
         for penalty, record in found.items()

@@ -105,7 +105,7 @@ def _quality(work: Work, model: nn.Module, *, measured: bool) -> dict[str, Any] 
 
 def _learned(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
     course = asdict(work.plan.course)
-    del course["clip"], course["seed"]
+    del course["seed"]
     result = prune(
         arm.way.choice, work.model, work.data.train, budget=Budget(heads=arm.keep), kinds=work.plan.kinds,
         seed=arm.seed, measure_on=work.data.measure if measured else None, folder=work.state(arm), **course,

@@ -28,6 +28,7 @@ from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import paired_bootstrap
+from headcount.studies.held_out import check_apart
 from headcount.studies.kept import Held, Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
@@ -55,6 +56,7 @@ def tradeoff(
     looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
     """
     gated = _gated(model, plan)
+    check_apart(data.train, data.measure)
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as own:
         place = Path(processes.gather(own)[0])  # of several processes the first one's
         journal.claim(place, "work.json", _identity(model, data, plan))
@@ -91,7 +93,9 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     """What every point depends on, whichever points are asked for."""
     settings = {name: value for name, value in asdict(plan).items() if name not in ("keep", "ways", "seeds", "against")}
     prints = {name: getattr(data, name).fingerprint for name in ("train", "choose", "measure")}
-    return {"weights": weight_hash(model), **prints, **settings}
+    metric = getattr(data.measure, "metric", None)
+    how = {"metric": metric.name if metric else None, **getattr(data.measure, "identity", {})}
+    return {"weights": weight_hash(model), **prints, "measured": how, **settings}
 
 
 def _points(work: Work, arms: Sequence[Arm], progress: Progress) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accelerate import Accelerator
 from torch import nn
 
+from headcount import journal
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.parallel import Parallel
@@ -16,6 +17,7 @@ from headcount.corpora.vocabulary import learn_vocabulary
 from headcount.errors import CorpusError, HeadcountError
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
+from headcount.tasks.task import fingerprint
 from headcount.tasks.translation import Translation
 from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
@@ -56,6 +58,7 @@ def train_translation(
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
     if accelerator.is_main_process:
         run.claim()
+        journal.claim(run.work, "data.json", _identity(data))
         try:
             _prepare(data, run.work, settings, run.watch)
         except HeadcountError:
@@ -80,6 +83,14 @@ def train_translation(
         run.finish(chosen.model, tokenizer, record)
     accelerator.wait_for_everyone()
     return record
+
+
+def _identity(data: Parallel) -> dict[str, Any]:
+    """What tells data from others of the same name: their sizes, and the text that epochs are judged by."""
+    found: dict[str, Any] = {split: len(pairs) for split, pairs in data.splits.items() if split in ("train", "dev")}
+    if "dev" in data.splits:
+        found["print"] = fingerprint(text for column in ("source", "target") for text in _texts(data["dev"], column))
+    return found
 
 
 def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> None:

@@ -15,14 +15,16 @@ from torch import nn
 from transformers import TrainerCallback
 
 from headcount.errors import UsageError
+from headcount.heads import HeadGrid
 from headcount.probes.gated import HardConcreteGates
-from headcount.probes.gates import attached
+from headcount.probes.gates import attached, exact_mask
 from headcount.sites.site import HeadNames
 from headcount.training.penalty import Penalty
 
 
 class GateCallback(TrainerCallback):
-    """`Trainer(model, ..., callbacks=[hc.GateCallback(keep=10)])`, then `hc.remove(model, callback.gates.mask())`.
+    """`callback = hc.GateCallback(keep=10); Trainer(model, ..., callbacks=[callback]).train()`, then
+    `hc.remove(model, callback.mask())`.
 
     keep: heads that are to be left, of all gated ones or of each kind; or penalty: lambda, fixed.
     """
@@ -45,8 +47,13 @@ class GateCallback(TrainerCallback):
         self._block = ExitStack()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: nn.Module, **rest: Any) -> None:
-        if getattr(args, "world_size", 1) > 1:
-            raise UsageError("Gates in the Trainer learn on one process; headcount prune learns on several.")
+        if getattr(args, "world_size", 1) > 1 or getattr(args, "n_gpu", 1) > 1:
+            raise UsageError("Gates in the Trainer learn on one process and device; headcount prune learns on several.")
+        if getattr(args, "load_best_model_at_end", False):
+            raise UsageError(
+                "load_best_model_at_end would put the weights of an earlier step, when other gates were open, under "
+                "the gates of the last one: leave it out."
+            )
         if state.global_step:
             raise UsageError("A Trainer's checkpoint does not hold the gates: begin anew; headcount prune can go on.")
         if getattr(args, "fp16", False):
@@ -54,6 +61,7 @@ class GateCallback(TrainerCallback):
         self.close()  # of a training that did not end
         self.gates = HardConcreteGates(model, **self._gating)  # type: ignore[arg-type]
         self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
+        self.partner.to(next(model.parameters()).device)
         self._block.enter_context(attached(model, self.gates, redraw=False))
         self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate(1), betas=(0.9, 0.98))
 
@@ -77,6 +85,12 @@ class GateCallback(TrainerCallback):
             logs |= told
             if state.log_history:  # the Trainer has copied the line there already
                 state.log_history[-1] |= told
+
+    def mask(self) -> HeadGrid:
+        """1 for heads that stay: exactly as many as were asked for, by rank where the gates' own rule misses them."""
+        if not hasattr(self, "partner"):
+            raise UsageError("The gates have learned nothing yet: call train() of the Trainer first.")
+        return exact_mask(self.gates, self.partner.groups)[0]
 
     def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         self.close()

@@ -73,11 +73,11 @@ class Loop:
             steps = self._steps(progress.epoch)
             for losses in self._epoch(wrapped, optimizer, steps, progress):
                 self._report(progress, len(steps), losses)
+                if recipe.steps is not None and progress.step >= recipe.steps:
+                    break  # not saved before the epoch has been measured: a kill then takes this step again
                 if time.monotonic() - saved > self.save_seconds:
                     self._save(bare, progress)
                     saved = time.monotonic()
-                if recipe.steps is not None and progress.step >= recipe.steps:
-                    break
             self._end_epoch(bare, progress)
         return progress
 

@@ -115,6 +115,7 @@ class Penalty(nn.Module):
 
     def _certain(self, logits_G: Tensor) -> Tensor:
         """P(1) among 0 and 1: half where the rule of test time changes its mind."""
+        logits_G = logits_G - self.gates.closing
         one_G, zero_G = self.gates.shape.one(logits_G), self.gates.shape.zero(logits_G)
         return one_G / (one_G + zero_G)
 

@@ -24,7 +24,7 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.tasks.task import Trainable
 from headcount.training.average import average
-from headcount.training.loop import Loop, Report
+from headcount.training.loop import STATE, Loop, Report
 from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
 
@@ -76,8 +76,9 @@ class Run:
         journal.claim(self.work, _SETTINGS, self.plain_settings())
 
     def abandon(self) -> None:
-        """Nothing was begun: other settings may be tried on this folder."""
-        shutil.rmtree(self.work)
+        """Other settings may be tried on this folder; but not if steps were taken, which would be lost."""
+        if not any(self.work.rglob(STATE)):
+            shutil.rmtree(self.work)
 
     def train(self, model: Any, task: Trainable, judge: Judge, *, width: int, tokenizer: Any) -> Progress:
         """Train to the end of the recipe, from wherever the folder stands."""

@@ -131,6 +131,7 @@ def _initialise(model: MarianMTModel, width: int) -> None:
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):
             module.reset_parameters()
+    nn.init.zeros_(model.final_logits_bias)  # a buffer, which hub models have learned
     for embedding in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
         nn.init.normal_(embedding.weight, std=width**-0.5)
         with torch.no_grad():

@@ -36,10 +36,11 @@ def test_a_folder_of_lines(tmp_path: Path) -> None:
     )
     assert sorted(corpus.splits) == ["dev", "test2017", "train"]
     assert corpus["train"][:] == {"source": ["a dog runs", "two cats"], "target": ["ein Hund läuft", "zwei Katzen"]}
+    assert corpus["dev+test2017"]["source"][:] == ["a dog runs", "a dog runs", "two cats"]
     assert corpus.skipped["train"] == {"empty": 1, "too long": 1}
     assert corpus.languages == ("en", "de")
     with pytest.raises(UnknownName, match="Did you mean 'train'"):
-        corpus["trian"]
+        corpus["dev+trian"]
 
 
 def test_the_other_way_round_and_after_a_change(tmp_path: Path) -> None:

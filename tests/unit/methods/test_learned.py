@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,8 @@ import zoo
 from behaviour import hooks, weights
 from headcount.errors import UsageError
 from headcount.methods.course import Course, only_trained
-from headcount.methods.learned import decide
 from headcount.probes.gated import HardConcreteGates
-from headcount.probes.gates import groups
+from headcount.probes.gates import exact_mask, groups
 from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
@@ -198,18 +197,29 @@ def test_soft_gates_of_test_time_become_part_of_the_weights(planted: nn.Module) 
     mask = dict(zip(gates.heads, gates.chosen().tolist(), strict=True))
     assert any(0 < value < 1 for value in mask.values())
     with torch.no_grad(), hc.masked(live, torch.tensor([mask[head] for head in hc.locate(live).heads])):
-        torch.testing.assert_close(found.model(input_ids=ids).logits, live(input_ids=ids).logits, rtol=0, atol=1e-4)
+        expected = live(input_ids=ids).logits
+        torch.testing.assert_close(found.model(input_ids=ids).logits, expected, rtol=0, atol=1e-4)
+    hc.fold_gates(live, gates)
+    with torch.no_grad():
+        torch.testing.assert_close(hc.remove(live, gates.mask())(input_ids=ids).logits, expected, rtol=0, atol=1e-4)
+
+
+def test_gates_of_zero_and_one_are_part_of_the_weights_already(planted: nn.Module) -> None:
+    before = weights(planted)
+    hc.fold_gates(planted, HardConcreteGates(planted))
+    after = weights(planted)
+    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_rank_decides_only_where_the_gates_miss_the_budget(planted: nn.Module) -> None:
     gates = HardConcreteGates(planted)
     with torch.no_grad():
         gates.logits_G.copy_(torch.tensor([3.0, 2.0, 1.0] + [-1.0] * 8 + [-0.5]))
-    mask, by_rank = decide(gates, groups(gates.heads, 3))
+    mask, by_rank = exact_mask(gates, groups(gates.heads, 3))
     assert (len(mask.kept), by_rank) == (3, 0)
-    mask, by_rank = decide(gates, groups(gates.heads, 4))
+    mask, by_rank = exact_mask(gates, groups(gates.heads, 4))
     assert ([str(head) for head in mask.kept][-1], by_rank) == ("encoder.2.3", 1)
-    assert decide(gates, groups(gates.heads, 1))[1] == 2
+    assert exact_mask(gates, groups(gates.heads, 1))[1] == 2
 
 
 # interruptions
@@ -277,6 +287,29 @@ def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tm
     assert run().signature.time == record.signature.time, "finished: not done again"
     with pytest.raises(UsageError, match="other settings"):
         run(seed=3)
+    with pytest.raises(UsageError, match="same data"):
+        prune_in_folder("l0", hc.load(saved), train, tmp_path / "o", Saving(str(saved)), measure_on=train, **options)
+    assert not (tmp_path / "o").exists()
+
+
+def test_what_was_learned_is_kept_when_something_goes_wrong_later(
+    saved: Path, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headcount.methods import learned
+
+    options = {**SHORT, "steps": 6, "tune": 0, "budget": hc.Budget(heads=4), "kinds": ["encoder"]}
+    arguments = ("l0", hc.load(saved), task("train", tokenizer), tmp_path / "small", Saving(str(saved)))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise UsageError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learned, "remove", fail)
+        with pytest.raises(UsageError, match="no"):
+            prune_in_folder(*arguments, **options)
+    reports: list[Any] = []
+    prune_in_folder(*arguments, **options, progress=lambda *report: reports.append(report))
+    assert not reports, "the gates had learned already"
 
 
 def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenizer: Any, tmp_path: Path) -> None:
@@ -294,9 +327,24 @@ def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenize
         assert record.parts["elsewhere"] == [5.0]
         assert not (tmp_path / "s" / "record.json").exists()
     record = run()
+    assert record.parts["elsewhere"] == []
     assert list(record.parts["sweep"]) == ["0", "5"]
     assert record.parts["sweep"]["0"]["kept"]["encoder"] == 12
     assert (tmp_path / "s" / "5" / "config.json").is_file()
+    assert (tmp_path / "s" / "record.json").is_file()
+
+
+def test_who_is_done_last_sums_a_shared_sweep_up(saved: Path, tokenizer: Any, tmp_path: Path) -> None:
+    """Another process is at the first factor, and done while this one is at the second."""
+    from headcount import journal
+
+    other = contextlib.ExitStack()
+    assert other.enter_context(journal.alone(tmp_path / "s" / ".0.claim"))
+    record = sweep(
+        "l0", hc.load(saved), task("train", tokenizer), tmp_path / "s", Saving(str(saved)), penalties=[0.0, 5.0],
+        progress=lambda *_: other.close(), **{**SHORT, "steps": 20, "tune": 0, "kinds": ["encoder"]},
+    )  # fmt: skip
+    assert list(record.parts["sweep"]) == ["0", "5"]
     assert (tmp_path / "s" / "record.json").is_file()
 
 
@@ -349,6 +397,7 @@ def test_a_course_from_random_weights_is_as_long_as_training() -> None:
         ({"penalty": -1.0}, "0 or more"),
         ({"budget": hc.Budget(heads=2), "variant": "papr"}, "Did you mean 'paper'"),
         ({"budget": hc.Budget(heads=2), "tune": -1}, "0 or more"),
+        ({"budget": hc.Budget(heads=2), "kinds": "encoder"}, "kinds is a list"),
     ],
 )
 def test_wrong_input_to_l0(model: Any, tokenizer: Any, change: dict[str, Any], message: str) -> None:
@@ -356,9 +405,10 @@ def test_wrong_input_to_l0(model: Any, tokenizer: Any, change: dict[str, Any], m
         hc.prune("l0", model, task("train", tokenizer), **{**SHORT, **change})
 
 
-def test_nothing_to_train_is_an_error(model: Any, tokenizer: Any) -> None:
+@pytest.mark.parametrize("tune", [0, 3])
+def test_nothing_to_train_is_an_error(model: Any, tokenizer: Any, tune: int) -> None:
     model.requires_grad_(False)
-    options = {**SHORT, "steps": 3, "tune": 3, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
+    options = {**SHORT, "steps": 3, "tune": tune, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
     with pytest.raises(UsageError, match="nothing to train"):
         hc.prune("l0", model, task("train", tokenizer), **options)
 
@@ -376,11 +426,11 @@ def test_a_task_that_cannot_be_trained_on(bert: nn.Module) -> None:
 # the factor
 
 
-def drive(worth: np.ndarray, keep: int, *, scale: float, seed: int = 0) -> Iterator[tuple[int, float]]:
-    """Gates on made-up heads, each worth so much loss: how many are open at the end, and the share of worth kept."""
+def drive(worth: np.ndarray, keep: int, *, scale: float, variant: str) -> tuple[int, float]:
+    """Gates on made-up heads, each worth so much loss: what rank decides at the end, the share of worth kept."""
     model = zoo.build("bert")
-    gates = HardConcreteGates(model)
-    penalty = Penalty(gates, steps=300, keep=keep, seed=seed)
+    gates = HardConcreteGates(model, variant=variant)
+    penalty = Penalty(gates, steps=300, keep=keep)
     optimizer = torch.optim.Adam(penalty.parameters(), lr=penalty.rate(1), betas=(0.9, 0.98))
     worth_G = torch.tensor(worth * scale, dtype=torch.float32)
     for step in range(1, 301):
@@ -392,16 +442,19 @@ def drive(worth: np.ndarray, keep: int, *, scale: float, seed: int = 0) -> Itera
         optimizer.step()
         optimizer.zero_grad()
         penalty.after(step)
-    mask, by_rank = decide(gates, penalty.groups)
+    mask, by_rank = exact_mask(gates, penalty.groups)
     best = np.sort(worth)[::-1][:keep].sum()
     kept = sum(worth[gates.heads.index(head)] for head in mask.kept)
-    yield by_rank, float(kept / best)
+    return by_rank, float(kept / best)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e-3])
 @pytest.mark.parametrize("keep", [1, 3, 6, 9])
-def test_the_factor_finds_the_heads_of_most_worth_whatever_the_scale_of_the_loss(keep: int, scale: float) -> None:
+@pytest.mark.parametrize("variant", ["default", "voita2019-code"])
+def test_the_factor_finds_the_heads_of_most_worth_whatever_the_scale_of_the_loss(
+    keep: int, scale: float, variant: str
+) -> None:
     worth = np.exp(np.random.default_rng(keep).normal(size=12) * 1.5) * 0.003
-    ((by_rank, share),) = drive(worth, keep, scale=scale)
+    by_rank, share = drive(worth, keep, scale=scale, variant=variant)
     assert by_rank <= 1
     assert share > 0.9

@@ -83,10 +83,26 @@ def test_the_gradient_of_the_penalty_by_finite_differences(bert: nn.Module) -> N
 
 def test_test_time_rule_is_the_likelier_end() -> None:
     shape = HardConcrete(beta=0.33, low=-0.3, high=1.05)  # not symmetric: the rule is not the sign of log_a
+    uniform = (torch.arange(100_000, dtype=torch.float64) + 0.5) / 100_000
     for log_a in torch.linspace(-2, 2, 41, dtype=torch.float64):
-        assert bool(shape.open(log_a)) == bool(shape.one(log_a) > shape.zero(log_a))
+        drawn = shape.sample(log_a, uniform)
+        assert bool(shape.open(log_a)) == bool((drawn == 1).sum() > (drawn == 0).sum())
     assert HardConcrete().open(torch.tensor([-0.01, 0.01])).tolist() == [0.0, 1.0]
     assert float(HardConcrete().soft(torch.tensor(0.5))) == pytest.approx(1.2 / (1 + math.exp(-0.5)) - 0.1)
+
+
+def test_probabilities_by_head(bert: nn.Module) -> None:
+    gates = HardConcreteGates(bert, heads=["encoder.0.*"], variant="paper")
+    with torch.no_grad():
+        gates.logits_G.copy_(torch.tensor([0.0, 2.0, -3.0, 0.0]))
+    found = gates.probabilities()
+    figure_6 = {"zero": [0.23, 0.04, 0.86, 0.23], "one": [0.23, 0.69, 0.01, 0.23]}
+    assert {name: [round(value, 2) for _, value in grid.items()] for name, grid in found.items()} == figure_6
+
+
+def test_gates_to_go_on_with_are_what_they_are(bert: nn.Module) -> None:
+    with pytest.raises(UsageError, match="theirs already"), hc.gated(bert, gates=HardConcreteGates(bert), kinds=()):
+        pass
 
 
 def test_variants(bert: nn.Module) -> None:

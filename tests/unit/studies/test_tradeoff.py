@@ -96,6 +96,12 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     short = Plan((3,), ways, ("encoder",), course=Course(steps=4, tune=2, warmup=1, batch=100, chunk=50, rate=1e-3))
     with pytest.raises(UsageError, match="begun with other settings"):
         tradeoff(model, data, short, name="m", folder=tmp_path / "work")
+    pairs = {"source": data.measure.source, "target": data.measure.target, "tokenizer": data.measure.tokenizer}
+    beams = Translation(**pairs, metric="bleu", beams=4)
+    with pytest.raises(UsageError, match="begun with other settings \\(measured"):
+        tradeoff(model, Data(data.train, data.choose, beams), plan, name="m", folder=tmp_path / "work")
+    with pytest.raises(UsageError, match="same data"):
+        tradeoff(model, Data(data.train, data.choose, data.train), plan)
 
 
 def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:

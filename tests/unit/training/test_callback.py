@@ -28,9 +28,31 @@ def test_gates_learn_in_the_trainer(bert: nn.Module, tmp_path: Path) -> None:
     trainer.train()
     assert not hooks(bert)
     assert not torch.equal(before, bert.state_dict()["bert.encoder.layer.0.attention.self.query.weight"])
-    assert abs(len(callback.gates.mask().kept) - 5) <= 1
+    assert len(callback.mask().kept) == 5
     assert any("gates_open" in line for line in trainer.state.log_history)
-    assert len(hc.locate(hc.remove(bert, callback.gates.mask())).heads) == len(callback.gates.mask().kept)
+    assert len(hc.locate(hc.remove(bert, callback.mask())).heads) == 5
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("load_best_model_at_end", "leave it out"),
+        ("fp16", "bf16 or full precision"),
+        ("world_size", "one process"),
+        ("n_gpu", "one process"),
+    ],
+)
+def test_what_the_trainer_cannot_do_with_gates(bert: nn.Module, argument: str, message: str) -> None:
+    arguments = type("Arguments", (), {argument: 2})()
+    state = type("State", (), {"max_steps": 3, "global_step": 0})()
+    with pytest.raises(hc.HeadcountError, match=message):
+        hc.GateCallback(penalty=0.1).on_train_begin(arguments, state, None, model=bert)
+    assert not hooks(bert)
+
+
+def test_a_mask_of_gates_that_have_not_learned(bert: nn.Module) -> None:
+    with pytest.raises(hc.HeadcountError, match="learned nothing yet"):
+        hc.GateCallback(keep=5).mask()
 
 
 def test_attached_gates_go_with_the_training(bert: nn.Module) -> None:

@@ -27,5 +27,7 @@ def test_a_translation_model_forgets_every_weight(tmp_path: Path) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.fill_(7.0)
+        model.final_logits_bias.fill_(7.0)  # a buffer
     forget(model, seed=0)
+    assert not model.final_logits_bias.any()
     assert {name for name, value in model.named_parameters() if (value == 7.0).any()} <= positions

@@ -112,6 +112,39 @@ def test_interruptions_change_nothing(
     assert steps == list(range(1, steps[-1] + 1))
 
 
+def test_a_kill_while_the_end_is_measured_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe that ends by its steps, in the middle of an epoch, with a state saved after every step."""
+    from headcount.studies import translation
+
+    settings = replace(laboratory.SETTINGS, recipe=replace(laboratory.RECIPE, steps=17, epochs=None))
+    whole = train(tmp_path / "whole", settings)
+    judge, calls = translation._judge, []
+
+    def killed(*arguments: Any) -> dict[str, float]:
+        calls.append(arguments)
+        if len(calls) == len(whole.parts["epochs"]):
+            raise Interrupted
+        return judge(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(translation, "_judge", killed)
+        with pytest.raises(Interrupted):
+            train(tmp_path / "killed", settings, save_seconds=0.0)
+    again = train(tmp_path / "killed", settings)
+    assert [epoch["epoch"] for epoch in again.parts["epochs"]] == [epoch["epoch"] for epoch in whole.parts["epochs"]]
+    assert same(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_other_data_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    with pytest.raises(Interrupted):
+        train(out, watch=Watch(step=_stop), save_seconds=0.0)
+    other = laboratory.parallel(train=290)
+    with pytest.raises(UsageError, match="train: 300 there, 290 now"):
+        train_translation(other, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
+    assert (out / "training" / "state.safetensors").is_file()
+
+
 _SCRIPT = """
 import sys
 from pathlib import Path

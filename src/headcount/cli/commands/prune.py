@@ -81,7 +81,7 @@ _LOADED_BY = {
 @click.option("--chunk", type=click.IntRange(1), help="Source tokens run at once (l0, subset).")
 @click.option("--seed", type=click.IntRange(0), help="Of gates and data order (l0, subset).")
 @click.option("--save-seconds", type=_POSITIVE, help="How often to save a state to go on from (l0, subset).")
-@data.tasked(split="dev", required=False, measured=True)
+@data.tasked(split="dev", required=False, measured="the one heads are chosen on")
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")

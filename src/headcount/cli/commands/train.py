@@ -95,7 +95,8 @@ def COMMAND(  # noqa: N802
 
     if (start is None) != (task == "translation"):
         raise click.UsageError(f"--task {task} {'needs' if start is None else 'starts from nothing, without'} --from.")
-    if like is not None and (task != "translation" or any(given[name] is not None for name in (*_SIZE, "vocabulary"))):
+    sized = given["shared"] or any(given[name] is not None for name in (*_SIZE, "vocabulary"))
+    if like is not None and (task != "translation" or sized):
         raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
     other = _TUNING if start is None else _FROM_NOTHING
     options.refuse(other, f"does nothing with --task {task}")
@@ -141,6 +142,7 @@ def _fine_tuned(
     import torch
 
     from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune
+    from headcount.studies.held_out import check_apart
 
     how = options.Loading(None, None, trust_remote_code=False)
     fields = {"text": given["text_column"], "label": given["label"], "pair": given["pair"]}
@@ -157,6 +159,7 @@ def _fine_tuned(
     torch.manual_seed(recipe.seed)  # of a new classifier
     live = how.load(start, task=task, **new)
     learned, watched = (part.build(start, how, **new) for part in (train, dev))
+    check_apart(learned, watched)
     return fine_tune(live, how.tokenizer(start), learned, watched, out, settings, **options_of_run)
 
 

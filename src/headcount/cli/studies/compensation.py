@@ -42,7 +42,8 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Remove ever more heads of MODEL without training, make up for them in every way, and compare what is lost."""
     from headcount.cli import show
-    from headcount.studies.compensation import check_apart, study_compensation
+    from headcount.studies.compensation import study_compensation
+    from headcount.studies.held_out import check_apart
 
     with show.working(f"Loading {model}"):
         measure_on = work.build(model, how)

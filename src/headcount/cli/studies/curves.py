@@ -12,7 +12,7 @@ from headcount.cli import data, options
 
 @click.command("curves")
 @options.loading
-@data.tasked(split="dev", measured=True)
+@data.tasked(split="dev", measured="the one heads are chosen on")
 @click.option("--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by.")
 @click.option("--random", default=5, show_default=True, type=click.IntRange(0), help="Random orders as control.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")

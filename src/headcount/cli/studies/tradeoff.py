@@ -22,7 +22,7 @@ _WAYS = (
 
 @click.command("tradeoff")
 @options.loading
-@data.tasked(split="dev", measured=True)
+@data.tasked(split="dev", measured="test")
 @click.option(
     "--keep",
     required=True,
@@ -35,6 +35,7 @@ _WAYS = (
 @click.option("--tune", default=450, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights.")
 @click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
+@click.option("--train-limit", type=click.IntRange(1), help="Train on so many texts at most.")
 @click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
 @click.option(
     "--roles/--no-roles",
@@ -55,6 +56,7 @@ def COMMAND(  # noqa: N802
     ways: str,
     seeds: str,
     against: str,
+    train_limit: int | None,
     choose_limit: int,
     roles: bool,
     trees: str | None,
@@ -84,7 +86,7 @@ def COMMAND(  # noqa: N802
         looking, unlooked = _looking(model, how, replace(work, limit=choose_limit), roles, trees)
         measure = work.elsewhere(None, work.measured or "test").build(model, how)
         choose = replace(work, limit=choose_limit).build(model, how)
-        train = replace(work, split="train").build(model, how)
+        train = replace(work, split="train", limit=train_limit).build(model, how)
         live = how.load(model, task=work.task)
     told: dict[str, Any] = {"looking": looking, "unlooked": unlooked, "folder": output.unfinished}
     with show.Bars() as bars:
@@ -100,10 +102,14 @@ def COMMAND(  # noqa: N802
         else:
             reason = record.parts.get("lacking", {}).get("whole_roles", "no point is there yet")
             show.line(console, f"\nWhat the heads that are left do: {reason}.")
-        again = f"--keep {keep.split(',')[0]} --task {work.task} {work.text.as_options()}"
+        fewest = f"{kind}={min(counts)}" if kind else str(min(counts))
+        again = f"--keep {fewest} --task {work.task} {work.text.as_options()}"
         show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
 
     if record.parts["missing"]:  # the process that measures the last point writes the record
+        if as_json:
+            show.json(show.console(), record)
+            return
         draw(show.console())
         show.line(show.console(), f"{record.parts['missing']} points are under way in other processes.")
         return

@@ -1,0 +1,43 @@
+"""Fold gates: gates that are neither 0 nor 1 at test time become part of the weights, before heads are removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+from headcount.errors import UsageError
+from headcount.probes.gates import Gates
+from headcount.sites.locate import locate
+from headcount.sites.site import Site
+
+
+def fold_gates(model: nn.Module, gates: Gates) -> None:
+    """Multiply the gates of test time into the output projections, in place: what stays does what it did with them.
+
+    Nothing is changed where all of them are 0 or 1, as in every variant but "voita2019-code".
+    """
+    values = dict(zip(gates.heads, gates.chosen().tolist(), strict=True))
+    if all(value in (0.0, 1.0) for value in values.values()):
+        return
+    check_foldable(model, gates)
+    for site in _gated(model, gates):
+        scale = torch.tensor([values.get(head, 1.0) or 1.0 for head in site.head_names()])
+        scale = scale.repeat_interleave(site.head_dim).to(site.output.weight)  # type: ignore[arg-type]
+        with torch.no_grad():
+            weight: Any = site.output.weight
+            weight.mul_(scale[:, None] if isinstance(site.output, Conv1D) else scale)
+
+
+def check_foldable(model: nn.Module, gates: Gates) -> None:
+    """Raise where soft gates cannot be part of the weights."""
+    for site in _gated(model, gates):
+        if gates.soft and site.entry is not site.output:
+            raise UsageError(f"The soft gates of {site.name} cannot be part of its weights; use the default variant.")
+
+
+def _gated(model: nn.Module, gates: Gates) -> list[Site]:
+    own = {head.site for head in gates.heads}
+    return [site for site in locate(model) if site.key in own]
