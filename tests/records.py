@@ -195,6 +195,10 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
                         "seconds": {"choosing": 2.0, "tuning": trained / 20, "total": 2.0 + trained / 20 + len(way)},
                     }
                 )  # fmt: skip
+    points += [
+        {**points[0], "way": "rank-gradient", "keep": 32 if kinds else 24, "seed": seed, "after": measured(30.5 + seed)}
+        for seed in (0, 1)
+    ]
     drift = [
         {
             "way": point["way"], "keep": point["keep"], "seed": point["seed"], "heads": len(point["roles"]), "same": 2,

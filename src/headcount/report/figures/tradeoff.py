@@ -11,6 +11,7 @@ from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
+from headcount.report.points import control, smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -20,8 +21,13 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for record, plot in zip(records, axes, strict=True):
         parts = record.parts
         plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
+        tuned = control(parts)
+        if tuned:
+            height = float(np.mean([point["after"]["value"] for point in tuned]))
+            plot.axhline(height, color=GREY, linewidth=0.8, linestyle="-.", label="all heads, tuned as long")
+            rows += [_row(record, point) for point in tuned]
         for number, way in enumerate(ways):
-            points = [point for point in parts["tradeoff"] if point["way"] == way]
+            points = [point for point in smaller(parts) if point["way"] == way]
             if not points:
                 continue
             kept = sorted({point["keep"] for point in points})
@@ -31,7 +37,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in kept]
             plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, label=way, **style)
             rows += [_row(record, point) for point in points]
-        every = sorted({point["keep"] for point in parts["tradeoff"]})
+        every = sorted({point["keep"] for point in smaller(parts)})
         plot.set_xticks(every, [str(keep) for keep in every])
         plot.set_xlim(max(every) + 1, min(every) - 1)
         plot.set_xlabel(f"heads left of {parts['gated']}")

@@ -11,6 +11,7 @@ from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
+from headcount.report.points import smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -54,7 +55,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _timed(record: Record) -> list[dict[str, Any]]:
-    return [point for point in record.parts["tradeoff"] if point.get("seconds")]
+    return [point for point in smaller(record.parts) if point.get("seconds")]
 
 
 def _sizes(record: Record) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
+from headcount.report.points import smaller
 from headcount.report.section import Labelled, Printed, Section, told
 from headcount.report.table import Column, Table, digits_for, interval
 
@@ -16,9 +17,9 @@ def _points(record: Record) -> list[dict[str, Any]]:
 
 
 def _means(record: Record) -> dict[str, dict[int, float]]:
-    """way -> heads left -> quality after training, the mean over seeds."""
+    """way -> heads left -> quality after training, the mean over seeds; all heads are no size of a smaller model."""
     values: dict[str, dict[int, list[float]]] = {}
-    for point in _points(record):
+    for point in sorted(smaller(record.parts), key=lambda point: -point["keep"]):
         values.setdefault(point["way"], {}).setdefault(point["keep"], []).append(point["after"]["value"])
     return {way: {keep: sum(some) / len(some) for keep, some in line.items()} for way, line in values.items()}
 
