@@ -321,7 +321,9 @@ def _show_gates(console: Any, parts: dict[str, Any]) -> None:
     console.print(f"Left: {kept} heads. Trained: {course['trained']}, {course['steps']} + {course['tune']} steps.")
     console.print(f"{100 * gates['settled']:.0f}% of the gates had settled (mean within .05 of 0 or 1).")
     if gates["cut_by_rank"]:
-        console.print(f"{gates['cut_by_rank']} heads were decided by rank, not by their gates.", style="yellow")
+        count = gates["cut_by_rank"]
+        said = "1 head was" if count == 1 else f"{count} heads were"
+        console.print(f"{said} decided by rank, not by their gates.", style="yellow")
     for name, said in (("before", "before"), ("cut", "heads removed"), ("after", "fine-tuned")):
         quality = parts["quality"][name]
         if quality:
