@@ -31,7 +31,7 @@ class Course:
     """Steps with gates, then steps of fine-tuning without the heads that went; each part begins a fresh optimizer."""
 
     steps: int = 150
-    tune: int = 450
+    tune: int = 1050
     rate: float | None = None  # of the weights; None: as `usual_rate` says
     warmup: int | None = None  # None: 20, or 300 from random weights
     batch: int = 1000  # source tokens of a step

@@ -47,7 +47,7 @@ def prune_l0(
     budget: heads that are left, of all or of each kind, met exactly by adapting lambda; or
     penalty: lambda itself, which leaves as many as it leaves.
     kinds: with encoder alone, nothing of a decoder is changed. fresh: begin from random weights (footnote 8).
-    steps, tune: steps with gates, 150, and of fine-tuning afterwards, 450; 1600 and 800 from random weights.
+    steps, tune: steps with gates, 150, and of fine-tuning afterwards, 1050; 1600 and 800 from random weights.
     rate, gate_rate: learning rates. warmup: steps of it, 20, or 300 from random weights.
     measure_on: data to measure on before and after; the task itself is trained on.
     folder: for the state, to go on from after an interruption.

@@ -64,7 +64,7 @@ class Settings:
     ways: tuple[str, ...] = ("l0", "rank-gradient", "random")  # of pruning, in the trade-off
     seeds: tuple[int, ...] = (0,)  # of the trade-off
     gate_steps: int = 150  # with gates
-    tune_steps: int = 450  # of fine-tuning after
+    tune_steps: int = 450  # of fine-tuning after; fewer than one model gets, as there are many
     all_kinds_keep: tuple[int, ...] = ()  # heads left where all kinds are pruned; a half and a third if empty
     all_kinds_ways: tuple[str, ...] = ("l0", "scratch")  # of pruning all kinds; not done if empty
     scratch_steps: int = 2400  # of models trained from random weights

@@ -32,7 +32,7 @@ _WAYS = (
 @click.option("--seeds", default="0", show_default=True, help="One run for each: 0,1,2.")
 @click.option("--against", default="rank-gradient", show_default=True, help="The way that others are compared with.")
 @click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Steps with gates.")
-@click.option("--tune", default=450, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
+@click.option("--tune", default=1050, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights (not of scratch).")
 @click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
 @click.option("--train-limit", type=click.IntRange(1), help="Train on so many texts at most.")
