@@ -274,15 +274,13 @@ def tradeoff_table(parts: Mapping[str, Any]) -> Table:
 
 def all_kinds_table(parts: Mapping[str, Any]) -> Table:
     """One row per model by the heads of each kind: from the trained model, and from scratch with the same heads."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    heads = "/".join(parts["of"])
-    for column in (f"\n{heads}", "\nway", "\nfrom trained", "\n95% interval", "\nfrom scratch", "\n95% interval"):
-        table.add_column(column, justify="left" if column == "\nway" else "right", no_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    shown = [name for name in ("trained", "scratch") if any(row[name] for row in parts["all_kinds"])]
+    for column in ("/".join(parts["of"]), "way", *(f"from {name} (95%)" for name in shown)):
+        table.add_column(f"\n{column}", justify="left" if column == "way" else "right", no_wrap=True)
     for row in parts["all_kinds"]:
-        cells = []
-        for name in ("trained", "scratch"):
-            found = row[name]
-            cells += [f"{found['value']:.2f}", f"{found['low']:.2f} - {found['high']:.2f}"] if found else ["", ""]
+        found = [row[name] for name in shown]
+        cells = [f"{one['value']:.2f} ({one['low']:.2f} {one['high']:.2f})" if one else "" for one in found]
         table.add_row("/".join(str(row["kept"].get(kind, 0)) for kind in parts["of"]), row["way"], *cells)
     return table
 
