@@ -15,7 +15,7 @@ from headcount.errors import UsageError
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
 from headcount.tasks.task import Task, Trainable
-from headcount.training.loop import Loop, Report
+from headcount.training.loop import FROZEN, Loop, Report
 from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
 
@@ -108,7 +108,7 @@ def only_trained(model: nn.Module, kinds: Sequence[str] | None, *, weights: bool
     try:
         said = _freeze(model, kinds, weights)
         if weights and not any(parameter.requires_grad for parameter in model.parameters()):
-            raise UsageError("There is nothing to train: every weight of the model is frozen (requires_grad is False).")
+            raise UsageError(FROZEN)
         yield said
     finally:
         for parameter, trained in before:

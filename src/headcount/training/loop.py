@@ -29,6 +29,7 @@ from headcount.training.schedule import learning_rate
 from headcount.training.state import read_state, write_state
 
 STATE, LOG = "state.safetensors", "metrics.jsonl"
+FROZEN = "There is nothing to train: every weight of the model is frozen (requires_grad is False)."
 LOG_EVERY = 20  # steps
 
 
@@ -86,7 +87,7 @@ class Loop:
         groups = [[parameter for parameter in self.model.parameters() if parameter.requires_grad]]
         groups += [list(self.partner.parameters())] if self.partner else []
         if not any(groups):
-            raise UsageError("There is nothing to train: every weight of the model is frozen (requires_grad is False).")
+            raise UsageError(FROZEN)
         return [{"params": group} for group in groups if group]
 
     def _prepare(self, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:

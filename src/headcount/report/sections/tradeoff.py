@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.points import smaller
+from headcount.report.points import Point, smaller
 from headcount.report.section import Labelled, Printed, Section, told
 from headcount.report.table import Column, Table, digits_for, interval
 
 
-def _points(record: Record) -> list[dict[str, Any]]:
-    """Most heads first."""
-    return sorted(record.parts["tradeoff"], key=lambda point: -point["keep"])
+def _most_first(points: Sequence[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: -point["keep"])
 
 
 def _means(record: Record) -> dict[str, dict[int, float]]:
     """way -> heads left -> quality after training, the mean over seeds; all heads are no size of a smaller model."""
     values: dict[str, dict[int, list[float]]] = {}
-    for point in sorted(smaller(record.parts), key=lambda point: -point["keep"]):
+    for point in _most_first(smaller(record.parts)):
         values.setdefault(point["way"], {}).setdefault(point["keep"], []).append(point["after"]["value"])
     return {way: {keep: sum(some) / len(some) for keep, some in line.items()} for way, line in values.items()}
 
@@ -46,27 +45,30 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _quality_table(labelled: Labelled, digits: int) -> Table:
+    gated = any(point.get("gates") for _, record in labelled for point in record.parts["tradeoff"])
+
     def rows(record: Record) -> list[list[Any]]:
         return [
             [
                 point["way"], point["keep"], ", ".join(f"{count} {kind}" for kind, count in point["kept"].items()),
                 point["seed"], (point.get("cut") or {}).get("value"), point["after"]["value"],
                 interval(point["after"].get("low"), point["after"].get("high"), digits),
-                (point.get("seconds") or {}).get("total"), _settled(point),
+                (point.get("seconds") or {}).get("total"), *([_settled(point)] if gated else []),
             ]
-            for point in _points(record)
+            for point in _most_first(record.parts["tradeoff"])
         ]  # fmt: skip
 
     columns = [
         Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("just cut", digits),
-        Column("at the end", digits), Column("95% interval"), Column("seconds", 0), Column("gates settled, %", 0),
+        Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
+        *([Column("gates settled, %", 0)] if gated else []),
     ]  # fmt: skip
     shown, lines = told(labelled, rows, columns)
     note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
-    return Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines, note)
+    return Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines, note if gated else "")
 
 
-def _settled(point: Mapping[str, Any]) -> float | None:
+def _settled(point: Point) -> float | None:
     gates = point.get("gates")
     return 100 * gates["settled"] if gates else None
 
