@@ -74,7 +74,7 @@ def _settled(point: Point) -> float | None:
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
-    said = {"lost": "the whole model", "lost_tuned": "the whole model, tuned as long", "against": "the other way"}
+    said = {"lost": "all heads", "lost_tuned": "all, tuned", "against": "other way"}  # short: the table is wide
     present = {name for _, record in labelled for row in record.parts["compared"] for name in row}
     several = any(len(row["seeds"]) > 1 for _, record in labelled for row in record.parts["compared"])
 
@@ -94,8 +94,10 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
         columns += [Column(f"against {said[name]}", digits, signed=True), Column("95% interval")]
         columns += [Column("seed by seed")] if several else []
     shown, lines = told(labelled, rows, columns)
+    tuned = "All, tuned: all heads, tuned as long as the others. " if "lost_tuned" in present else ""
     others = ", ".join(dict.fromkeys(str(record.parts.get("against", "")) for _, record in labelled))
-    return Table("Ways compared on the same examples", shown, lines, f"The other way: {others}.")
+    note = f"{tuned}The other way: {others}."
+    return Table("Ways compared on the same examples", shown, lines, note)
 
 
 def _by_seed(found: Mapping[str, Any] | None, digits: int) -> str | None:
