@@ -26,6 +26,7 @@ def prune_l0(
     variant: str = "default",
     gate_rate: float = 0.1,
     fresh: bool = False,
+    distill: float = 0.0,
     steps: int | None = None,
     tune: int | None = None,
     rate: float | None = None,
@@ -48,6 +49,7 @@ def prune_l0(
     penalty: lambda itself, which leaves as many as it leaves.
     kinds: with encoder alone, nothing of a decoder is changed. fresh: begin from random weights (footnote 8).
     steps, tune: steps with gates, 150, and of fine-tuning afterwards, 1050; 1600 and 800 from random weights.
+    distill: share of the loss, gates and fine-tuning alike, that asks for what the model predicted before.
     rate, gate_rate: learning rates. warmup: steps of it, 20, or 300 from random weights.
     measure_on: data to measure on before and after; the task itself is trained on.
     folder: for the state, to go on from after an interruption.
@@ -55,8 +57,9 @@ def prune_l0(
     kinds = kinds_of(model, budget, kinds)
     keep = counts(model, budget, kinds)
     course = Course.of(
-        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, clip=clip, seed=seed
-    )
+        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, clip=clip, seed=seed,
+        distill=distill,
+    )  # fmt: skip
 
     def begin(live: nn.Module) -> tuple[HardConcreteGates, Any]:
         gates = HardConcreteGates(live, kinds=kinds, variant=variant, seed=seed)

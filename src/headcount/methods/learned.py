@@ -27,6 +27,7 @@ from headcount.surgery.cost import cost
 from headcount.surgery.fold_gates import check_foldable, fold_gates
 from headcount.surgery.plan import check_removable
 from headcount.surgery.remove import remove
+from headcount.tasks.distilled import distilled
 from headcount.tasks.task import Quality, Task
 from headcount.training.log import Log
 from headcount.training.loop import LOG
@@ -63,8 +64,9 @@ def prune_learned(
     model: nn.Module, task: Task, method: str, begin: Callable[[nn.Module], tuple[Gates, Partner]], work: Work
 ) -> Pruned:
     """From a model to a smaller one; `begin` makes the gates and what adapts them."""
-    train, before = trainable(task), weight_hash(model)
-    live = model if work.inplace else copy.deepcopy(model)
+    before, live = weight_hash(model), model if work.inplace else copy.deepcopy(model)
+    teacher = copy.deepcopy(model) if work.inplace and work.course.distill else model
+    train = distilled(trainable(task), teacher, work.course.distill)
     parts: dict[str, Any] = {"method": method, "quality": {"before": _quality(live, work)}}
     whole = cost(live, length=work.length)
     if work.course.fresh:

@@ -30,6 +30,7 @@ def prune_subset(
     annealed: float = 0.5,
     gate_rate: float | None = None,
     fresh: bool = False,
+    distill: float = 0.0,
     steps: int | None = None,
     tune: int | None = None,
     rate: float | None = None,
@@ -61,8 +62,9 @@ def prune_subset(
     hot = hot if hot is not None else 0.1 if translates else 1000.0
     gate_rate = gate_rate if gate_rate is not None else 0.2 if translates else 0.5
     course = Course.of(
-        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, clip=clip, seed=seed
-    )
+        fresh=fresh, steps=steps, tune=tune, rate=rate, warmup=warmup, batch=batch, chunk=chunk, clip=clip, seed=seed,
+        distill=distill,
+    )  # fmt: skip
 
     def begin(live: nn.Module) -> tuple[SubsetGates, Any]:
         gates = SubsetGates(live, keep=keep if keep is not None else 0, kinds=kinds, straight_through=straight_through)

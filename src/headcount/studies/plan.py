@@ -43,6 +43,7 @@ class Plan:
     course: Course = field(default_factory=Course)
     scratch_steps: int = 2400  # of the models trained from random weights, with the heads of `donor`
     against: str = "rank-gradient"  # the way that others are compared with
+    distill: float = 0.5  # share of the whole model's predictions in the loss, of ways with /distilled
 
     def __post_init__(self) -> None:
         if not self.keep or not self.ways or not self.seeds:

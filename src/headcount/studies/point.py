@@ -31,6 +31,7 @@ from headcount.studies.plan import Arm, Data, Plan
 from headcount.studies.way import SCRATCH
 from headcount.surgery.compensate import compensate
 from headcount.surgery.remove import remove
+from headcount.tasks.distilled import distilled
 from headcount.training.transformer import forget
 
 _PAUSE = 1.0  # seconds between looks at a point that another process is at
@@ -104,7 +105,7 @@ def _quality(work: Work, model: nn.Module, *, measured: bool) -> dict[str, Any] 
 
 
 def _learned(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
-    course = asdict(work.plan.course)
+    course = {**asdict(work.plan.course), "distill": work.plan.distill if arm.way.distilled else 0.0}
     del course["seed"]
     result = prune(
         arm.way.choice, work.model, work.data.train, budget=Budget(heads=arm.keep), kinds=work.plan.kinds,
@@ -144,7 +145,8 @@ def _cut(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, 
     steps, rate = course.steps + course.tune, course.rate or usual_rate(model, work.data.train)
     with only_trained(small, work.plan.kinds):
         recipe = course.recipe(steps, rate, falls=True, seed=arm.seed)
-        done = learn(small, trainable(work.data.train), recipe, work.state(arm), part=way.name)
+        train = distilled(trainable(work.data.train), model, work.plan.distill if way.distilled else 0.0)
+        done = learn(small, train, recipe, work.state(arm), part=way.name)
     found |= {"after": _quality(work, small, measured=measured), "steps": steps}
     return small, {**found, "seconds": _seconds(choosing, done["seconds"])}
 

@@ -122,7 +122,7 @@ def _spent(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _gates(plan: Plan) -> dict[str, Any]:
     """The distributions of the paper's Figure 6, as gates have them here and with the paper's beta."""
-    if "l0" not in plan.ways:
+    if all(Way.parse(name).choice != "l0" for name in plan.ways):
         return {}
     shapes = [VARIANTS[variant].shape for variant in ("default", "paper")]
     return {"hard_concrete": [shape.described(log_a) for shape in shapes for log_a in _FIGURE_6]}
@@ -143,18 +143,23 @@ def _roles(
 def _all_kinds(points: Sequence[dict[str, Any]], plan: Plan) -> list[dict[str, Any]]:
     """Models by the heads of each kind they have, beside those trained from scratch with the same (Table 2)."""
     scratch = {(one["keep"], one["seed"]): one for one in points if one["way"] == SCRATCH}
-    own = [one for one in points if one["way"] == plan.donor_way.name]
+    donor = plan.donor_way
     rows = []
-    for one in own:
-        again = scratch.get((one["keep"], one["seed"]))
-        rows.append(
-            {
-                **{name: one[name] for name in ("way", "keep", "seed")},
-                "kept": _kept(one["heads"]),
-                "trained": _without_statistics(one["after"]),
-                "scratch": _without_statistics(again["after"]) if again else None,
-            }
-        )
+    for one in points:
+        if one["way"] != donor.name:
+            continue
+        # what no seed changes was measured once, and gave its heads to the models of all seeds
+        for seed in plan.seeds if donor.steady and scratch else (one["seed"],):
+            again = scratch.get((one["keep"], seed))
+            rows.append(
+                {
+                    **{name: one[name] for name in ("way", "keep")},
+                    "seed": seed,
+                    "kept": _kept(one["heads"]),
+                    "trained": _without_statistics(one["after"]),
+                    "scratch": _without_statistics(again["after"]) if again else None,
+                }
+            )
     return sorted(rows, key=lambda row: -row["keep"])
 
 

@@ -1,11 +1,12 @@
 """Way: how heads are chosen and what is done for those that are left, read from its name in the trade-off.
 
-CHOICE[+COMPENSATION][/tuned|/untuned]
+CHOICE[+COMPENSATION][/tuned|/untuned|/distilled]
 
 CHOICE         rank-SCORE or random: in this order; fisher, greedy: searched; l0, subset: learned with gates;
                scratch: the heads of another way under new random weights
 +COMPENSATION  what stands in for the heads that go, without training; greedy has +lstsq unless another is named
 /tuned         fine-tuned after, /untuned: not; unsaid, a choice is tuned where nothing else makes up for its heads
+/distilled     whatever is trained is also asked for what the whole model predicts
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headcount.surgery.compensations.compensation import compensations
 LEARNED = ("l0", "subset")
 SCRATCH = "scratch"
 _SEARCHED = ("fisher", "greedy")
-_TUNING = {"tuned": True, "untuned": False}
+_TUNING = {"tuned": True, "untuned": False, "distilled": True}
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Way:
     choice: str
     compensate: str
     tuned: bool
+    distilled: bool = False
 
     @classmethod
     def parse(cls, name: str) -> Way:
@@ -44,7 +46,7 @@ class Way:
         default = made_up == "none" and choice not in _SEARCHED
         if slash:
             _check_tuning(name, choice, tuning, default)
-        return cls(name, choice, made_up, _TUNING[tuning] if slash else default)
+        return cls(name, choice, made_up, _TUNING[tuning] if slash else default, tuning == "distilled")
 
     @property
     def learned(self) -> bool:
@@ -67,7 +69,7 @@ def choices() -> tuple[str, ...]:
 
 _MORE = (
     "rank-SCORE and random also with /untuned; these, fisher and greedy also with +bias, +scale or +lstsq and with "
-    "/tuned after that, such as rank-gradient+lstsq or greedy/tuned."
+    "/tuned after that, such as rank-gradient+lstsq or greedy/tuned; all but scratch also with /distilled."
 )
 
 
@@ -84,11 +86,13 @@ def _check_compensation(name: str, choice: str, compensate: str, usual: str) -> 
 
 def _check_tuning(name: str, choice: str, tuning: str, default: bool) -> None:
     if tuning not in _TUNING:
-        raise UsageError(f"{name}: after the / comes tuned or untuned; got {tuning!r}.")
+        raise UsageError(f"{name}: after the / comes {', '.join(_TUNING)}; got {tuning!r}.")
     if choice in LEARNED and tuning == "untuned":
         raise UsageError(f"{name}: what {choice} is without fine-tuning is measured with it, as `cut` of its points.")
     if choice == SCRATCH and tuning == "untuned":
         raise UsageError(f"{name}: new random weights without training are not a model.")
-    if _TUNING[tuning] is default:
+    if choice == SCRATCH and tuning == "distilled":
+        raise UsageError(f"{name}: scratch is ordinary training, the control; distill the way whose heads it has.")
+    if _TUNING[tuning] is default and tuning != "distilled":
         short = name.partition("/")[0]
         raise UsageError(f"{name}: {short} is {tuning} anyway; write {short}.")

@@ -79,10 +79,12 @@ class Classification:
         return nn.functional.cross_entropy(logits_BC.float(), batch["labels"].to(logits_BC.device), reduction="none")
 
     def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.logits_loss(self.logits(model, batch), batch)
+
+    def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Smoothed loss summed over texts."""
-        logits_BC = self._logits(model, batch)
-        labels_B = batch["labels"].to(logits_BC.device)
-        return nn.functional.cross_entropy(logits_BC.float(), labels_B, label_smoothing=self.smoothing, reduction="sum")
+        logits_BC, labels_B = logits[:, 0].float(), batch["labels"].to(logits.device)
+        return nn.functional.cross_entropy(logits_BC, labels_B, label_smoothing=self.smoothing, reduction="sum")
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.loss_sum(model, batch) / len(batch["labels"])

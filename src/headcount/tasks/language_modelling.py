@@ -66,10 +66,14 @@ class LanguageModelling:
         return int(np.maximum(self._texts.lengths[rows] - 1, 0).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self._token_nll(model, batch).sum(-1)
+        return _token_nll(self.logits(model, batch), batch).sum(-1)
 
     def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.nll(model, batch).sum()
+        return self.logits_loss(self.logits(model, batch), batch)
+
+    def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Summed over predicted tokens."""
+        return _token_nll(logits, batch).sum()
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.loss_sum(model, batch) / _predicted(batch).sum().clamp_min(1)
@@ -100,13 +104,13 @@ class LanguageModelling:
             raise UsageError("No text has two tokens: there is nothing to predict.")
         return found
 
-    def _token_nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        """[B, T-1]: of each token given those before it; 0 at padding."""
-        logits_BTV = self.logits(model, batch)
-        device = logits_BTV.device
-        target_BT = batch["labels"].to(device).masked_fill(~_real(batch).to(device), -100)[:, 1:]
-        scores_BVT = logits_BTV[:, :-1].float().transpose(1, 2)
-        return nn.functional.cross_entropy(scores_BVT, target_BT, ignore_index=-100, reduction="none")
+
+def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
+    """[B, T-1]: of each token given those before it; 0 at padding."""
+    device = logits_BTV.device
+    target_BT = batch["labels"].to(device).masked_fill(~_real(batch).to(device), -100)[:, 1:]
+    scores_BVT = logits_BTV[:, :-1].float().transpose(1, 2)
+    return nn.functional.cross_entropy(scores_BVT, target_BT, ignore_index=-100, reduction="none")
 
 
 def _real(batch: Batch) -> Tensor:

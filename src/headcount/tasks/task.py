@@ -134,6 +134,13 @@ class Trainable(Task, Protocol):
         """Cheap measures for watching training, `loss` among them; dropout off."""
 
 
+class Teachable(Predicting, Trainable, Protocol):
+    """A task to train on whose loss is one of logits, so that another model's may be asked for as well."""
+
+    def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """`loss_sum` of logits [B, T, C] that a model gave for a batch."""
+
+
 @dataclass(frozen=True)
 class Given:
     """A task made of a user's own batches and loss: nothing is known of it but that."""

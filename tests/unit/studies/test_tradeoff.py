@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,24 @@ def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
         assert difference == pytest.approx(found[way, 3] - found["rank-gradient", 8])
     assert "lost_tuned" not in rows["rank-gradient", 8]
     assert record.parts["missing"] == 0
+
+
+def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
+    """With the teacher's predictions alone asked for, models come closer to it than to the references."""
+    model, data, _ = subject(tmp_path)
+    ways = ("rank-gradient", "rank-gradient/distilled", "l0", "l0/distilled")
+    plan = Plan((8, 4), ways, ("encoder",), course=replace(COURSE, tune=30), distill=1.0)
+    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    points = {(one["way"], one["keep"]): one for one in record.parts["tradeoff"]}
+    assert ("rank-gradient", 8) in points, "the control is tuned as ever"
+    assert ("rank-gradient/distilled", 8) not in points
+    found = {way: points[way, 4] for way in ways}
+    assert {one["steps"] for one in found.values()} == {34}
+    assert found["rank-gradient"]["heads"] == found["rank-gradient/distilled"]["heads"]
+    whole = record.parts["whole"]["value"]
+    for way in ("rank-gradient", "l0"):
+        off, kept_off = (abs(found[name]["after"]["value"] - whole) for name in (way, f"{way}/distilled"))
+        assert kept_off < 0.25 * off, "labels are not seen: what an untrained model says is what is learned"
 
 
 @pytest.mark.parametrize(
@@ -248,6 +267,18 @@ def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
         }
         assert (row["trained"], row["scratch"]) == (one["after"], other["after"])
     assert record.parts["pruned"] == "heads of all kinds"
+
+
+def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    ways = ("rank-gradient/untuned", "scratch")
+    plan = Plan((6,), ways, None, (0, 1), course=COURSE, scratch_steps=2, against=ways[0])
+    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    rows = record.parts["all_kinds"]
+    assert [row["seed"] for row in rows] == [0, 1]
+    assert rows[0]["trained"] == rows[1]["trained"]
+    fresh = {p["seed"]: p["after"] for p in record.parts["tradeoff"] if p["way"] == "scratch"}
+    assert [row["scratch"] for row in rows] == [fresh[0], fresh[1]]
 
 
 def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:

@@ -27,11 +27,15 @@ from headcount.studies.way import Way, choices
         ("greedy", "greedy", "lstsq", False, True),
         ("greedy+none", "greedy", "none", False, True),
         ("greedy/tuned", "greedy", "lstsq", True, False),
+        ("l0/distilled", "l0", "none", True, False),
+        ("rank-gradient/distilled", "rank-gradient", "none", True, False),
+        ("greedy+scale/distilled", "greedy", "scale", True, False),
     ],
 )
 def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, steady: bool) -> None:
     way = Way.parse(name)
     assert (way.name, way.choice, way.compensate, way.tuned, way.steady) == (name, choice, compensate, tuned, steady)
+    assert way.distilled is name.endswith("/distilled")
     assert "/" not in way.file
 
 
@@ -51,7 +55,8 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
         ("rank-gradient/tuned", "tuned anyway; write rank-gradient"),
         ("fisher/untuned", "untuned anyway; write fisher"),
         ("rank-gradient+lstsq/untuned", "write rank-gradient+lstsq"),
-        ("rank-gradient/half", "tuned or untuned; got 'half'"),
+        ("rank-gradient/half", "tuned, untuned, distilled; got 'half'"),
+        ("scratch/distilled", "ordinary training"),
     ],
 )
 def test_names_that_say_nothing_or_too_much_are_refused(name: str, said: str) -> None:

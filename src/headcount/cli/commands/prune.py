@@ -74,6 +74,10 @@ _LOADED_BY = {
 @click.option("--fresh", is_flag=True, help="Begin from new random weights; a control (l0, subset).")
 @click.option("--steps", type=click.IntRange(1), help="Steps with gates (l0, subset).")
 @click.option("--tune", type=click.IntRange(0), help="Steps of fine-tuning after removal (l0, subset).")
+@click.option(
+    "--distill", metavar="SHARE", type=click.FloatRange(0, 1),
+    help="Share of the loss that asks for what MODEL predicts, 0 to 1; 0 if not given (l0, subset).",
+)  # fmt: skip
 @click.option("--rate", type=_POSITIVE, help="Learning rate of the weights (l0, subset).")
 @click.option("--gate-rate", type=_POSITIVE, help="Learning rate of the gates (l0, subset).")
 @click.option("--warmup", type=click.IntRange(1), help="Steps of warm-up (l0, subset).")

@@ -15,8 +15,8 @@ DEFAULT = click.core.ParameterSource.DEFAULT
 _WAYS = (
     "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. rank-SCORE and "
     "random are fine-tuned after; rank-SCORE/untuned is not, rank-SCORE+lstsq (+bias, +scale) is compensated instead. "
-    "fisher and greedy do not train unless /tuned follows. scratch: new weights under the heads of l0, or of the first "
-    "way listed."
+    "fisher and greedy do not train unless /tuned follows. /distilled: trained to predict what MODEL predicts, too. "
+    "scratch: new weights under the heads of l0, or of the first way listed."
 )
 
 
@@ -33,6 +33,10 @@ _WAYS = (
 @click.option("--against", default="rank-gradient", show_default=True, help="The way that others are compared with.")
 @click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Steps with gates.")
 @click.option("--tune", default=1050, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
+@click.option(
+    "--distill", metavar="SHARE", default=0.5, show_default=True, type=click.FloatRange(0, 1, min_open=True),
+    help="Share of the loss that asks for what MODEL predicts, of ways with /distilled.",
+)  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights (not of scratch).")
 @click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
 @click.option("--train-limit", type=click.IntRange(1), help="Train on so many texts at most.")
@@ -70,7 +74,7 @@ def COMMAND(  # noqa: N802
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
     kind, _, numbers = keep.rpartition("=")
-    scratch_steps = course.pop("scratch_steps")
+    own = {name: course.pop(name) for name in ("scratch_steps", "distill")}
     try:
         counts = tuple(int(part) for part in numbers.split(","))
         chosen = tuple(int(part) for part in seeds.split(","))
@@ -79,9 +83,7 @@ def COMMAND(  # noqa: N802
     names = tuple(part.strip() for part in ways.split(",") if part.strip())
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
         raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
-    plan = Plan(
-        counts, names, (kind,) if kind else None, chosen, Course(**course), scratch_steps, against=against
-    )  # fmt: skip
+    plan = Plan(counts, names, (kind,) if kind else None, chosen, Course(**course), against=against, **own)
     with show.working(f"Loading {model}"):
         looking, unlooked = _looking(model, how, replace(work, limit=choose_limit), roles, trees)
         measure = work.elsewhere(None, work.measured or "test").build(model, how)

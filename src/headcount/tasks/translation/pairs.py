@@ -96,9 +96,11 @@ class Translation:
         return _cross_entropy(logits_BTV, labels_BT).view_as(labels_BT).sum(-1)
 
     def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.logits_loss(self.logits(model, batch), batch)
+
+    def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Smoothed loss summed over target tokens."""
-        logits_BTV, labels_BT = _predict(model, batch)
-        return _cross_entropy(logits_BTV, labels_BT, self.smoothing).sum()
+        return _cross_entropy(logits, batch["labels"].to(logits.device), self.smoothing).sum()
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.loss_sum(model, batch) / (batch["labels"] != IGNORED).sum().clamp_min(1)
