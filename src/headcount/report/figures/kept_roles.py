@@ -148,8 +148,9 @@ def _legend(canvas: Any, roles: set[str]) -> None:
         Patch(color=_colour(role), alpha=_strength(role), label="no role" if role == "none" else role, linewidth=0)
         for role in drawn
     ]
-    patches.append(Patch(fill=False, edgecolor=INK, label="other roles than in the whole model (strip)"))
-    canvas.legend(handles=patches, loc="outside lower center", ncols=min(4, len(patches)))
+    patches.append(Patch(fill=False, edgecolor=INK, label="roles changed"))
+    fitting = max(2, int(canvas.get_figwidth() / 1.5))  # inches that the longest label takes
+    canvas.legend(handles=patches, loc="outside lower center", ncols=min(fitting, len(patches)))
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:

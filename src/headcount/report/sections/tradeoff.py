@@ -74,35 +74,37 @@ def _settled(point: Point) -> float | None:
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
-    said = {"lost": "all heads", "lost_tuned": "all, tuned", "against": "other way"}  # short: the table is wide
-    present = {name for _, record in labelled for row in record.parts["compared"] for name in row}
+    """One comparison a row, those against the same model together: side by side they are wider than a page."""
     several = any(len(row["seeds"]) > 1 for _, record in labelled for row in record.parts["compared"])
 
     def rows(record: Record) -> list[list[Any]]:
-        found = []
-        for row in record.parts["compared"]:
-            line: list[Any] = [row["way"], row["keep"]]
-            for name in [name for name in said if name in present]:
-                one = row.get(name)
-                line += [one["difference"], interval(one["low"], one["high"], digits)] if one else [None, None]
-                line += [_by_seed(one, digits)] if several else []
-            found.append(line)
-        return found
+        others = {
+            "lost": "all heads",
+            "lost_tuned": "all heads, tuned as long",
+            "against": f"{record.parts.get('against', 'another way')}, as many heads",
+        }
+        return [
+            [
+                others[name], row["way"], row["keep"], row[name]["difference"],
+                interval(row[name]["low"], row[name]["high"], digits),
+                *([_by_seed(row[name], digits)] if several else []),
+            ]
+            for name in others
+            for row in record.parts["compared"]
+            if name in row
+        ]  # fmt: skip
 
-    columns = [Column("way"), Column("heads left")]
-    for name in [name for name in said if name in present]:
-        columns += [Column(f"against {said[name]}", digits, signed=True), Column("95% interval")]
-        columns += [Column("seed by seed")] if several else []
+    columns = [
+        Column("against"), Column("way"), Column("heads left"), Column("difference", digits, signed=True),
+        Column("95% interval"), *([Column("seed by seed")] if several else []),
+    ]  # fmt: skip
     shown, lines = told(labelled, rows, columns)
-    tuned = "All, tuned: all heads, tuned as long as the others. " if "lost_tuned" in present else ""
-    others = ", ".join(dict.fromkeys(str(record.parts.get("against", "")) for _, record in labelled))
-    note = f"{tuned}The other way: {others}."
-    return Table("Ways compared on the same examples", shown, lines, note)
+    return Table("Ways compared on the same examples", shown, lines)
 
 
-def _by_seed(found: Mapping[str, Any] | None, digits: int) -> str | None:
+def _by_seed(found: Mapping[str, Any], digits: int) -> str | None:
     """What the interval over examples does not hold."""
-    each = found.get("by_seed", {}).values() if found else ()
+    each = found.get("by_seed", {}).values()
     return ", ".join(Column("", digits, signed=True).text(value) for value in each) or None
 
 
@@ -171,8 +173,8 @@ SECTION = Section(
     how=(
         "Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and "
         "fine-tuning together; from scratch has new random weights under the same heads. untuned, fisher, greedy and "
-        "what is compensated (+) do not train. What the heads that are left do is measured in the whole model and "
-        "again in the smaller one, on the same sentences."
+        "what is compensated (+) do not train; what is distilled also learns from the whole model's predictions. What "
+        "the heads that are left do is measured in the whole model and again in the smaller one, on the same sentences."
     ),
     tables=_tables,
     figures=("tradeoff", "kept-roles", "tradeoff-time"),
