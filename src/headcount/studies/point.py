@@ -28,6 +28,7 @@ from headcount.selection.select import select
 from headcount.sites.locate import locate
 from headcount.studies.kept import Looking
 from headcount.studies.plan import Arm, Data, Plan
+from headcount.studies.trail import follow
 from headcount.studies.way import SCRATCH
 from headcount.surgery.compensate import compensate
 from headcount.surgery.remove import remove
@@ -131,12 +132,12 @@ def _seconds(choosing: float, tuning: float) -> dict[str, float]:
 def _cut(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
     """Heads of the model as it is; fine-tuned, for the steps that others need in all, or not."""
     started, model, way = time.perf_counter(), work.model, arm.way
-    mask = _chosen(work, arm)
+    mask, earlier = _chosen(work, arm)
     made_up: Any = "none"
     if way.compensate != "none":
         made_up = compensate(model, mask, work.data.choose, way.compensate)
     small = remove(model, mask, compensate=made_up)
-    choosing = time.perf_counter() - started
+    choosing = time.perf_counter() - started + earlier
     cut = _quality(work, small, measured=measured)
     found: dict[str, Any] = {"heads": [str(head) for head in mask.kept], "cut": cut, "after": cut, "steps": 0}
     if not way.tuned:
@@ -151,20 +152,18 @@ def _cut(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, 
     return small, {**found, "seconds": _seconds(choosing, done["seconds"])}
 
 
-def _chosen(work: Work, arm: Arm) -> HeadGrid:
-    """The heads that stay, by the model and the data to choose on alone."""
+def _chosen(work: Work, arm: Arm) -> tuple[HeadGrid, float]:
+    """The heads that stay, by the model and the data to choose on alone; seconds that this took other points."""
     model, task, kinds = work.model, work.data.choose, work.plan.kinds
     choice, budget = arm.way.choice, Budget(heads=arm.keep)
     if choice == "fisher":
-        return fisher.search(model, fisher.information(model, task), budget, kinds=kinds)
+        return fisher.search(model, fisher.information(model, task), budget, kinds=kinds), 0.0
     if choice == "greedy":
         gone = len(counted_heads(model, kinds)) - arm.keep
         search = greedy.Search(model, task, kinds=kinds, compensate=arm.way.compensate)
-        for _ in search.steps([1] * gone):
-            pass
-        return search.mask
+        return follow(work.folder / f"greedy-{arm.way.compensate}.json", search, gone)
     options: dict[str, Any] = {"seed": arm.seed} if choice == "random" else {}
-    return select(score(choice.removeprefix("rank-"), model, task, **options), budget, kinds=kinds)
+    return select(score(choice.removeprefix("rank-"), model, task, **options), budget, kinds=kinds), 0.0
 
 
 def _scratch(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
