@@ -272,6 +272,8 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
         (["--ways", "l0,l0"], "Every one of ways once"),
         (["--against", "nobody"], "--against nobody is none of --ways: l0, subset, rank-gradient, random"),
         (["--ways", "nobody"], "Unknown way of pruning 'nobody'"),
+        (["--distill", "0.7"], "--distill is for ways with /distilled, and --ways has none"),
+        (["--distill", "0", "--ways", "l0/distilled"], "--distill"),
         (["--no-roles", "--trees", "bank.conllu"], "--trees is for roles"),
         (["--trees", "nowhere.conllu"], "nowhere.conllu"),
     ],

@@ -276,12 +276,15 @@ def all_kinds_table(parts: Mapping[str, Any]) -> Table:
     """One row per model by the heads of each kind: from the trained model, and from scratch with the same heads."""
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     shown = [name for name in ("trained", "scratch") if any(row[name] for row in parts["all_kinds"])]
-    for column in ("/".join(parts["of"]), "way", *(f"from {name} (95%)" for name in shown)):
+    several = len({row["seed"] for row in parts["all_kinds"]}) > 1
+    first = ("/".join(parts["of"]), "way", *(["seed"] if several else []))
+    for column in (*first, *(f"from {name} (95%)" for name in shown)):
         table.add_column(f"\n{column}", justify="left" if column == "way" else "right", no_wrap=True)
     for row in parts["all_kinds"]:
         found = [row[name] for name in shown]
         cells = [f"{one['value']:.2f} ({one['low']:.2f} {one['high']:.2f})" if one else "" for one in found]
-        table.add_row("/".join(str(row["kept"].get(kind, 0)) for kind in parts["of"]), row["way"], *cells)
+        seed = [str(row["seed"])] if several else []
+        table.add_row("/".join(str(row["kept"].get(kind, 0)) for kind in parts["of"]), row["way"], *seed, *cells)
     return table
 
 

@@ -68,14 +68,16 @@ class Search:
         compensate: str = "lstsq",
         add_bias: bool = False,
         candidates: int = CANDIDATES,
+        gone: Sequence[Head] = (),
     ) -> None:
+        """gone: heads that an earlier search has taken, in any order."""
         self._model, self._task, self._fit = model, task, compensations[compensate]
         self._add_bias, self._candidates = add_bias, candidates
         sites = [site for site in locate(model) if site.num_heads and (kinds is None or site.kind in kinds)]
         for site in sites:
             check_removable(model, site)
         self._sites = {site.key: site for site in sites}
-        self.mask = locate(model).mask()
+        self.mask = locate(model).mask().replace(dict.fromkeys(gone, 0))
 
     def steps(self, sizes: Sequence[int], *, at_least: int = 0) -> Iterator[Taken]:
         """Take so many heads away at each step; every site keeps `at_least`."""

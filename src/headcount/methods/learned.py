@@ -64,9 +64,8 @@ def prune_learned(
     model: nn.Module, task: Task, method: str, begin: Callable[[nn.Module], tuple[Gates, Partner]], work: Work
 ) -> Pruned:
     """From a model to a smaller one; `begin` makes the gates and what adapts them."""
-    before, live = weight_hash(model), model if work.inplace else copy.deepcopy(model)
-    teacher = copy.deepcopy(model) if work.inplace and work.course.distill else model
-    train = distilled(trainable(task), teacher, work.course.distill)
+    before, train = weight_hash(model), distilled(trainable(task), model, work.course.distill)
+    live = model if work.inplace else copy.deepcopy(model)
     parts: dict[str, Any] = {"method": method, "quality": {"before": _quality(live, work)}}
     whole = cost(live, length=work.length)
     if work.course.fresh:

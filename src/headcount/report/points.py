@@ -14,6 +14,12 @@ def smaller(parts: Mapping[str, Any]) -> list[Point]:
     return [point for point in points if point["keep"] < parts["gated"]] or points
 
 
+def shown_way(parts: Mapping[str, Any]) -> str:
+    """The way whose models are looked at one by one: l0 where it is, l0/distilled next, or the first."""
+    ways = dict.fromkeys(point["way"] for point in parts["tradeoff"])
+    return next((way for way in sorted(ways, key=len) if way.split("/")[0] == "l0"), next(iter(ways)))
+
+
 def control(parts: Mapping[str, Any]) -> list[Point]:
     """Those with all heads left, beside smaller ones."""
     found = smaller(parts)

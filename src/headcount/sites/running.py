@@ -24,11 +24,13 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
     modes = [(module, module.training) for module in model.modules()]
     # Frozen only where needed: whether weights are trained decides which matrix product torch takes, to the last bit.
     trained = [parameter for parameter in model.parameters() if gradients and parameter.requires_grad]
+    # each of these has random numbers of its own
+    graphics = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
     try:
         model.eval()
         for parameter in trained:
             parameter.requires_grad_(False)
-        with torch.set_grad_enabled(gradients), torch.random.fork_rng(devices=[]):
+        with torch.set_grad_enabled(gradients), torch.random.fork_rng(devices=graphics):
             torch.manual_seed(0)  # models that draw numbers (masked autoencoders) draw the same ones every time
             yield
     finally:

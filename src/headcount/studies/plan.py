@@ -54,17 +54,21 @@ class Plan:
             values = getattr(self, what)
             if len(set(values)) < len(values):
                 raise UsageError(f"Every one of {what} once; got {', '.join(map(str, values))}.")
+        if self.course.distill:
+            raise UsageError("In a trade-off ways with /distilled learn from a teacher: give the plan's distill.")
+        if not 0 < self.distill <= 1:
+            raise UsageError(f"distill is the share of the teacher in the loss, above 0 to 1; got {self.distill}.")
         if min(self.keep) < 1:
             raise UsageError(f"At least one head is left; got {min(self.keep)}.")
 
     def check_control(self, gated: int) -> None:
         """All heads left are the control of tuning alone: the way that others are compared with has to tune."""
         way = Way.parse(self.against)
-        if self.against not in self.ways or not way.tuned or way.choice in (*LEARNED, SCRATCH):
+        if self.against not in self.ways or not way.tuned or way.distilled or way.choice in (*LEARNED, SCRATCH):
             raise UsageError(
                 f"With all {gated} heads left there is nothing to choose: it shows what tuning alone does, by the way "
                 f"that others are compared with. That is {self.against}; it has to be one of the ways, and one that "
-                "ranks heads and tunes, such as rank-gradient."
+                "ranks heads and tunes without a teacher, such as rank-gradient."
             )
 
     def arms(self, gated: int) -> list[Arm]:
@@ -84,8 +88,9 @@ class Plan:
     @property
     def donor_way(self) -> Way:
         """The way whose heads a model from scratch has: l0 where it is listed, else the first, else l0."""
-        others = [name for name in self.ways if Way.parse(name).choice != SCRATCH]
-        return Way.parse("l0" if "l0" in others or not others else others[0])
+        others = [way for way in map(Way.parse, self.ways) if way.choice != SCRATCH]
+        learned = [way for way in others if way.choice == "l0"]
+        return min(learned, key=lambda way: way.distilled) if learned else others[0] if others else Way.parse("l0")
 
     def donor(self, arm: Arm) -> Arm:
         """The point whose heads a model from scratch has."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +161,8 @@ def _chosen(work: Work, arm: Arm) -> tuple[HeadGrid, float]:
         return fisher.search(model, fisher.information(model, task), budget, kinds=kinds), 0.0
     if choice == "greedy":
         gone = len(counted_heads(model, kinds)) - arm.keep
-        search = greedy.Search(model, task, kinds=kinds, compensate=arm.way.compensate)
-        return follow(work.folder / f"greedy-{arm.way.compensate}.json", search, gone)
+        begin = partial(greedy.Search, model, task, kinds=kinds, compensate=arm.way.compensate)
+        return follow(work.folder / f"greedy-{arm.way.compensate}.json", begin, gone)
     options: dict[str, Any] = {"seed": arm.seed} if choice == "random" else {}
     return select(score(choice.removeprefix("rank-"), model, task, **options), budget, kinds=kinds), 0.0
 

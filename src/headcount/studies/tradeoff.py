@@ -60,6 +60,8 @@ def tradeoff(
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as own:
         place = Path(processes.gather(own)[0])  # of several processes the first one's
         journal.claim(place, "work.json", _identity(model, data, plan))
+        if any(Way.parse(name).distilled for name in plan.ways):
+            journal.claim(place, "distilled.json", {"distill": plan.distill})
         if SCRATCH in plan.ways:  # its points have the heads of another way
             journal.claim(place, "scratch.json", {"donor": plan.donor_way.name})
         whole = data.measure.quality(model)
@@ -83,6 +85,8 @@ def tradeoff(
         "steps": {"trained and tuned": plan.course.steps + plan.course.tune, "scratch": plan.scratch_steps},
         "missing": len(plan.arms(gated)) - len(points),
     }
+    if any(Way.parse(name).distilled for name in plan.ways):
+        parts["distill"] = plan.distill
     parts |= _spent(points) | _gates(plan) | _roles(whole_roles, looking, unlooked, points)
     if 1 < len(kinds) == len(locate(model).kinds):
         parts["all_kinds"] = _all_kinds([one for one in points if one["keep"] < gated], plan)
@@ -91,7 +95,9 @@ def tradeoff(
 
 def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     """What every point depends on, whichever points are asked for."""
-    settings = {name: value for name, value in asdict(plan).items() if name not in ("keep", "ways", "seeds", "against")}
+    chosen = ("keep", "ways", "seeds", "against", "distill")
+    settings = {name: value for name, value in asdict(plan).items() if name not in chosen}
+    del settings["course"]["distill"]  # 0: it is the plan's
     prints = {name: getattr(data, name).fingerprint for name in ("train", "choose", "measure")}
     metric = getattr(data.measure, "metric", None)
     how = {"metric": metric.name if metric else None, **getattr(data.measure, "identity", {})}
@@ -149,7 +155,7 @@ def _all_kinds(points: Sequence[dict[str, Any]], plan: Plan) -> list[dict[str, A
         if one["way"] != donor.name:
             continue
         # what no seed changes was measured once, and gave its heads to the models of all seeds
-        for seed in plan.seeds if donor.steady and scratch else (one["seed"],):
+        for seed in plan.seeds if donor.steady and SCRATCH in plan.ways else (one["seed"],):
             again = scratch.get((one["keep"], seed))
             rows.append(
                 {

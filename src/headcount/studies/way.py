@@ -20,7 +20,8 @@ from headcount.surgery.compensations.compensation import compensations
 LEARNED = ("l0", "subset")
 SCRATCH = "scratch"
 _SEARCHED = ("fisher", "greedy")
-_TUNING = {"tuned": True, "untuned": False, "distilled": True}
+_TUNING = {"tuned": True, "untuned": False}
+_DISTILLED = "distilled"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Way:
         default = made_up == "none" and choice not in _SEARCHED
         if slash:
             _check_tuning(name, choice, tuning, default)
-        return cls(name, choice, made_up, _TUNING[tuning] if slash else default, tuning == "distilled")
+        distilled = tuning == _DISTILLED
+        return cls(name, choice, made_up, distilled or _TUNING.get(tuning, default), distilled)
 
     @property
     def learned(self) -> bool:
@@ -85,14 +87,16 @@ def _check_compensation(name: str, choice: str, compensate: str, usual: str) -> 
 
 
 def _check_tuning(name: str, choice: str, tuning: str, default: bool) -> None:
+    if tuning == _DISTILLED:
+        if choice == SCRATCH:
+            raise UsageError(f"{name}: scratch is ordinary training, the control; distill the way whose heads it has.")
+        return
     if tuning not in _TUNING:
-        raise UsageError(f"{name}: after the / comes {', '.join(_TUNING)}; got {tuning!r}.")
+        raise UsageError(f"{name}: after the / comes {', '.join(_TUNING)} or {_DISTILLED}; got {tuning!r}.")
     if choice in LEARNED and tuning == "untuned":
         raise UsageError(f"{name}: what {choice} is without fine-tuning is measured with it, as `cut` of its points.")
     if choice == SCRATCH and tuning == "untuned":
         raise UsageError(f"{name}: new random weights without training are not a model.")
-    if choice == SCRATCH and tuning == "distilled":
-        raise UsageError(f"{name}: scratch is ordinary training, the control; distill the way whose heads it has.")
-    if _TUNING[tuning] is default and tuning != "distilled":
+    if _TUNING[tuning] is default:
         short = name.partition("/")[0]
         raise UsageError(f"{name}: {short} is {tuning} anyway; write {short}.")

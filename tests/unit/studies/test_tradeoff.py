@@ -136,6 +136,48 @@ def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
     for way in ("rank-gradient", "l0"):
         off, kept_off = (abs(found[name]["after"]["value"] - whole) for name in (way, f"{way}/distilled"))
         assert kept_off < 0.25 * off, "labels are not seen: what an untrained model says is what is learned"
+    assert record.parts["distill"] == 1.0
+    with pytest.raises(UsageError, match=r"other settings \(distill: 1\.0 there, 0\.5 now"):
+        tradeoff(model, data, replace(plan, distill=0.5), folder=tmp_path / "work")
+
+
+def test_a_folder_without_a_teacher_does_not_ask_for_its_share(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((3,), ("random/untuned",), ("encoder",), course=COURSE)
+    tradeoff(model, data, plan, folder=tmp_path / "work")
+    settings = (tmp_path / "work" / "work.json").read_text()
+    assert "distill" not in settings
+    tradeoff(model, data, replace(plan, distill=0.9), folder=tmp_path / "work")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"distill": 1.5}, "above 0 to 1; got 1.5"),
+        ({"distill": 0.0}, "above 0 to 1; got 0.0"),
+        ({"course": Course(distill=0.5)}, "give the plan's distill"),
+    ],
+)
+def test_shares_of_a_teacher_that_cannot_be(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Plan((3,), ("l0/distilled",), **asked)
+
+
+def test_a_control_has_no_teacher() -> None:
+    plan = Plan((8, 3), ("rank-gradient/distilled",), against="rank-gradient/distilled")
+    with pytest.raises(UsageError, match="without a teacher"):
+        plan.check_control(8)
+
+
+def test_a_search_goes_on_for_smaller_sizes_and_its_seconds_count(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((6, 4), ("greedy",), ("encoder",), course=COURSE, against="greedy")
+    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    first, second = record.parts["tradeoff"]
+    assert set(second["heads"]) < set(first["heads"])
+    steps = journal.read_json(tmp_path / "work" / "greedy-lstsq.json")
+    assert len(steps) == 4
+    assert second["seconds"]["choosing"] > sum(step["seconds"] for step in steps)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +363,8 @@ def shared(place: Path, folder: Path | None) -> list[Any]:
     own = place / str(processes.rank())
     own.mkdir(parents=True)
     model, data, looking = subject(own)
-    plan = Plan((3,), ("l0", "rank-gradient", "greedy", "scratch"), ("encoder",), course=COURSE, scratch_steps=5)
+    ways = ("l0", "rank-gradient", "rank-gradient/distilled", "greedy", "scratch")
+    plan = Plan((3,), ways, ("encoder",), course=COURSE, scratch_steps=5)
     record = tradeoff(model, data, plan, looking=looking, folder=folder)
     options = {"penalties": [0.01, 0.1], "kinds": ("encoder",), "measure_on": data.measure}
     course = {"steps": 4, "tune": 3, "warmup": 1, "batch": 100, "chunk": 50, "rate": 1e-3}

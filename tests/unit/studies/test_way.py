@@ -55,7 +55,7 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
         ("rank-gradient/tuned", "tuned anyway; write rank-gradient"),
         ("fisher/untuned", "untuned anyway; write fisher"),
         ("rank-gradient+lstsq/untuned", "write rank-gradient+lstsq"),
-        ("rank-gradient/half", "tuned, untuned, distilled; got 'half'"),
+        ("rank-gradient/half", "tuned, untuned or distilled; got 'half'"),
         ("scratch/distilled", "ordinary training"),
     ],
 )

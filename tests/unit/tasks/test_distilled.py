@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_the_teacher_is_neither_taught_nor_changed(lesson: tuple[Any, nn.Module,
     torch.manual_seed(0)
     first = task.loss_sum(model, batch)
     first.backward()
-    assert teacher.training, "as it was before"
+    assert teacher.training, "as it was before: a copy teaches"
     assert all(parameter.grad is None for parameter in teacher.parameters())
     assert all(torch.equal(before[name], value) for name, value in teacher.state_dict().items())
     torch.manual_seed(0)
@@ -112,6 +113,8 @@ def test_everything_else_is_the_task_itself(lesson: tuple[Any, nn.Module, nn.Mod
     assert task.fingerprint == data.fingerprint
     assert task.held_out(model) == data.held_out(model)
     assert distilled(data, teacher, 0.0) is data
+    again = copy.deepcopy(task)
+    assert again.fingerprint == data.fingerprint
 
 
 def test_a_task_that_says_nothing_of_predictions_is_refused() -> None:
@@ -156,6 +159,22 @@ def test_what_the_model_knew_is_kept_where_labels_say_the_opposite(inplace: bool
     assert agreement(data, taught.model, knew) > 0.9
     assert agreement(data, obeyed, knew) < 0.3
     assert taught.record.parts["course"]["distill"] == 1.0
+
+
+def test_a_kill_changes_nothing(tmp_path: Path) -> None:
+    data, model, _ = classification()
+    asked: dict[str, Any] = {"budget": hc.Budget(heads=4), "distill": 0.5, **LEARNING, "steps": 8, "tune": 30}
+    whole = hc.prune("l0", model, data, folder=tmp_path / "whole", **asked)
+
+    def stop(part: str, done: int, of: int) -> None:
+        if part == "fine-tuning" and done >= 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hc.prune("l0", model, data, folder=tmp_path / "parts", save_seconds=0.0, progress=stop, **asked)
+    parts = hc.prune("l0", model, data, folder=tmp_path / "parts", **asked)
+    one, other = (found.model.state_dict() for found in (whole, parts))
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.parametrize("method", ["l0", "subset"])

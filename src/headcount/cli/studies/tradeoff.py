@@ -75,6 +75,8 @@ def COMMAND(  # noqa: N802
 
     kind, _, numbers = keep.rpartition("=")
     own = {name: course.pop(name) for name in ("scratch_steps", "distill")}
+    if "/distilled" not in ways:
+        options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
     try:
         counts = tuple(int(part) for part in numbers.split(","))
         chosen = tuple(int(part) for part in seeds.split(","))

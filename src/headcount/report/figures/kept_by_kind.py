@@ -11,15 +11,15 @@ from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import MARKERS, kind_colour
+from headcount.report.points import shown_way
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.2, height=3.0, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        points, of = record.parts["tradeoff"], record.parts["of"]
-        way = "l0" if any(point["way"] == "l0" for point in points) else points[0]["way"]
-        mine = [point for point in points if point["way"] == way]
+        way, of = shown_way(record.parts), record.parts["of"]
+        mine = [point for point in record.parts["tradeoff"] if point["way"] == way]
         mine.append({"kept": of})  # the whole model
         sizes = sorted({sum(point["kept"].values()) for point in mine})
         for number, kind in enumerate(of):

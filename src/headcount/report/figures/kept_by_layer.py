@@ -10,6 +10,7 @@ from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
+from headcount.report.points import shown_way
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,8 +21,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.4, height=1.1 + 0.26 * tallest, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        points = record.parts["tradeoff"]
-        way = "l0" if any(point["way"] == "l0" for point in points) else points[0]["way"]
+        points, way = record.parts["tradeoff"], shown_way(record.parts)
         mine = sorted((point for point in points if point["way"] == way), key=lambda p: (-p["keep"], p["seed"]))
         counts = [Counter(_site(name) for name in point["heads"]) for point in mine]
         whole, sites = record.parts.get("sites"), _sites(record)

@@ -10,6 +10,7 @@ from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
+from headcount.report.points import shown_way
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,10 +53,9 @@ def _looked(record: Record) -> str:
 
 
 def _way(record: Record) -> tuple[str, int]:
-    """The way and seed whose models are shown: l0's where there are some."""
-    points = record.parts["tradeoff"]
-    first = next((point for point in points if point["way"] == "l0"), points[0])
-    return first["way"], first["seed"]
+    """The way and seed whose models are shown."""
+    way = shown_way(record.parts)
+    return way, next(point["seed"] for point in record.parts["tradeoff"] if point["way"] == way)
 
 
 def _columns(record: Record) -> list[tuple[str, Held]]:
@@ -149,7 +149,7 @@ def _legend(canvas: Any, roles: set[str]) -> None:
         for role in drawn
     ]
     patches.append(Patch(fill=False, edgecolor=INK, label="roles changed"))
-    fitting = max(2, int(canvas.get_figwidth() / 1.5))  # inches that the longest label takes
+    fitting = int(canvas.get_figwidth() / 1.5)  # inches that the longest label takes
     canvas.legend(handles=patches, loc="outside lower center", ncols=min(fitting, len(patches)))
 
 

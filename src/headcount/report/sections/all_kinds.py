@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 from headcount.record import Record
@@ -21,18 +23,27 @@ _PAPER = (
 
 def _answer(record: Record) -> str:
     parts, rows = record.parts, record.parts["all_kinds"]
-    fewest = rows[-1]
+    fewest = min(row["keep"] for row in rows)
+    own = [row for row in rows if row["keep"] == fewest]
     digits = digits_for(parts["whole"]["value"])
-    shares = {kind: fewest["kept"].get(kind, 0) / of for kind, of in parts["of"].items()}
+    shares = {kind: mean(row["kept"].get(kind, 0) for row in own) / of for kind, of in parts["of"].items()}
     order = sorted(shares, key=lambda kind: shares[kind])
+    runs = f", mean of {len(own)} runs" if len(own) > 1 else ""
     said = (
-        f"With {sum(fewest['kept'].values())} of {sum(parts['of'].values())} heads left, "
-        f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}, {parts['metric']} is "
-        f"{fewest['trained']['value']:.{digits}f}, against {parts['whole']['value']:.{digits}f} with all of them"
+        f"With {fewest} of {sum(parts['of'].values())} heads left, "
+        f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}{runs}, {parts['metric']} is "
+        f"{_mean(own, 'trained'):.{digits}f}, against {parts['whole']['value']:.{digits}f} with all of them"
     )
-    if fewest["scratch"]:
-        said += f" and {fewest['scratch']['value']:.{digits}f} trained from scratch with the same heads"
+    scratch = _mean(own, "scratch")
+    if scratch is not None:
+        said += f" and {scratch:.{digits}f} trained from scratch with the same heads"
     return said + "."
+
+
+def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """Over the seeds that have one."""
+    found = [row[name]["value"] for row in rows if row[name]]
+    return mean(found) if found else None
 
 
 def _heads(record: Record, kept: dict[str, int]) -> str:
@@ -56,10 +67,12 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("95% interval"), Column("from scratch", digits), Column("95% interval"),
     ]  # fmt: skip
     shown, lines = told(labelled, rows, columns)
-    steps = labelled[0][1].parts["steps"]
+    parts = labelled[0][1].parts
+    after = {point["way"]: point.get("steps", parts["steps"]["trained and tuned"]) for point in parts["tradeoff"]}
+    more = after[parts["all_kinds"][0]["way"]]
     note = (
-        f"From trained: {steps['trained and tuned']} more steps for a model that was trained before; from scratch: "
-        f"{steps['scratch']} steps from new random weights with the same heads in every layer."
+        f"From trained: {more} more steps for a model that was trained before; from scratch: "
+        f"{parts['steps']['scratch']} steps from new random weights with the same heads in every layer."
     )
     return [Table(f"{labelled[0][1].parts['metric']} with heads of all kinds pruned", shown, lines, note)]
 
@@ -72,9 +85,11 @@ def _measured(quality: dict[str, Any] | None, digits: int) -> list[Any]:
 
 def _printed(record: Record) -> list[Printed]:
     parts = record.parts
+    seeds = {row["seed"] for row in parts["all_kinds"]}
     ours = "; ".join(
         f"{_heads(record, row['kept'])}: {row['trained']['value']:.2f}"
         + (f" | {row['scratch']['value']:.2f}" if row["scratch"] else "")
+        + (f" (seed {row['seed']})" if len(seeds) > 1 else "")
         for row in parts["all_kinds"]
     )
     here = {0: f"{_heads(record, parts['of'])}: {parts['whole']['value']:.2f}", 1: ours}

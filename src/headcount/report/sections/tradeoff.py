@@ -173,8 +173,9 @@ SECTION = Section(
     how=(
         "Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and "
         "fine-tuning together; from scratch has new random weights under the same heads. untuned, fisher, greedy and "
-        "what is compensated (+) do not train; what is distilled also learns from the whole model's predictions. What "
-        "the heads that are left do is measured in the whole model and again in the smaller one, on the same sentences."
+        "what is compensated (+) do not train unless tuned or distilled is added; what is distilled also learns from "
+        "the whole model's predictions. What the heads that are left do is measured in the whole model and again in "
+        "the smaller one, on the same sentences."
     ),
     tables=_tables,
     figures=("tradeoff", "kept-roles", "tradeoff-time"),
