@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
+from rich.console import Console
+
 import records
+from headcount.cli.tables import all_kinds_table
+from headcount.report.figures.kept_roles import FIGURE as ROLES
 from headcount.report.figures.tradeoff import FIGURE
-from headcount.report.points import control, smaller
+from headcount.report.points import control, shown_way, smaller
+from headcount.report.sections.all_kinds import SECTION as ALL_KINDS
 from headcount.report.sections.tradeoff import SECTION
 
 
@@ -24,3 +32,52 @@ def test_alone_it_is_what_there_is() -> None:
     parts = {**record.parts, "tradeoff": control(record.parts)}
     assert smaller(parts) == parts["tradeoff"]
     assert not control(parts)
+
+
+def test_models_of_gates_are_looked_at_first() -> None:
+    points = [{"way": way} for way in ("rank-gradient", "l0/distilled", "random")]
+    assert shown_way({"tradeoff": points}) == "l0/distilled"
+    assert shown_way({"tradeoff": [*points, {"way": "l0"}]}) == "l0"
+    assert shown_way({"tradeoff": points[::2]}) == "rank-gradient"
+
+
+def difference(value: float) -> dict[str, Any]:
+    return {"difference": value, "low": value - 1, "high": value + 1, "by_seed": {"0": value, "1": value}}
+
+
+def test_comparisons_stand_one_a_row_by_what_they_are_with() -> None:
+    record = records.tradeoff()
+    l0 = {"way": "l0", "keep": 8, "seeds": [0, 1], "lost": difference(-1.0), "lost_tuned": difference(-2.0)}
+    rank = {"way": "rank-gradient", "keep": 8, "seeds": [0, 1], "lost": difference(-3.0)}
+    record.parts |= {"compared": [{**l0, "against": difference(2.0)}, rank], "against": "rank-gradient"}
+    table = next(one for one in SECTION.tables([("m", record)]) if one.title.startswith("Ways compared"))
+    assert [row[:4] for row in table.rows] == [
+        ["all heads", "l0", 8, -1.0],
+        ["all heads", "rank-gradient", 8, -3.0],
+        ["all heads, tuned as long", "l0", 8, -2.0],
+        ["rank-gradient, as many heads", "l0", 8, 2.0],
+    ]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_several_seeds_of_all_kinds_are_told_apart() -> None:
+    record = records.tradeoff(kinds=True)
+    rows = record.parts["all_kinds"]
+    again = [{**row, "seed": 1, "scratch": {"value": 27.0, "low": 26.0, "high": 28.0}} for row in rows]
+    record.parts["all_kinds"] = sorted([*rows, *again], key=lambda row: -row["keep"])
+    said = ALL_KINDS.answer(record)
+    assert "mean of 2 runs" in said
+    assert "26.00 trained from scratch" in said
+    terminal = Console(width=100, record=True, file=io.StringIO())
+    terminal.print(all_kinds_table(record.parts))
+    assert "seed" in terminal.export_text()
+    assert "(seed 1)" in " ".join(str(line.here) for line in ALL_KINDS.printed(record))
+
+
+def test_the_legend_of_roles_fits_its_figure() -> None:
+    canvas = ROLES.draw([records.tradeoff()]).canvas
+    canvas.draw_without_rendering()
+    (legend,) = canvas.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= canvas.bbox.x1
