@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,10 +53,10 @@ class ParallelText:
 
     def as_options(self) -> str:
         """The same again on a command line."""
-        said = [f"--data {self.data}"]
-        said += [f"--languages {','.join(self.languages)}"] if self.languages else []
-        said += [f"--columns {','.join(self.columns)}"] if self.columns else []
-        return " ".join(said)
+        said = ["--data", self.data]
+        said += ["--languages", ",".join(self.languages)] if self.languages else []
+        said += ["--columns", ",".join(self.columns)] if self.columns else []
+        return shlex.join(said)
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,14 @@ class TaskText:
     fields: dict[str, str | None]  # columns of labelled text
     quality: dict[str, Any]  # how quality is measured
     measured: str | None = None  # split to measure on, where it is not the one heads are chosen on
+
+    def as_options(self) -> str:
+        """The same task on the same data again on a command line, measured in the same way."""
+        said = [f"--task {self.task}", self.text.as_options()]
+        said += [f"--{name} {shlex.quote(column)}" for name, column in self.fields.items() if column]
+        said += ["--lowercase"] if self.quality.get("lowercase") else []
+        said += [f"--metric {self.quality['metric']}"] if "metric" in self.quality else []
+        return " ".join(said)
 
     def both(self, model: str, how: Loading) -> tuple[Any, Any]:
         """The task to choose heads on, and the one to measure on; None where that is the same."""

@@ -54,7 +54,7 @@ def COMMAND(  # noqa: N802
         record = study_compensation(
             live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings
         )
-    again = f"--task {work.task} {work.text.as_options()}"
+    again = work.as_options()
     output.present(record, as_json, lambda console: _draw(console, model, record, again))
 
 

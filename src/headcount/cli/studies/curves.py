@@ -48,7 +48,7 @@ def COMMAND(  # noqa: N802
         show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
         console.print(tables.curves_table(record.parts, step / 100))
         show.claims(console, record.parts["claims"])
-        again = f"--task {work.task} {work.text.as_options()}"
+        again = work.as_options()
         show.line(
             console, f"Next: headcount prune {shlex.quote(model)} --method rank --keep 70% {again} --out DIR", dim=True
         )

@@ -51,7 +51,7 @@ def COMMAND(  # noqa: N802
         show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
         console.print(tables.dynamics_table(record.parts))
         show.claims(console, record.parts["claims"])
-        again = f"--task {work.task} {work.text.as_options()}"
+        again = work.as_options()
         show.line(console, f"Next: headcount study curves {shlex.quote(model)} {again} --out DIR", dim=True)
 
     output.present(record, as_json, draw)

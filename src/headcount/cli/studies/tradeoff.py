@@ -107,7 +107,7 @@ def COMMAND(  # noqa: N802
             reason = record.parts.get("lacking", {}).get("whole_roles", "no point is there yet")
             show.line(console, f"\nWhat the heads that are left do: {reason}.")
         fewest = f"{kind}={min(counts)}" if kind else str(min(counts))
-        again = f"--keep {fewest} --task {work.task} {work.text.as_options()}"
+        again = f"--keep {fewest} {work.as_options()}"
         show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
 
     if record.parts["missing"]:  # the process that measures the last point writes the record
