@@ -42,8 +42,6 @@ class Course:
     distill: float = 0.0  # share of the loss that asks for what the model predicted before it was pruned
 
     def __post_init__(self) -> None:
-        if not 0 <= self.distill <= 1:
-            raise UsageError(f"distill is the share of the teacher in the loss, from 0 to 1; got {self.distill}.")
         if self.steps < 0 or self.tune < 0:
             raise UsageError(f"steps and tune are numbers of steps, 0 or more; got {self.steps} and {self.tune}.")
 

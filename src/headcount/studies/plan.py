@@ -86,6 +86,11 @@ class Plan:
         ]
 
     @property
+    def distilled(self) -> bool:
+        """Whether any way has a teacher."""
+        return any(Way.parse(name).distilled for name in self.ways)
+
+    @property
     def donor_way(self) -> Way:
         """The way whose heads a model from scratch has: l0 where it is listed, else the first, else l0."""
         others = [way for way in map(Way.parse, self.ways) if way.choice != SCRATCH]

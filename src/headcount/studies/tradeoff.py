@@ -60,7 +60,7 @@ def tradeoff(
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as own:
         place = Path(processes.gather(own)[0])  # of several processes the first one's
         journal.claim(place, "work.json", _identity(model, data, plan))
-        if any(Way.parse(name).distilled for name in plan.ways):
+        if plan.distilled:
             journal.claim(place, "distilled.json", {"distill": plan.distill})
         if SCRATCH in plan.ways:  # its points have the heads of another way
             journal.claim(place, "scratch.json", {"donor": plan.donor_way.name})
@@ -85,7 +85,7 @@ def tradeoff(
         "steps": {"trained and tuned": plan.course.steps + plan.course.tune, "scratch": plan.scratch_steps},
         "missing": len(plan.arms(gated)) - len(points),
     }
-    if any(Way.parse(name).distilled for name in plan.ways):
+    if plan.distilled:
         parts["distill"] = plan.distill
     parts |= _spent(points) | _gates(plan) | _roles(whole_roles, looking, unlooked, points)
     if 1 < len(kinds) == len(locate(model).kinds):

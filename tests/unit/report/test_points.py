@@ -27,6 +27,15 @@ def test_the_control_stands_apart() -> None:
     assert "rank-gradient" not in SECTION.answer(record).split("against")[0].split("by l0")[0]
 
 
+def test_the_caption_has_the_steps_of_every_panel() -> None:
+    one, other = records.tradeoff(), records.tradeoff()
+    assert "has 600 training steps, scratch 2400" in FIGURE.draw([one, other]).caption
+    other.parts |= {"steps": {"trained and tuned": 8000, "scratch": 2400}, "distill": 0.5}
+    caption = FIGURE.draw([one, other]).caption
+    assert "has 600, 8000 training steps, scratch 2400" in caption
+    assert "distilled: 0.5 of the loss" in caption
+
+
 def test_alone_it_is_what_there_is() -> None:
     record = records.tradeoff()
     parts = {**record.parts, "tradeoff": control(record.parts)}

@@ -46,14 +46,24 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(f"{named(record)}, {pruned}" if pruned else named(record))
     known = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
     canvas.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(known)))
-    steps = records[0].parts["steps"]
+    shares = [f"{record.parts['distill']:g}" for record in records if "distill" in record.parts]
+    taught = f"; distilled: {_each(shares)} of the loss asks for what the whole model predicts" if shares else ""
     caption = (
         f"{records[0].parts['metric']} against the number of heads left, means over seeds with 95% intervals over "
-        f"examples. Every way that trains has {steps['trained and tuned']} training steps"
-        f"{', scratch ' + str(steps['scratch']) if any(row['way'] == 'scratch' for row in rows) else ''}"
-        f"{'; dotted: without training' if any(not row['steps'] for row in rows) else ''}."
+        f"examples. Every way that trains has {_each(_steps(records, 'trained and tuned'))} training steps"
+        f"{', scratch ' + _each(_steps(records, 'scratch')) if any(row['way'] == 'scratch' for row in rows) else ''}"
+        f"{'; dotted: without training' if any(not row['steps'] for row in rows) else ''}{taught}."
     )
     return Drawing(canvas, caption, rows)
+
+
+def _steps(records: Sequence[Record], name: str) -> list[str]:
+    return [str(record.parts["steps"][name]) for record in records]
+
+
+def _each(values: Sequence[str]) -> str:
+    """In the order of the panels; once if it is the same in all of them."""
+    return ", ".join(values if len(set(values)) > 1 else values[:1])
 
 
 def _means(points: Sequence[dict[str, Any]], kept: Sequence[int], name: str) -> np.ndarray:
