@@ -133,11 +133,10 @@ def _drift_table(labelled: Labelled) -> Table:
 def _printed(record: Record) -> list[Printed]:
     means = _means(record)
     first = next(iter(means))
-    ours = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[first].items())
+    values = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[first].items())
+    ours = f"{first} {values}" if record.parts.get("pruned") != "heads of all kinds" else None
     return [
-        Printed(
-            "WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", f"{first} {ours}"
-        ),
+        Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", ours),
         Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
         Printed("functions that are left (subtitles)", "17 of 48 heads: all of them", _functions(record, first)),
         Printed(
