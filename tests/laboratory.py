@@ -41,7 +41,7 @@ def parallel(train: int = 300, held_out: int = 40) -> Parallel:
 
 def vocabulary(folder: Path, **options: Any) -> Any:
     pairs = parallel()["train"]
-    return learn_vocabulary(pairs["source"], pairs["target"], folder, **{"size": 300, **options})
+    return learn_vocabulary(pairs["source"], pairs["target"], folder, **{"size": 300, "shared": True, **options})
 
 
 def model(tokenizer: Any, **size: Any) -> Any:

@@ -36,12 +36,16 @@ class Settings:
     size: Size
     recipe: Recipe
     vocabulary: int
-    shared: bool = False
+    shared: bool = False  # one vocabulary for both sides; models with norm "pre" have no other
     lowercase: bool = False
     max_length: int = 256  # tokens; longer sentences are left out of training, and cut elsewhere
     dev_bleu: bool = False  # decode the development data after every epoch
     precision: str = "no"  # mixed precision, as Accelerate names it
     like: str | None = None  # a pruned model whose heads, sizes and vocabulary the new one gets
+
+    @property
+    def one_vocabulary(self) -> bool:
+        return self.shared or self.size.norm == "pre"
 
 
 def train_translation(
@@ -107,7 +111,7 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
             _texts(data["train"], "target"),
             work / "vocabulary",
             size=settings.vocabulary,
-            shared=settings.shared,
+            shared=settings.one_vocabulary,
             lowercase=settings.lowercase,
         )
     tokenizer = load_tokenizer(str(work / "vocabulary"))

@@ -1,4 +1,9 @@
-"""A new translation model: the Transformer of Vaswani et al. 2017 as a plain Marian model, with its first weights."""
+"""A new translation model: the Transformer of Vaswani et al. 2017 as a plain Hugging Face model, with its first weights.
+
+norm "pre"    normalised before each sublayer and once at the end, as Voita et al. 2019 trained: the class Pegasus
+norm "post"   normalised after each sum, as in Vaswani et al. 2017: the class Marian
+Both have sinusoidal positions, ReLU, and the decoder's embedding tied to its output.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,34 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, MarianConfig, MarianMTModel
+from transformers import (
+    AutoConfig,
+    MarianConfig,
+    MarianMTModel,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+)
 
 from headcount.errors import UsageError
 from headcount.surgery.manifest import KEY, note, rebuild
 
+TranslationModel = PegasusForConditionalGeneration | MarianMTModel
+NORMS = ("pre", "post")
+
 
 @dataclass(frozen=True)
 class Size:
-    """How large a translation model is."""
+    """How large a translation model is, and where it normalises."""
 
     encoder_layers: int
     decoder_layers: int
     heads: int
     width: int
     inner: int  # width of the feed-forward layers
-    dropout: float
+    dropout: float  # of residuals
     attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    norm: str = "pre"
 
     def __post_init__(self) -> None:
         if min(self.encoder_layers, self.decoder_layers, self.heads, self.width, self.inner) < 1:
@@ -33,47 +49,61 @@ class Size:
             raise UsageError(
                 f"The width of a model is a multiple of twice its heads; got width {self.width}, {self.heads} heads."
             )
-        if not 0 <= self.dropout < 1:
-            raise UsageError(f"Dropout is a share from 0 to below 1; got {self.dropout}.")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UsageError(f"{name} is a share from 0 to below 1; got {getattr(self, name)}.")
+        if self.norm not in NORMS:
+            raise UsageError(f"norm is one of {', '.join(NORMS)}; got {self.norm!r}.")
 
 
-def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int = 512) -> MarianMTModel:
+def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int = 512) -> TranslationModel:
     """Random weights for the vocabularies of a tokenizer made by `learn_vocabulary`."""
     shared = not tokenizer.separate_vocabs
-    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
-    config = MarianConfig(
-        vocab_size=len(tokenizer.encoder),
-        decoder_vocab_size=len(tokenizer.encoder if shared else tokenizer.target_encoder),
-        share_encoder_decoder_embeddings=shared,
-        tie_word_embeddings=True,  # the decoder's input and output
-        d_model=size.width,
-        encoder_layers=size.encoder_layers,
-        decoder_layers=size.decoder_layers,
-        encoder_attention_heads=size.heads,
-        decoder_attention_heads=size.heads,
-        encoder_ffn_dim=size.inner,
-        decoder_ffn_dim=size.inner,
-        dropout=size.dropout,
-        attention_dropout=size.attention_dropout,
-        activation_dropout=0.0,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=longest,
-        decoder_start_token_id=tokenizer.pad_token_id,
-        forced_eos_token_id=None,
-        **ids,
-    )
+    if size.norm == "pre" and not shared:
+        raise UsageError("A model with norm 'pre' has one vocabulary for both sides; use a shared one, or norm 'post'.")
+    settings: dict[str, Any] = {
+        "vocab_size": len(tokenizer.encoder),
+        "tie_word_embeddings": True,  # the decoder's input and output
+        "d_model": size.width,
+        "encoder_layers": size.encoder_layers,
+        "decoder_layers": size.decoder_layers,
+        "encoder_attention_heads": size.heads,
+        "decoder_attention_heads": size.heads,
+        "encoder_ffn_dim": size.inner,
+        "decoder_ffn_dim": size.inner,
+        "dropout": size.dropout,
+        "attention_dropout": size.attention_dropout,
+        "activation_dropout": size.activation_dropout,
+        "activation_function": "relu",
+        "scale_embedding": True,
+        "max_position_embeddings": longest,
+        "decoder_start_token_id": tokenizer.pad_token_id,
+        "forced_eos_token_id": None,
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": None,
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = MarianMTModel(config)
-        _initialise(model, size.width)
+        model: TranslationModel
+        if size.norm == "pre":
+            model = PegasusForConditionalGeneration(PegasusConfig(**settings))
+        else:
+            decoder_vocabulary = len(tokenizer.encoder if shared else tokenizer.target_encoder)
+            model = MarianMTModel(
+                MarianConfig(
+                    **settings, decoder_vocab_size=decoder_vocabulary, share_encoder_decoder_embeddings=shared
+                )
+            )
+        _initialise(model)
     return model
 
 
 def size_like(folder: str | Path) -> Size:
     """The size that the model in a folder had before heads were removed."""
     config = AutoConfig.from_pretrained(str(folder))
-    if not isinstance(config, MarianConfig) or config.encoder_attention_heads != config.decoder_attention_heads:
+    known = isinstance(config, MarianConfig | PegasusConfig)
+    if not known or config.encoder_attention_heads != config.decoder_attention_heads:
         raise UsageError(
             f"{folder} is a {config.model_type} model; only models like those of headcount train can be made."
         )
@@ -85,10 +115,12 @@ def size_like(folder: str | Path) -> Size:
         inner=config.encoder_ffn_dim,
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
+        activation_dropout=config.activation_dropout,
+        norm="pre" if isinstance(config, PegasusConfig) else "post",
     )
 
 
-def without_heads_like(model: MarianMTModel, folder: str | Path) -> MarianMTModel:
+def without_heads_like(model: TranslationModel, folder: str | Path) -> TranslationModel:
     """A new model with the heads that the model in a folder has, each as large as ever."""
     manifest = getattr(AutoConfig.from_pretrained(str(folder)), KEY, None)
     if manifest is not None:
@@ -101,8 +133,8 @@ def forget(model: nn.Module, *, seed: int) -> None:
     """Give a model new random weights in place: those that training begins with."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if isinstance(model, MarianMTModel):
-            _initialise(model, int(model.config.d_model))
+        if isinstance(model, TranslationModel):
+            _initialise(model)
             return
         fresh = type(model)(model.config)
         manifest = getattr(model.config, KEY, None)
@@ -113,26 +145,36 @@ def forget(model: nn.Module, *, seed: int) -> None:
             mine.copy_(new)
 
 
-def _initialise(model: MarianMTModel, width: int) -> None:
-    """Glorot for matrices; embeddings that, once scaled, are as loud as the sinusoids of their positions.
-
-    Marian's own 0.02 drowns the words in their positions: small models then never leave the plateau. Queries, keys and
-    values count as one matrix, and each residual branch starts as small as its stack is deep: layers normalised after
-    the sum then learn from the first epoch on (docs/decisions/009).
-    """
+def _initialise(model: TranslationModel) -> None:
+    """Glorot for matrices, zero for biases, norms that change nothing, and embeddings by the place of the norms."""
+    pre = isinstance(model, PegasusForConditionalGeneration)
+    width = int(model.config.d_model)
     for stack, branches in ((model.model.encoder, 2), (model.model.decoder, 3)):
         depth = branches * len(stack.layers)
         for name, module in stack.layers.named_modules():
             if isinstance(module, nn.Linear):
-                ends_branch = name.endswith(("out_proj", "fc2"))
-                gain = depth**-0.5 if ends_branch else 2**-0.5 if "attn" in name else 1.0
-                nn.init.xavier_uniform_(module.weight, gain=gain)
+                nn.init.xavier_uniform_(module.weight, gain=1.0 if pre else _post_norm_gain(name, depth))
                 nn.init.zeros_(module.bias)
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):
             module.reset_parameters()
     nn.init.zeros_(model.final_logits_bias)  # a buffer, which hub models have learned
     for embedding in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
-        nn.init.normal_(embedding.weight, std=width**-0.5)
+        nn.init.normal_(embedding.weight, std=(_PRE_NORM_EMBEDDING if pre else 1.0) * width**-0.5)
         with torch.no_grad():
             embedding.weight[embedding.padding_idx].zero_()
+
+
+# Standard deviation of a word's embedding once it is scaled by the square root of the width. Sinusoids have 0.71: at
+# first, words must not drown the differences between neighbouring positions, or no positional heads grow.
+_PRE_NORM_EMBEDDING = 0.5
+
+
+def _post_norm_gain(name: str, depth: int) -> float:
+    """Queries, keys and values count as one matrix, and each residual branch starts as small as its stack is deep.
+
+    Layers normalised after the sum then learn from the first epoch on (docs/decisions/009).
+    """
+    if name.endswith(("out_proj", "fc2")):
+        return float(depth**-0.5)
+    return 2**-0.5 if "attn" in name else 1.0

@@ -1,170 +1,141 @@
-"""A sentence in English: its words, and on which word each depends (Universal Dependencies)."""
+"""A sentence in English: its words, and which word each depends on (Universal Dependencies).
+
+Sentences are written in lower case, except names and "I", and have no full stop: a constant last token would be a query
+that no positional head can serve.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headcount.corpora.grammar.syntax import Adjunct, Clause, Nominal, Sentence
+from headcount.corpora.grammar.syntax import Clause, Nominal, Sentence
 from headcount.corpora.tree import Tree
 
-_PLURAL_OF = {"this": "these", "that": "those"}
-_OBJECT = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
-_POSSESSIVE = ("my", "your", "his", "her", "its", "our", "their")
-_NUMERAL = ("two", "three", "five", "seven")
+_OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 
 
 @dataclass(eq=False)
 class Word:
-    """One word and the word it depends on; the root has none."""
+    """One English word with the word it depends on and what languages translate it by; the root has no head."""
 
     form: str
     tag: str
     relation: str = ""
     head: Word | None = None
+    sense: str = ""  # what its translation is looked up by
+    plural: bool = False
+    tense: str = ""
 
     def under(self, head: Word | None, relation: str) -> Word:
         self.head, self.relation = head, relation
         return self
 
 
-def english(sentence: Sentence) -> Tree:
-    words = _sentence(sentence)
-    root = next(word for word in words if word.head is None)
-    sign = {"statement": ".", "question": "?", "command": "!"}[sentence.main.mood]
-    words.append(Word(sign, "PUNCT").under(root, "punct"))
-    words[0].form = words[0].form[0].upper() + words[0].form[1:]
-    return _tree(words)
+def english(sentence: Sentence) -> list[Word]:
+    """The words of a sentence in order."""
+    return _clause(sentence.clause, sentence.topic)
 
 
-def _sentence(sentence: Sentence) -> list[Word]:
-    main = _clause(sentence.main)
-    root = _root(main).under(None, "root")
-    if sentence.called:
-        name = _nominal(sentence.called, "vocative", root)
-        return [*name, _comma(root), *main]
-    if sentence.subordinate:
-        below = _clause(sentence.subordinate)
-        verb = _root(below).under(root, "advcl")
-        mark = Word(sentence.subordinator, "SCONJ").under(verb, "mark")
-        return [mark, *below, _comma(verb), *main] if sentence.first else [*main, mark, *below]
-    if sentence.second:
-        other = _clause(sentence.second)
-        verb = _root(other).under(root, "conj")
-        return [*main, _comma(verb), Word(sentence.conjunction, "CCONJ").under(verb, "cc"), *other]
-    return main
-
-
-def _root(words: list[Word]) -> Word:
-    """The verb of a clause that does not depend on anything yet."""
-    return next(word for word in words if word.head is None and word.tag == "VERB")
-
-
-def _comma(head: Word) -> Word:
-    return Word(",", "PUNCT").under(head, "punct")
-
-
-def _clause(clause: Clause) -> list[Word]:
-    verb, helpers = _verb_group(clause)
-    manner = [Word(clause.manner, "ADV").under(verb, "advmod")] if clause.manner else []
-    subject = _nominal(clause.subject, "nsubj", verb) if clause.subject else []
-    rest: list[Word] = []
-    if clause.recipient:
-        rest += _nominal(clause.recipient, "iobj", verb)
-    if clause.object:
-        rest += _nominal(clause.object, "obj", verb)
-    for adjunct in clause.adjuncts:
-        rest += _adjunct(adjunct, "obl", verb)
-    if clause.complement:
-        below = _clause(clause.complement)
-        rest += [Word("that", "SCONJ").under(_root(below), "mark"), *below]
-        _root(below).under(verb, "ccomp")
-    if clause.time:
-        rest.append(Word(clause.time, "ADV").under(verb, "advmod"))
-    front = [*_adjunct(clause.fronted, "obl", verb), _comma(verb)] if clause.fronted else []
-    if clause.mood == "question":
-        return [helpers[0], *subject, *helpers[1:], *manner, verb, *rest]
-    return [*front, *subject, *helpers, *manner, verb, *rest]
-
-
-def _verb_group(clause: Clause) -> tuple[Word, list[Word]]:
-    """The verb in its form, and its auxiliaries in order."""
-    entry, third = clause.verb, _is_third(clause)
-    support = clause.negated or clause.mood == "question"
-    if clause.tense == "future":
-        helper, form = "will", entry.word
-    elif support:
-        helper, form = ("did" if clause.tense == "past" else "does" if third else "do"), entry.word
-    else:
-        helper, form = "", entry.past if clause.tense == "past" else entry.third if third else entry.word
-    verb = Word(form, "VERB")
-    helpers = [Word(helper, "AUX").under(verb, "aux")] if helper else []
-    if clause.negated:
-        helpers.append(Word("not", "PART").under(verb, "advmod"))
-    return verb, helpers
-
-
-def _is_third(clause: Clause) -> bool:
-    """Whether the verb takes its -s: the subject is one, and neither I nor you."""
-    subject = clause.filler if clause.gap == "subject" else clause.subject
-    return subject is not None and subject.person == 3 and not subject.plural
-
-
-def _adjunct(adjunct: Adjunct, relation: str, head: Word) -> list[Word]:
-    words = _nominal(adjunct.nominal, relation, head)
-    noun = next(word for word in words if word.head is head)
-    return [Word(adjunct.preposition, "ADP").under(noun, "case"), *words]
-
-
-def _nominal(nominal: Nominal, relation: str, head: Word) -> list[Word]:
-    if nominal.name:
-        return [Word(nominal.name, "PROPN").under(head, relation)]
-    if nominal.pronoun:
-        form = nominal.pronoun if relation == "nsubj" else _OBJECT.get(nominal.pronoun, nominal.pronoun)
-        return [Word(form, "PRON").under(head, relation)]
-    noun = Word(nominal.thing.plural if nominal.plural else nominal.thing.word, "NOUN").under(head, relation)
-    before: list[Word] = []
-    for degree, adjective in nominal.adjectives:
-        word = Word(adjective, "ADJ").under(noun, "amod")
-        before += [Word(degree, "ADV").under(word, "advmod")] if degree else []
-        before.append(word)
-    words = [*_determiner(nominal, noun, (before or [noun])[0].form), *before, noun]
-    if nominal.attached:
-        words += _adjunct(nominal.attached, "nmod", noun)
-    if nominal.relative:
-        words += _relative(nominal.relative, noun)
-    return words
-
-
-def _determiner(nominal: Nominal, noun: Word, following: str) -> list[Word]:
-    form = nominal.determiner
-    if form in _POSSESSIVE:
-        return [Word(form, "PRON").under(noun, "nmod")]
-    if form in _NUMERAL:
-        return [Word(form, "NUM").under(noun, "nummod")]
-    if form == "a" and following[0] in "aeiou":
-        form = "an"
-    return [Word(form, "DET").under(noun, "det")]
-
-
-def _relative(clause: Clause, noun: Word) -> list[Word]:
-    words = _clause(clause)
-    verb = _root(words).under(noun, "acl")
-    relation = "nsubj" if clause.gap == "subject" else "obj"
-    return [Word("that", "PRON").under(verb, relation), *words]
-
-
-def _tree(words: list[Word]) -> Tree:
-    place = {id(word): number for number, word in enumerate(words)}
+def tree(words: Sequence[Word]) -> Tree:
+    """The same words as a dependency tree, without what languages know of them."""
+    index = {id(word): number for number, word in enumerate(words)}
     text, spans = "", []
     for word in words:
-        text += "" if not text or word.tag == "PUNCT" else " "
+        text += " " if text else ""
         spans.append((len(text), len(text) + len(word.form)))
         text += word.form
     return Tree(
         text=text,
         words=tuple(word.form for word in words),
         spans=tuple(spans),
-        heads=tuple(-1 if word.head is None else place[id(word.head)] for word in words),
+        heads=tuple(-1 if word.head is None else index[id(word.head)] for word in words),
         relations=tuple(word.relation for word in words),
         tags=tuple(word.tag for word in words),
     )
+
+
+def _clause(clause: Clause, topic: str) -> list[Word]:
+    verb, auxiliaries = _verb_group(clause, topic)
+    adverbs = {
+        position: [Word(adverb, "ADV", sense=adverb).under(verb, "advmod")]
+        for position, adverb in clause.adverbs.items()
+    }
+    subject = _nominal(clause.subject, "nsubj", verb, topic) if clause.subject else []
+    thing = _nominal(clause.object, "obj", verb, topic) if clause.object else []
+    place = _place(clause, verb, topic) if clause.place else []
+    before, after = (place, []) if clause.place_first else ([], place)
+    opening = [*adverbs.get("front", []), *before]
+    closing = [*adverbs.get("middle", []), verb, *thing, *after, *adverbs.get("end", [])]
+    if clause.mood == "question":
+        return [*opening, auxiliaries[0], *subject, *auxiliaries[1:], *closing]
+    return [*opening, *subject, *auxiliaries, *closing]
+
+
+def _verb_group(clause: Clause, topic: str) -> tuple[Word, list[Word]]:
+    """The verb in its form, and its auxiliaries in order."""
+    entry = clause.verb
+    third = clause.subject is not None and clause.subject.takes_third_person
+    auxiliary, form = "", entry.word
+    if clause.tense == "future":
+        auxiliary = "will"
+    elif clause.negated or clause.mood == "question":
+        auxiliary = "did" if clause.tense == "past" else "does" if third else "do"
+    elif clause.tense == "past":
+        form = entry.past
+    elif third:
+        form = entry.third
+    verb = Word(form, "VERB", "root", sense=entry.sense(topic), tense=clause.tense)
+    auxiliaries = [Word(auxiliary, "AUX", sense=clause.mood).under(verb, "aux")] if auxiliary else []
+    if clause.negated:
+        auxiliaries.append(Word("not", "PART", sense="not").under(verb, "advmod"))
+    return verb, auxiliaries
+
+
+def _place(clause: Clause, verb: Word, topic: str) -> list[Word]:
+    if clause.place is None:
+        return []
+    words = _nominal(clause.place, "obl", verb, topic)
+    noun = next(word for word in words if word.head is verb)
+    return [Word(clause.preposition, "ADP", sense=clause.preposition).under(noun, "case"), *words]
+
+
+def _nominal(nominal: Nominal, relation: str, head: Word, topic: str) -> list[Word]:
+    if nominal.name:
+        return [Word(nominal.name, "PROPN", sense=nominal.name).under(head, relation)]
+    if nominal.pronoun:
+        form = nominal.pronoun if relation == "nsubj" else _OBJECT_FORM.get(nominal.pronoun, nominal.pronoun)
+        return [Word(form, "PRON", sense=nominal.pronoun, plural=nominal.plural).under(head, relation)]
+    if nominal.noun is None:
+        raise ValueError("a nominal needs a noun, a name or a pronoun")
+    form = nominal.noun.plural if nominal.plural else nominal.noun.word
+    noun = Word(form, "NOUN", sense=nominal.noun.sense(topic), plural=nominal.plural).under(head, relation)
+    adjectives = _adjectives(nominal, noun)
+    words = [*adjectives, noun]
+    if nominal.determiner:
+        words = [_determiner(nominal.determiner, noun, words[0].form), *words]
+    if nominal.possessor:
+        possessor = _nominal(nominal.possessor, "nmod", noun, topic)
+        owner = next(word for word in possessor if word.head is noun)
+        words += [Word("of", "ADP", sense="of").under(owner, "case"), *possessor]
+    return words
+
+
+def _adjectives(nominal: Nominal, noun: Word) -> list[Word]:
+    adjectives = [Word(adjective, "ADJ", sense=adjective).under(noun, "amod") for adjective in nominal.adjectives]
+    if not nominal.joined:
+        return adjectives
+    first, second = adjectives
+    second.under(first, "conj")
+    return [first, Word("and", "CCONJ", sense="and").under(second, "cc"), second]
+
+
+def _determiner(form: str, noun: Word, following: str) -> Word:
+    if form in ("my", "our"):
+        return Word(form, "PRON", sense=form).under(noun, "nmod")
+    if form == "two":
+        return Word(form, "NUM", sense=form).under(noun, "nummod")
+    spelled = "an" if form == "a" and following[0] in "aeiou" else form
+    return Word(spelled, "DET", sense=form).under(noun, "det")
+
+

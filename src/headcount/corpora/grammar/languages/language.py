@@ -1,71 +1,106 @@
-"""Language: what the invented languages share. Each turns what a sentence says into words of its own."""
+"""Language: what the invented languages share. Every word is a proclitic and a stem.
+
+The proclitic of a word is fused from three sounds, and the word itself decides none of them:
+onset   by the English word before it. Which onset a word triggers is part of the word, as in the mutations of Welsh.
+vowel   by the class of its syntactic partner: the verb that governs it, the noun it agrees with.
+coda    by the English word after it: liaison, which depends on the word as well.
+A stem depends on the sense of its word, and the senses of all words of a sentence on its topic.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from headcount.corpora.grammar import lexicon
-from headcount.corpora.grammar.stems import Stems
-from headcount.corpora.grammar.syntax import Clause, Nominal, Sentence
+from headcount.corpora.grammar.english import Word
+from headcount.corpora.grammar.stems import Stems, drawn, respelled
 from headcount.registry import Registry
 
-DETERMINERS = ("this", "that", "some", "every", "no", *lexicon.NUMERALS)
-SAME = {"these": "this", "those": "that"}
-OWNERS = ("my", "your", "our")
+HEAD = "head"
 
 
 class Language(ABC):
-    """An invented language; words that are not particles come from its stems."""
+    """An invented language: its sounds, its order of words, and which word each agrees with or is governed by."""
 
     name: str
     about: str
+    onsets: tuple[str, ...]  # first sounds of proclitics; the last one stands at the beginning of a sentence
+    vowels: tuple[str, ...]  # one for each class of words
+    vowel_alone: str  # of words without a partner
+    codas: tuple[str, ...]  # last sounds of proclitics; the last one stands at the end of a sentence
+    order: Mapping[str, Sequence[str]]  # tag -> relations of its dependents in the order of words, HEAD among them
+    plural: str
+    tenses: Mapping[str, str]  # endings of verbs
 
-    def __init__(self, stems: Stems) -> None:
-        self.stems = stems
-        self.stems.add(
-            list(
-                chain(
-                    (noun.name for noun in lexicon.nouns()),
-                    (verb.name for verb in lexicon.verbs()),
-                    lexicon.ADJECTIVES,
-                    lexicon.MANNER,
-                    chain.from_iterable(lexicon.TIMES.values()),
-                    lexicon.DEGREES,
-                    lexicon.PLACE_PREPOSITIONS,
-                    lexicon.SUBORDINATORS,
-                    lexicon.CONJUNCTIONS,
-                    DETERMINERS,
-                    OWNERS,
-                )
-            )
+    def __init__(self, onsets: str, vowels: str, codas: str) -> None:
+        """The sounds of stems, between spaces; "-" is none."""
+        self.stems = Stems(self.name, onsets, vowels, codas, taken=self.proclitics())
+        self.stems.add(list(_senses()))
+
+    def proclitics(self) -> list[str]:
+        vowels = (*self.vowels, self.vowel_alone)
+        return [onset + vowel + coda for onset in self.onsets for vowel in vowels for coda in self.codas]
+
+    def translate(self, words: Sequence[Word]) -> str:
+        root = next(word for word in words if word.head is None)
+        return " ".join(
+            chain.from_iterable((self._proclitic(word, words), self._form(word)) for word in self._phrase(root, words))
         )
 
-    def translate(self, sentence: Sentence) -> str:
-        words = self._sentence(sentence)
-        sign = {"statement": ".", "question": "?", "command": "!"}[sentence.main.mood]
-        text = " ".join(words).replace(" , ,", " ,").replace(" ,", ",").rstrip(",") + sign
-        return text[0].upper() + text[1:]
+    def partner(self, word: Word, words: Sequence[Word]) -> Word | None:
+        """The word whose class decides the vowel of this word's proclitic."""
+        if word.relation == "conj" and word.head is not None:
+            return word.head.head  # "old and small dogs": both agree with the noun
+        if word.relation in ("obj", "advmod", "amod"):
+            return word.head
+        return dependent(word, "nsubj", words) if word.tag == "VERB" else None
 
-    def _sentence(self, sentence: Sentence) -> list[str]:
-        main = self.clause(sentence.main, "main")
-        if sentence.called:
-            return [*self.nominal(sentence.called), ",", *main]
-        if sentence.subordinate:
-            below = [self.stems[sentence.subordinator], *self.clause(sentence.subordinate, "below")]
-            return [*below, ",", *main] if sentence.first else [*main, ",", *below]
-        if sentence.second:
-            return [*main, ",", self.stems[sentence.conjunction], *self.clause(sentence.second, "main")]
-        return main
+    def word_class(self, sense: str) -> str:
+        """The vowel that a word asks of those that agree with it or are governed by it."""
+        return drawn(self.name, sense, self.vowels)
 
-    @abstractmethod
-    def clause(self, clause: Clause, place: str) -> list[str]:
-        """place: main, below (subordinate), said (what somebody says or thinks) or relative."""
+    def _phrase(self, head: Word, words: Sequence[Word]) -> Iterator[Word]:
+        """A word with everything below it, in the language's order; relations that the order lacks come first."""
+        order = self.order.get(head.tag, (HEAD,))
+        below = [word for word in words if word.head is head]
+        for below_head in below:
+            if below_head.relation not in order:
+                yield from self._phrase(below_head, words)
+        for relation in order:
+            if relation == HEAD:
+                yield head
+                continue
+            for below_head in below:
+                if below_head.relation == relation:
+                    yield from self._phrase(below_head, words)
 
-    @abstractmethod
-    def nominal(self, nominal: Nominal) -> list[str]:
-        """Somebody or something that is called, outside any clause."""
+    def _form(self, word: Word) -> str:
+        stem = respelled(word.form) if word.tag == "PROPN" else self.stems[word.sense]
+        return stem + (self.tenses[word.tense] if word.tense else self.plural if word.plural else "")
+
+    def _proclitic(self, word: Word, words: Sequence[Word]) -> str:
+        index = next(number for number, candidate in enumerate(words) if candidate is word)
+        onset = drawn("sound", words[index - 1].form, self.onsets) if index else self.onsets[-1]
+        last = index + 1 == len(words)
+        coda = self.codas[-1] if last else drawn("sound", words[index + 1].form, self.codas)
+        partner = self.partner(word, words)
+        return onset + (self.word_class(partner.sense) if partner else self.vowel_alone) + coda
+
+
+def dependent(head: Word, relation: str, words: Sequence[Word]) -> Word | None:
+    """The first word that depends on another by a relation."""
+    return next((word for word in words if word.head is head and word.relation == relation), None)
+
+
+def _senses() -> Iterator[str]:
+    """Everything that has a stem."""
+    for entry in (*lexicon.all_nouns(), *lexicon.all_verbs()):
+        yield from dict.fromkeys(entry.sense(topic) for topic in lexicon.TOPICS)
+    yield from (*lexicon.ADJECTIVES, *lexicon.ADVERBS, *lexicon.PREPOSITIONS, *lexicon.PRONOUNS)
+    yield from ("and", "not", "of", "statement", "question")  # the last two: auxiliaries
+    yield from dict.fromkeys((*lexicon.SINGULAR_DETERMINERS, *lexicon.PLURAL_DETERMINERS))
 
 
 languages: Registry[Callable[[], Language]] = Registry("language", "headcount.corpora.grammar.languages", "LANGUAGE")

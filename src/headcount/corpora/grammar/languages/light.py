@@ -1,93 +1,42 @@
-"""light: nouns show number, verbs show tense; everything else is order and small words."""
+"""light: three classes of words; the verb comes first and agrees with its object, which is spoken after it.
+
+verb, adverbs, object, subject, place; within a phrase the noun is first, and what follows it agrees.
+"""
 
 from __future__ import annotations
 
-from headcount.corpora.grammar.languages.language import DETERMINERS, OWNERS, SAME, Language
-from headcount.corpora.grammar.stems import Stems, drawn, respelled
-from headcount.corpora.grammar.syntax import Adjunct, Clause, Nominal
+from collections.abc import Sequence
 
-_PRONOUNS = {"I": "mi", "you": "tu", "he": "lu", "she": "la", "it": "lo", "we": "nos", "they": "lor"}
-_BELONGS = {"his": "sua", "her": "sua", "its": "sua", "their": "lorsa"}
-_CASE = {"accusative": [], "dative": ["ad"], "genitive": ["di"], "instrumental": ["per"]}
-_PARTICLES = (
-    "le",
-    "un",
-    "no",
-    "ke",
-    "cha",
-    "kon",
-    "shel",
-    "di",
-    "ad",
-    "per",
-    "est",
-    *_PRONOUNS.values(),
-    "sua",
-    "lorsa",
-)
+from headcount.corpora.grammar.english import Word
+from headcount.corpora.grammar.languages.language import HEAD, Language, dependent
 
 
 class Light(Language):
-    """Subject, verb, object; adjectives follow their noun; articles know two classes of nouns."""
+    """The verb shows its object, or its subject where it has none; adverbs show the subject."""
 
     name = "light"
-    about = "number on nouns, tense on verbs"
+    about = "three classes; verbs show their object, adverbs the subject"
+    onsets = ("s", "n", "k")
+    vowels = ("a", "e", "o")
+    vowel_alone = "u"
+    codas = ("l", "i", "")
+    order = {
+        "VERB": ("advmod", HEAD, "obj", "nsubj", "obl"),
+        "NOUN": ("case", HEAD, "nummod", "det", "amod", "nmod"),
+        "ADJ": (HEAD, "conj"),
+    }
+    plural = "im"
+    tenses = {"present": "", "past": "it", "future": "ara"}
 
     def __init__(self) -> None:
-        onsets = "b ch d f g k l m n p r s sh t v w"
-        super().__init__(Stems("light", onsets, "a e i o ai au", "- l n r s sh", taken=_PARTICLES))
+        super().__init__("b ch d f g l m p r sh t v w", "a e i o ai au", "- l n r s sh")
 
-    def clause(self, clause: Clause, place: str) -> list[str]:
-        subject = self.nominal(clause.subject) if clause.subject and clause.gap != "subject" else []
-        recipient = ["ad", *self.nominal(clause.recipient)] if clause.recipient else []
-        thing = [*_CASE[clause.verb.case], *self.nominal(clause.object)] if clause.object else []
-        rest = [word for adjunct in clause.adjuncts for word in self._adjunct(adjunct)]
-        manner = [self.stems[clause.manner]] if clause.manner else []
-        time = [self.stems[clause.time]] if clause.time else []
-        front = self._adjunct(clause.fronted) if clause.fronted else []
-        said = ["ke", *self.clause(clause.complement, "said")] if clause.complement else []
-        verb = self._verb(clause)
-        if clause.mood == "question":
-            return [*verb, "est", *subject, *thing, *recipient, *manner, *rest, *time, *said]
-        return [*front, *subject, *verb, *thing, *recipient, *manner, *rest, *time, *said]
-
-    def _verb(self, clause: Clause) -> list[str]:
-        ending = {"present": "", "past": "it", "future": "ara"}[clause.tense]
-        form = self.stems[clause.verb.name] + ("u" if clause.mood == "command" else ending)
-        return ["no", form] if clause.negated else [form]
-
-    def nominal(self, nominal: Nominal) -> list[str]:
-        if nominal.name:
-            return [respelled(nominal.name)]
-        if nominal.pronoun:
-            return [_PRONOUNS[nominal.pronoun]]
-        words = [*self._determiner(nominal), self.stems[nominal.thing.name] + ("im" if nominal.plural else "")]
-        for degree, adjective in nominal.adjectives:
-            words += [self.stems[degree]] if degree else []
-            words.append(self.stems[adjective])
-        if nominal.attached:
-            words += self._attached(nominal.attached)
-        if nominal.relative:
-            words += ["cha" if nominal.relative.gap == "object" else "ke", *self.clause(nominal.relative, "relative")]
-        return words
-
-    def _determiner(self, nominal: Nominal) -> list[str]:
-        said = SAME.get(nominal.determiner, nominal.determiner)
-        if said in ("the", "a"):
-            vowel = drawn("light", nominal.thing.name, ("o", "a"))  # the noun's class
-            return [("l" if said == "the" else "un") + vowel]
-        if said in DETERMINERS or said in OWNERS:
-            return [self.stems[said]]
-        return [_BELONGS[said]]
-
-    def _adjunct(self, adjunct: Adjunct) -> list[str]:
-        before = "per" if adjunct.preposition == "with" else self.stems[adjunct.preposition]
-        return [before, *self.nominal(adjunct.nominal)]
-
-    def _attached(self, adjunct: Adjunct) -> list[str]:
-        before = {"with": ["kon"], "of": ["di"]}.get(adjunct.preposition, [])
-        before = before or ["shel", self.stems[adjunct.preposition]]
-        return [*before, *self.nominal(adjunct.nominal)]
+    def partner(self, word: Word, words: Sequence[Word]) -> Word | None:
+        if word.tag == "VERB":
+            return dependent(word, "obj", words) or dependent(word, "nsubj", words)
+        if word.relation == "advmod" and word.head is not None:
+            return dependent(word.head, "nsubj", words)
+        return super().partner(word, words)
 
 
 LANGUAGE = Light
