@@ -79,7 +79,7 @@ def train_translation(
     def judge(live: nn.Module) -> dict[str, float]:
         return _judge(live, dev, settings)
 
-    progress = run.train(model, train, judge, width=settings.size.width, tokenizer=tokenizer)
+    progress = run.train(model, train, judge, width=settings.size.width, tokenizer=tokenizer, dev=dev)
     record = Record("train translation", Signature(arguments=run.plain_settings()))
     if accelerator.is_main_process:
         chosen = run.choose(progress, judge)

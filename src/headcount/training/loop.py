@@ -60,6 +60,7 @@ class Loop:
     save_seconds: float = 60.0
     watch: Callable[[Report], None] = lambda _: None
     partner: Partner | None = None
+    vitals: Callable[[nn.Module], dict[str, dict[str, float]]] | None = None  # logged after each epoch, by layer
 
     def run(self) -> Progress:
         recipe, accelerator = self.recipe, self.accelerator
@@ -179,7 +180,8 @@ class Loop:
         progress.epochs.append({"epoch": progress.epoch, "step": progress.step, **measured})
         if self.accelerator.is_main_process:
             self.keep(progress.epoch)
-            Log(self.folder / LOG).add(**progress.epochs[-1], seconds=progress.seconds)
+            layers = {"vitals": self.vitals(self.model)} if self.vitals else {}
+            Log(self.folder / LOG).add(**progress.epochs[-1], seconds=progress.seconds, **layers)
         self._save(optimizer, progress)
 
     def _measure(self) -> dict[str, float]:

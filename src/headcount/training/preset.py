@@ -29,20 +29,30 @@ _TINY = Preset(
 )
 _SMALL = Preset(
     Size(
-        encoder_layers=3, decoder_layers=3, heads=8, width=128, inner=256, dropout=0.2, attention_dropout=0.1,
+        encoder_layers=3,
+        decoder_layers=3,
+        heads=8,
+        width=128,
+        inner=256,
+        dropout=0.2,
+        attention_dropout=0.1,
         activation_dropout=0.1,
     ),  # fmt: skip
     vocabulary=4000,
-    recipe=Recipe(
-        batch=1000, chunk=1000, rate=2e-3, warmup=800, steps=12_000, cooldown=11_200, clip=1.0, average=3
-    ),
+    recipe=Recipe(batch=1000, chunk=1000, rate=2e-3, warmup=800, steps=12_000, cooldown=11_200, clip=1.0, average=3),
     use="tens of thousands of sentences, an hour on a laptop",
 )
 # Voita et al. 2019, appendix B, and their released configuration: 16k source tokens in a batch, dropout .1 on
 # residuals, attention and ReLU, learning rate 4 * width^-.5 * min(step^-.5, step * 16000^-1.5).
 _BASE = Preset(
     Size(
-        encoder_layers=6, decoder_layers=6, heads=8, width=512, inner=2048, dropout=0.1, attention_dropout=0.1,
+        encoder_layers=6,
+        decoder_layers=6,
+        heads=8,
+        width=512,
+        inner=2048,
+        dropout=0.1,
+        attention_dropout=0.1,
         activation_dropout=0.1,
     ),  # fmt: skip
     vocabulary=32_000,
@@ -51,7 +61,13 @@ _BASE = Preset(
 )
 _BIG = Preset(
     Size(
-        encoder_layers=6, decoder_layers=6, heads=16, width=1024, inner=4096, dropout=0.3, attention_dropout=0.1,
+        encoder_layers=6,
+        decoder_layers=6,
+        heads=16,
+        width=1024,
+        inner=4096,
+        dropout=0.3,
+        attention_dropout=0.1,
         activation_dropout=0.1,
     ),  # fmt: skip
     vocabulary=32_000,

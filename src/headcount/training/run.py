@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from headcount.training.average import average
 from headcount.training.loop import STATE, Loop, Report
 from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
+from headcount.training.vitals import LARGEST_SPREAD, saturated, vitals
 
 _SETTINGS = "settings.json"
 Judge = Callable[[nn.Module], dict[str, float]]
@@ -80,8 +82,13 @@ class Run:
         if not any(self.work.rglob(STATE)):
             shutil.rmtree(self.work)
 
-    def train(self, model: Any, task: Trainable, judge: Judge, *, width: int, tokenizer: Any) -> Progress:
-        """Train to the end of the recipe, from wherever the folder stands."""
+    def train(
+        self, model: Any, task: Trainable, judge: Judge, *, width: int, tokenizer: Any, dev: Trainable | None = None
+    ) -> Progress:
+        """Train to the end of the recipe, from wherever the folder stands.
+
+        dev: data to watch the encoder's attention on; saturated layers are reported after each epoch.
+        """
         if self.accelerator.device.type == "cpu" and hasattr(model, "set_attn_implementation"):
             model.set_attn_implementation("eager")  # a tenth faster than torch's own attention on short texts
 
@@ -91,7 +98,18 @@ class Run:
         return Loop(
             model, task, self.recipe, self.work, width, judge=judge, keep=keep, accelerator=self.accelerator,
             save_seconds=self.save_seconds, watch=self.watch.step,
+            vitals=partial(self._vitals, dev) if dev is not None else None,
         ).run()  # fmt: skip
+
+    def _vitals(self, dev: Trainable, model: nn.Module) -> dict[str, dict[str, float]]:
+        layers = vitals(model, dev)
+        for layer in saturated(layers):
+            spread = layers[layer]["spread"]
+            self.watch.said(
+                f"The attention of {layer} is saturated: its logits have a standard deviation of {spread:.1f}, and "
+                f"above {LARGEST_SPREAD:g} heads hardly learn. A lower learning rate or a longer warm-up helps."
+            )
+        return layers
 
     def choose(self, progress: Progress, judge: Judge) -> Chosen:
         """The best epoch, or the average of the last ones, whichever is better on the development data."""

@@ -91,9 +91,7 @@ def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int
         else:
             decoder_vocabulary = len(tokenizer.encoder if shared else tokenizer.target_encoder)
             model = MarianMTModel(
-                MarianConfig(
-                    **settings, decoder_vocab_size=decoder_vocabulary, share_encoder_decoder_embeddings=shared
-                )
+                MarianConfig(**settings, decoder_vocab_size=decoder_vocabulary, share_encoder_decoder_embeddings=shared)
             )
         _initialise(model)
     return model

@@ -7,8 +7,8 @@ gradient flows back, and its heads stay what the first steps made of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -39,14 +39,14 @@ def vitals(model: nn.Module, task: Trainable) -> dict[str, dict[str, float]]:
     rows = range(min(_SENTENCES, len(task.lengths)))
     with evaluating(model), tapped(model, _summary, sink=add):
         for row in rows:  # one sentence at a time: no padding
-            task.nll(model, task.batch([row]))
+            task.nll(model, task.batch(np.array([row])))
     names = ("spread", "end", "confidence")
     return {
         layer: dict(zip(names, torch.stack(values).mean(0).tolist(), strict=True)) for layer, values in sums.items()
     }
 
 
-def collapsed(layers: dict[str, dict[str, float]]) -> Sequence[str]:
+def saturated(layers: dict[str, dict[str, float]]) -> list[str]:
     """Layers whose attention is saturated."""
     return [layer for layer, values in layers.items() if values["spread"] > LARGEST_SPREAD]
 

@@ -17,6 +17,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MarianMTModel, PegasusForConditionalGeneration
 
 import headcount as hc
 import laboratory
@@ -29,6 +30,7 @@ from headcount.training.log import Log
 from headcount.training.progress import Progress
 from headcount.training.run import Watch
 from headcount.training.transformer import Size
+from headcount.training.vitals import saturated
 
 
 def train(out: Path, settings: Settings = laboratory.SETTINGS, **options: Any) -> Record:
@@ -313,9 +315,24 @@ def test_a_model_like_a_pruned_one_has_its_heads_and_new_weights(finished: Path,
     assert same_words
 
 
-def test_first_weights(tmp_path: Path) -> None:
-    """Words as loud as positions, padding silent, branches small: and not one weight left at Marian's own."""
+def test_first_weights_of_pre_norm(tmp_path: Path) -> None:
+    """Words quieter than the sinusoids of positions, padding silent, Glorot matrices."""
     model = laboratory.model(laboratory.vocabulary(tmp_path / "v"))
+    assert isinstance(model, PegasusForConditionalGeneration)
+    embedding = model.model.encoder.embed_tokens
+    assert float(embedding.weight[3:].detach().std()) * model.config.d_model**0.5 == pytest.approx(0.5, abs=0.03)
+    assert not embedding.weight[embedding.padding_idx].any()
+    assert model.lm_head.weight is model.model.decoder.embed_tokens.weight is embedding.weight
+    glorot = (6 / (32 + 32)) ** 0.5
+    for name in ("q_proj", "out_proj"):
+        weight = model.model.encoder.layers[0].self_attn.get_submodule(name).weight.detach()
+        assert float(weight.abs().max()) == pytest.approx(glorot, rel=0.05)
+
+
+def test_first_weights_of_post_norm(tmp_path: Path) -> None:
+    """Words as loud as positions, padding silent, branches small: and not one weight left at Marian's own."""
+    model = laboratory.model(laboratory.vocabulary(tmp_path / "v", shared=False), norm="post")
+    assert isinstance(model, MarianMTModel)
     embedding = model.model.encoder.embed_tokens
     assert float(embedding.weight[3:].detach().std()) * model.config.d_model**0.5 == pytest.approx(1.0, abs=0.05)
     assert not embedding.weight[embedding.padding_idx].any()
@@ -326,7 +343,29 @@ def test_first_weights(tmp_path: Path) -> None:
     assert float(layer.self_attn.out_proj.weight.detach().abs().max()) == pytest.approx(glorot * 4**-0.5, rel=0.05)
 
 
-@pytest.mark.parametrize("wrong", [{"heads": 3}, {"width": 0}, {"dropout": 1.0}])
+def test_pre_norm_needs_one_vocabulary(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one vocabulary for both sides"):
+        laboratory.model(laboratory.vocabulary(tmp_path / "v", shared=False))
+
+
+def test_plain_transformers_reads_the_folder(finished: Path) -> None:
+    tokenizer, model = AutoTokenizer.from_pretrained(finished), AutoModelForSeq2SeqLM.from_pretrained(finished)
+    assert isinstance(model, PegasusForConditionalGeneration)
+    tokens = model.generate(**tokenizer(["the king sees a stone"], return_tensors="pt"), max_new_tokens=4)
+    assert isinstance(tokenizer.decode(tokens[0], skip_special_tokens=True), str)
+
+
+def test_the_log_has_the_vitals_of_every_encoder_layer(finished: Path) -> None:
+    epochs = [line for line in Log(finished / "training" / "metrics.jsonl").lines() if "vitals" in line]
+    assert len(epochs) == laboratory.RECIPE.epochs
+    for line in epochs:
+        assert set(line["vitals"]) == {"encoder.0", "encoder.1"}
+        assert not saturated(line["vitals"])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"heads": 3}, {"width": 0}, {"dropout": 1.0}, {"attention_dropout": -0.1}, {"norm": "middle"}]
+)
 def test_sizes_that_cannot_be(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Size(**{"encoder_layers": 1, "decoder_layers": 1, "heads": 4, "width": 32, "inner": 8, "dropout": 0.0, **wrong})

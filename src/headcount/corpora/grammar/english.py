@@ -137,5 +137,3 @@ def _determiner(form: str, noun: Word, following: str) -> Word:
         return Word(form, "NUM", sense=form).under(noun, "nummod")
     spelled = "an" if form == "a" and following[0] in "aeiou" else form
     return Word(spelled, "DET", sense=form).under(noun, "det")
-
-
