@@ -44,7 +44,7 @@ def test_training_writes_a_model_and_a_record(trained: Path) -> None:
     assert hc.load(trained, task="translation")
     record = hc.Record.load(trained / "record.json")
     assert record.signature.arguments["recipe"]["steps"] == 30
-    assert record.parts["pairs"] == {"train": 300, "dev": 40, "test": 40}
+    assert record.parts["pairs"] == {"train": 300, "dev": 40}
 
 
 def test_training_again_is_done_at_once(trained: Path, data: Path) -> None:

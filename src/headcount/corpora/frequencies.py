@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from headcount.corpora.conllu import read_conllu
 from headcount.corpora.lines import read_lines
+from headcount.corpora.tables import json_type, parse_json
 from headcount.errors import CorpusError, UsageError
 
 
@@ -122,22 +123,30 @@ def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
 
 
 def _json(file: Path) -> dict[str, float]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        return {str(token): float(count) for token, count in data.items()}
-    except (UnicodeDecodeError, json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
-        raise CorpusError(f"{file} is not a JSON object of tokens and counts: {error}.") from error
+    counts = parse_json("\n".join(read_lines(file)), str(file))
+    if not isinstance(counts, Mapping):
+        raise CorpusError(f"{file} is {json_type(counts)}, expected a JSON object of tokens and counts.")
+    return {token: _finite(count, f"{file}, token {token!r:.40},") for token, count in counts.items()}
 
 
 def _tsv(file: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     for number, line in enumerate(read_lines(file), start=1):
-        cells = line.split("\t")
         if not line.strip():
             continue
-        try:
-            token, count = cells
-            found[token] = float(count)
-        except ValueError as error:
-            raise CorpusError(f"{file}:{number} is {line!r:.60}, expected a token, a tab and its count.") from error
+        where, cells = f"{file}:{number}", line.split("\t")
+        if len(cells) != 2:
+            raise CorpusError(f"{where} is {line!r:.60}, expected a token, a tab and its count.")
+        found[cells[0]] = _finite(cells[1], where)
     return found
+
+
+def _finite(count: Any, where: str) -> float:
+    """A count as a number; text is that of a .tsv file."""
+    try:
+        value = math.nan if isinstance(count, bool | None) else float(count)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise CorpusError(f"{where} has the count {str(count)!r:.40}, expected a finite number.")
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,10 @@ class Classification:
         self.metric, self.smoothing = chosen_metric(metric, METRICS, self.name), smoothing
         found = check_texts(texts)
         second = check_texts(pairs, "pairs") if pairs is not None else None
-        self._labels = [int(label) for label in labels]
+        self._labels = _class_numbers(labels)
         for what, values in (("labels", self._labels), ("pairs", second)):
             if values is not None and len(values) != len(found):
                 raise UsageError(f"There are {len(found)} texts and {len(values)} {what}; one for each text is needed.")
-        if min(self._labels) < 0:
-            raise UsageError(f"Labels are class numbers from 0; got {min(self._labels)}.")
         self.tokenizer = tokenizer
         self._texts = Texts(found, tokenizer, second, max_length)
         self._chunks = list(chunks(len(found), batch_size))
@@ -125,6 +124,20 @@ class Classification:
                 f"The data has label {max(self._labels)}, the model knows classes 0 to {logits_BC.shape[-1] - 1}."
             )
         return logits_BC
+
+
+def _class_numbers(labels: Sequence[int]) -> list[int]:
+    numbers = []
+    for place, label in enumerate(labels):
+        try:
+            numbers.append(index(label))
+        except TypeError as error:
+            raise UsageError(
+                f"labels[{place}] is {label!r:.40} ({type(label).__name__}); labels are class numbers: whole, from 0."
+            ) from error
+    if min(numbers, default=0) < 0:
+        raise UsageError(f"Labels are class numbers from 0; got {min(numbers)}.")
+    return numbers
 
 
 TASK = Classification

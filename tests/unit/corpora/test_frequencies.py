@@ -47,6 +47,16 @@ def test_files(tmp_path: Path) -> None:
     ):
         with pytest.raises(CorpusError, match=said):
             read_frequencies(tmp_path / name, marks)
+    for text, said in (
+        ('{"w5": 1' + "0" * 5000 + "}", "too many digits"),
+        ('{"w5": 1' + "0" * 400 + "}", "'w5', has the count"),
+        ('{"w5": ' + "[" * 100_000, "nested too deeply"),
+        ('{"w5": true}', "has the count 'True', expected a finite number"),
+        ('{"w5": NaN}', "has the count 'nan'"),
+    ):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(CorpusError, match=said):
+            read_frequencies(tmp_path / "bad.json", marks)
     with pytest.raises(UsageError, match="No token"):
         Frequencies({}, source="nothing")
 

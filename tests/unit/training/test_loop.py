@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from datasets import Dataset
 from safetensors.torch import load_file, save_file
 
 import headcount as hc
@@ -142,7 +143,22 @@ def test_other_data_of_the_same_name_are_refused(tmp_path: Path) -> None:
     other = laboratory.parallel(train=290)
     with pytest.raises(UsageError, match="train: 300 there, 290 now"):
         train_translation(other, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
+    data = laboratory.parallel()
+    for split in ("train", "dev"):
+        texts = data[split][:]
+        texts["target"][0] += " changed"
+        changed = replace(data, splits={**data.splits, split: Dataset.from_dict(texts)})
+        with pytest.raises(UsageError, match=f"other settings \\(fingerprint of the text of {split}: "):
+            train_translation(changed, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
     assert (out / "training" / "state.safetensors").is_file()
+
+
+def test_data_that_cannot_be_read_begin_no_folder(tmp_path: Path) -> None:
+    data = laboratory.parallel()
+    only_train = replace(data, splits={"train": data["train"]})
+    with pytest.raises(CorpusError, match="needs the splits train and dev; there are train"):
+        train_translation(only_train, tmp_path / "model", laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
+    assert not (tmp_path / "model").exists()
 
 
 _SCRIPT = """

@@ -118,7 +118,6 @@ def _translation(
     given: dict[str, Any],
     options_of_run: dict[str, Any],
 ) -> Any:
-    from headcount.cli import show
     from headcount.studies.translation import train_translation
 
     settings = _settings(text, preset, given)
@@ -126,9 +125,7 @@ def _translation(
         from headcount.training.transformer import size_like
 
         settings = replace(settings, like=like, size=size_like(like))
-    with show.working("Reading the data"):
-        pairs = text.read()
-    return train_translation(pairs, out, settings, **options_of_run)
+    return train_translation(text.read(), out, settings, **options_of_run)
 
 
 def _fine_tuned(
