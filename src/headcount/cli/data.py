@@ -88,7 +88,7 @@ def tasked(split: str, *, required: bool = True, measured: str | None = None) ->
             ),
             click.option("--pair", help="Column with the second text (classification)."),
             click.option("--label", help="Column with the label (classification)."),
-            click.option("--text", help="Column with the text (classification)."),
+            click.option("--text", help="Column with the text (classification, language modelling)."),
             click.option(
                 "--max-length",
                 default=256,

@@ -170,14 +170,17 @@ def _check_tree(words: list[_Word], file: Path) -> None:
 
 def _text(words: list[_Word], joined: dict[int, tuple[int, str, bool]]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text and where each word stands in it. Words of a contraction share its span unless they spell it."""
-    text, spans, index = "", [], 0
+    forms: list[str] = []
+    spans: list[tuple[int, int]] = []
+    index = start = 0
     while index < len(words):
         last, form, space_after = joined.get(index, (index, words[index].form, words[index].space_after))
         parts = words[index : last + 1]
-        spans += _spans(form, [part.form for part in parts], len(text))
-        text += form + (" " if space_after else "")
+        spans += _spans(form, [part.form for part in parts], start)
+        forms.append(form + (" " if space_after else ""))
+        start += len(forms[-1])
         index = last + 1
-    return text.rstrip(" "), tuple(spans)
+    return "".join(forms).rstrip(" "), tuple(spans)
 
 
 def _spans(form: str, parts: Iterable[str], start: int) -> list[tuple[int, int]]:
