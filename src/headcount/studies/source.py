@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,12 @@ class Loading:
 
         quiet()
         return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def text_limit(self, model: str, task: str) -> int | None:
+        """Tokens of a text that a model has positions for; None where any number will do."""
+        from headcount.checkpoints.load import text_limit
+
+        return text_limit(model, task=task, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
     def classes(self, model: str) -> tuple[str, ...] | None:
         """What the classes of a model are called; None where they have no names of their own."""
@@ -91,7 +98,18 @@ class TaskText:
         return replace(self, text=replace(self.text, data=data or self.text.data), split=split or self.split)
 
     def build(self, model: str, how: Loading, classes: tuple[str, ...] | None = None) -> Any:
-        """The task, with the tokenizer of a model; classes: those of the model if not given."""
+        """The task, with the tokenizer of a model; classes: those of the model if not given.
+
+        Texts are cut to max_length, and to what the model has positions for; the latter with a warning.
+        """
+        limit = how.text_limit(model, self.task)
+        if limit is None or limit >= self.max_length:
+            return self._build(model, how, classes)
+        task = replace(self, max_length=limit)._build(model, how, classes)
+        warn_of_cuts(int((task.lengths.max(1) >= limit).sum()), limit)
+        return task
+
+    def _build(self, model: str, how: Loading, classes: tuple[str, ...] | None) -> Any:
         from headcount.corpora.plain import read_plain
         from headcount.tasks.task import task
 
@@ -132,6 +150,15 @@ class TaskText:
 
         quiet()
         return read_labelled(self.text.data, split=self.split, classes=classes, limit=self.limit, **self.fields)
+
+
+def warn_of_cuts(texts: int, limit: int | None) -> None:
+    """Say how many texts are as long as the model can read, or were before they were cut."""
+    if texts:
+        reaching = "1 text reaches" if texts == 1 else f"{texts} texts reach"
+        warnings.warn(
+            f"{reaching} {limit} tokens, the most that the model can read; what is longer was cut off.", stacklevel=3
+        )
 
 
 def quiet() -> None:

@@ -15,7 +15,7 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts
+from headcount.tasks.texts import Texts, model_inputs
 
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
@@ -85,9 +85,7 @@ class LanguageModelling:
         return {"loss": float(LOSS.of_sums(np.asarray(sums)))}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        device = next(model.parameters()).device
-        inputs = {name: batch[name].to(device) for name in ("input_ids", "attention_mask")}
-        logits_BTV: Tensor = model(**inputs).logits
+        logits_BTV: Tensor = model(**model_inputs(model, batch, ("input_ids", "attention_mask"))).logits
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:

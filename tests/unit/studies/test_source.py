@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from headcount.studies.source import ParallelText, TaskText
+import warnings
+from pathlib import Path
+
+import pytest
+
+import headcount as hc
+import zoo
+from headcount.studies.source import Loading, ParallelText, TaskText
+from tokens import word_tokenizer
+
+LOADING = Loading(None, None, False)
+FIELDS = {"text": None, "label": None, "pair": None}
+
+
+def plain_text(file: Path, *, max_length: int = 256) -> TaskText:
+    text = ParallelText(str(file), None, None, 250)
+    return TaskText("language-modelling", text, "dev", None, 16, max_length, FIELDS, {})
 
 
 def test_a_task_is_said_again_as_it_was_asked_for() -> None:
@@ -15,3 +31,17 @@ def test_a_task_is_said_again_as_it_was_asked_for() -> None:
     labelled = {"text": "sentence", "label": "its class", "pair": None}
     plain = TaskText("classification", ParallelText("d", None, None, 250), "dev", None, 16, 256, labelled, {})
     assert plain.as_options() == "--task classification --data d --text sentence --label 'its class'"
+
+
+@pytest.mark.parametrize(("architecture", "longest"), [("gpt2", 64), ("llama", 70)])
+def test_texts_are_cut_to_the_positions_of_the_model(architecture: str, longest: int, tmp_path: Path) -> None:
+    """With a count of them; a model that computes its positions reads them all."""
+    hc.save(zoo.build(architecture), tmp_path / "model", tokenizer=word_tokenizer())
+    (tmp_path / "texts.txt").write_text("\n".join([" ".join(["w5"] * 70), " ".join(["w6"] * 90), "w7 w8"]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        task = plain_text(tmp_path / "texts.txt", max_length=70).build(str(tmp_path / "model"), LOADING)
+    assert task.lengths[:, 0].tolist() == [longest, longest, 2]
+    messages = [str(warning.message) for warning in caught if "the model can read" in str(warning.message)]
+    assert [message.split(",")[0] for message in messages] == (["2 texts reach 64 tokens"] if longest == 64 else [])
+    assert task.quality(LOADING.load(str(tmp_path / "model"), task="language-modelling")).value > 1

@@ -19,6 +19,7 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
+from headcount.tasks.texts import check_length
 from headcount.tasks.translation.bleu import METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
@@ -203,6 +204,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     config: Any = getattr(model, "module", model).config  # under several processes the model is wrapped
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
+    check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
     device = next(model.parameters()).device
     labels_BT = batch["labels"].to(device)
     before_BT = labels_BT.roll(1, dims=1)
