@@ -9,6 +9,8 @@ from headcount.corpora.lines import read_lines
 from headcount.corpora.splits import read_hub, split_files, split_of
 from headcount.errors import CorpusError
 
+SUFFIX = ".txt"
+
 
 def read_plain(
     place: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
@@ -21,7 +23,7 @@ def read_plain(
         return _from_hub(str(place), split, text or "text", limit)
     file = Path(place)
     if file.is_dir():
-        file = split_of(split_files(file, (".txt",)), split, str(place))
+        file = split_of(split_files(file, (SUFFIX,)), split, str(place))
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     texts: list[str] = []

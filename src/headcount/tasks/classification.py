@@ -25,6 +25,7 @@ class Classification:
 
     name = "classification"
     in_one_run = True
+    split: str | None = None  # the part of the data that the texts are, for records
 
     def __init__(
         self,
@@ -59,6 +60,11 @@ class Classification:
 
     def __len__(self) -> int:
         return len(self._labels)
+
+    @property
+    def example_hashes(self) -> list[str]:
+        """[N]: a hash of each example."""
+        return self._texts.hashes
 
     @property
     def lengths(self) -> np.ndarray:

@@ -25,6 +25,7 @@ class LanguageModelling:
 
     name = "language-modelling"
     in_one_run = True
+    split: str | None = None  # the part of the data that the texts are, for records
 
     def __init__(
         self,
@@ -46,6 +47,11 @@ class LanguageModelling:
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    @property
+    def example_hashes(self) -> list[str]:
+        """[N]: a hash of each example."""
+        return self._texts.hashes
 
     @property
     def lengths(self) -> np.ndarray:

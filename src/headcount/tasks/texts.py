@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.sites.inputs import position_limit
+from headcount.tasks.overlap import example_hash
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Texts:
             for ids in self._tokenized(range(start, min(start + 1000, len(self))))["input_ids"]
         ]
         return np.array(found)
+
+    @cached_property
+    def hashes(self) -> list[str]:
+        """[N]: of each text, or pair of texts."""
+        columns = [self.texts] if self.pairs is None else [self.texts, self.pairs]
+        return [example_hash(*texts) for texts in zip(*columns, strict=True)]
 
     def _tokenized(self, rows: Sequence[int], **options: Any) -> Any:
         if self.max_length:
