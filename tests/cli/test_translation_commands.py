@@ -85,7 +85,7 @@ def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> No
 
 
 def test_a_sentence_longer_than_the_model_is_cut_with_a_warning(trained: Path) -> None:
-    with pytest.warns(UserWarning, match="1 sentence reaches 512 tokens"):
+    with pytest.warns(UserWarning, match="1 text reaches 512 tokens"):
         done = run("translate", str(trained), "--beams", "1", input="The dog sees.\n" + "the dog " * 600 + "\n")
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 2

@@ -19,6 +19,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from headcount.checkpoints.companions import check_place
 from headcount.errors import CheckpointError, HeadcountError, UnknownName
+from headcount.sites.inputs import position_limit
 from headcount.sites.locate import locate
 from headcount.surgery.manifest import KEY, check, rebuild
 
@@ -87,6 +88,23 @@ def load(
         model.__class__ = chosen  # the subclass was needed for building only
     model.eval()
     return model
+
+
+def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **options: Any) -> int | None:
+    """Tokens of a text that a checkpoint has positions for, told without its weights; None where any number will do.
+
+    options: as in `load`, of which those that say where the config is are used.
+    """
+    check_place(source)
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **_hub_options(options))
+        model_class = _model_class(config, task, source, trust_remote_code)
+        with torch.device("meta"):
+            return position_limit(model_class(config))
+    except HeadcountError:
+        raise
+    except Exception as error:  # a damaged or hostile config makes transformers fail in any way
+        raise CheckpointError(f"Cannot build {source} from its config: {_first_lines(error)}") from error
 
 
 @cache

@@ -39,6 +39,16 @@ def title(console: Console, name: str, rest: str) -> None:
     console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
 
 
+def measured(console: Console, parts: Mapping[str, Any]) -> None:
+    """The first line of a result: what it was measured on, and whether heads were chosen on other texts."""
+    from headcount.studies.held_out import measured_line
+
+    described = parts.get("measured_on")
+    if described:
+        style = "" if described["held_out"] else "yellow"
+        console.print(measured_line(described), style=style, markup=False, soft_wrap=True)
+
+
 def line(console: Console, text: str, *, dim: bool = False) -> None:
     """A line that holds a path or a command to copy: never wrapped, never read as markup."""
     console.print(escape(text), style="dim" if dim else "", soft_wrap=True)

@@ -11,6 +11,8 @@ from headcount.corpora.splits import read_hub, split_files, split_of
 from headcount.corpora.tables import SUFFIXES, read_rows, text_cell
 from headcount.errors import CorpusError
 
+SUFFIX = ".txt"
+
 
 def read_plain(
     place: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
@@ -32,7 +34,7 @@ def _texts(place: str | Path, split: str | None, column: str) -> Iterator[str]:
         return _from_hub(str(place), split, column)
     file = Path(place)
     if file.is_dir():
-        file = split_of(split_files(file, (".txt",)), split, str(place))
+        file = split_of(split_files(file, (SUFFIX,)), split, str(place))
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:

@@ -27,6 +27,7 @@ from headcount.methods.method import prune
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
 from headcount.studies.held_out import check_apart
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
@@ -122,6 +123,8 @@ def sweep(
     elsewhere = [penalty for penalty in penalties if penalty not in found]
     record = Record("prune sweep", Signature(saving.source, weight_hash(model), task.fingerprint), {"sweep": points})
     record.parts |= {"method": method, "elsewhere": elsewhere}
+    if options.get("measure_on") is not None:
+        record.parts["measured_on"] = measured_on([task], options["measure_on"])
     if not elsewhere and processes.is_main():
         record.save(out / "record.json")
     return record

@@ -16,7 +16,7 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts
+from headcount.tasks.texts import Texts, model_inputs
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
@@ -26,6 +26,7 @@ class Classification:
 
     name = "classification"
     in_one_run = True
+    split: str | None = None  # the part of the data that the texts are, for records
 
     def __init__(
         self,
@@ -58,6 +59,11 @@ class Classification:
 
     def __len__(self) -> int:
         return len(self._labels)
+
+    @property
+    def example_hashes(self) -> list[str]:
+        """[N]: a hash of each example."""
+        return self._texts.hashes
 
     @property
     def lengths(self) -> np.ndarray:
@@ -116,8 +122,7 @@ class Classification:
         return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        device = next(model.parameters()).device
-        inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
+        inputs = model_inputs(model, batch, [name for name in batch if name != "labels"])
         logits_BC: Tensor = model(**inputs).logits
         if max(self._labels) >= logits_BC.shape[-1]:
             raise UsageError(

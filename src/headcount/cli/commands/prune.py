@@ -85,7 +85,7 @@ _LOADED_BY = {
 @click.option("--chunk", type=click.IntRange(1), help="Source tokens run at once (l0, subset).")
 @click.option("--seed", type=click.IntRange(0), help="Of gates and data order (l0, subset).")
 @click.option("--save-seconds", type=_POSITIVE, help="How often to save a state to go on from (l0, subset).")
-@data.tasked(split="dev", required=False, measured="the one heads are chosen on")
+@data.tasked(split="dev", required=False, measured=f"{data.HELD_OUT} (l0, subset: the one of --split)")
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
@@ -196,8 +196,9 @@ def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[s
         raise click.UsageError("--step is a share of the heads, such as 10%.")
     kinds, calibrate_split = _kinds(search.pop("kinds"), kind), search.pop("calibrate_split")
     with show.working(f"Loading {model}"):
-        task, measure_on = work.both(model, how)
-        calibrate_on = work.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
+        chosen, measured = work.parts()
+        task, measure_on = chosen.build(model, how), measured.build(model, how)
+        calibrate_on = chosen.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
         live = how.load(model, task=work.task)
     told = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
     with show.Bars() as bars:
@@ -299,6 +300,7 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
 
     console = show.console()
     verified = ", verified" if parts["verified"] else ""
+    show.measured(console, parts)
     show.title(console, name, f"{len(parts['removed'])} of {parts['heads']} heads removed{verified}")
     if "gates" in parts:
         _show_gates(console, parts)
@@ -340,6 +342,7 @@ def _show_sweep(name: str, out: Path, parts: dict[str, Any]) -> None:
     from headcount.cli import show, tables
 
     console = show.console()
+    show.measured(console, parts)
     show.title(console, name, f"{parts['method']}, one model for each lambda")
     console.print(tables.sweep_table(parts["sweep"]))
     if parts["elsewhere"]:
