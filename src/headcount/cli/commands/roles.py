@@ -43,7 +43,10 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
     help="Of tokens, for the rare role: train (of the grammar or of parallel text), corpus, tokenizer, or a file: "
     ".json or .tsv with counts, or text (.conllu or lines) to count.",
 )  # fmt: skip
-@click.option("--common", default=500, show_default=True, type=click.IntRange(0), help="Tokens that are never rare.")
+@click.option(
+    "--common", type=click.IntRange(0),
+    help="How many of the most frequent tokens are not rare; the paper's 500 of 32,000, scaled, if not given.",
+)  # fmt: skip
 @click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
 @click.option("--seed", default=0, show_default=True, type=int)
