@@ -45,14 +45,14 @@ def site_table(sites: list[Mapping[str, Any]]) -> FittedTable:
     table.add_column("site", no_wrap=True)
     table.add_column("heads", justify="right", no_wrap=True)
     table.add_column("map", min_width=8)
-    table.add_column("removable", no_wrap=True)
     for column in ("size", "k/v", "params/head"):
         table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("removable", no_wrap=True)
     for site in sites:
         count = str(len(site["heads"])) if len(site["heads"]) == site["of"] else f"{len(site['heads'])}/{site['of']}"
         sizes = (str(site["head_dim"]), str(site["kv_heads"]), number(site["parameters_per_head"]))
         heads = head_map(site["heads"], site["of"], site["kind"])
-        table.add_row(Text(site["site"], style=colour(site["kind"])), count, heads, _removable(site), *sizes)
+        table.add_row(Text(site["site"], style=colour(site["kind"])), count, heads, *sizes, _removable(site))
     return table
 
 
