@@ -15,6 +15,8 @@ from headcount.corpora.lines import read_lines
 from headcount.corpora.tables import json_type, parse_json
 from headcount.errors import CorpusError, UsageError
 
+PAPER_COMMON, PAPER_TYPES = 500, 32_000  # Voita et al. 2019, section 5.3 and appendix B: 500 of about 32,000 are common
+
 
 class Frequencies:
     """Counts by token id, and the rank each count has; a token never seen is rarer than all that were."""
@@ -36,6 +38,15 @@ class Frequencies:
     def __len__(self) -> int:
         return len(self._counts)
 
+    @property
+    def common(self) -> int:
+        """How many of the most frequent tokens are common, the others being rare: 500 of 32,000, as in the paper.
+
+        Other numbers of types scale so that common tokens are the same share of running text, by Zipf's law:
+        log(common) / log(types) is the paper's. See docs/decisions/016.
+        """
+        return round(len(self) ** (math.log(PAPER_COMMON) / math.log(PAPER_TYPES)))
+
     def count(self, token: int) -> float:
         return self._counts.get(token, self._never)
 
@@ -54,7 +65,7 @@ class Frequencies:
 
 
 def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chunk: int = 1000) -> Frequencies:
-    """How often the tokenizer makes each token of these texts."""
+    """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text."""
     counts: Counter[int] = Counter()
     waiting: list[str] = []
     for text in texts:
@@ -68,7 +79,7 @@ def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chu
 
 
 def _count(counts: Counter[int], texts: list[str], tokenizer: Any) -> None:
-    for ids in tokenizer(texts)["input_ids"]:
+    for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
         counts.update(ids)
 
 
