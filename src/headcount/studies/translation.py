@@ -56,8 +56,13 @@ def train_translation(
     """Train to the end of the recipe, from wherever the folder stands; the record of what was measured."""
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
+    with run.claimed():
+        return _train(data, run)
+
+
+def _train(data: Parallel, run: Run) -> Record:
+    settings, accelerator = run.settings, run.accelerator
     if accelerator.is_main_process:
-        run.claim()
         journal.claim(run.work, "data.json", _identity(data))
         try:
             _prepare(data, run.work, settings, run.watch)
