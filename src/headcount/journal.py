@@ -39,6 +39,14 @@ def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
         yield
 
 
+def check_place(path: Path) -> None:
+    """Raise where a file or folder could not be made: it is prepared beside its place, in the folder around it."""
+    parent = path.resolve().parent
+    there = next(folder for folder in (parent, *parent.parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise FolderError(f"Cannot write {path}: {there} is not a folder that you may write in. Give another place.")
+
+
 def contents(folder: Path) -> list[Path]:
     """What is in a folder, without locks and what killed processes left; nothing where there is no folder."""
     if not folder.is_dir():
@@ -83,7 +91,9 @@ def read_json(path: str | Path) -> Any:
         raise RecordError(f"Cannot read {path}: {error}.") from error
     if size > LARGEST_JSON:
         most = f"{LARGEST_JSON / 1e6:.0f} MB"
-        raise RecordError(f"{path} has {size / 1e6:.0f} MB, headcount reads JSON of up to {most}; measure on less data.")
+        raise RecordError(
+            f"{path} has {size / 1e6:.0f} MB, headcount reads JSON of up to {most}; measure on less data."
+        )
     return parse_json(text, source=str(path))
 
 

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from headcount import journal
 from headcount.checkpoints.standalone import FILES, MODULE, write_standalone
 from headcount.checkpoints.stock import stock_form
-from headcount.errors import CheckpointError, FolderError, UsageError
+from headcount.errors import CheckpointError, UsageError
 from headcount.hooks import original_module
 from headcount.surgery.manifest import note
 
@@ -75,7 +75,7 @@ def check_target(target: Path, overwrite: bool) -> None:
     """Raise where `save` would refuse to write; worth asking before long work."""
     if target.is_file():
         raise CheckpointError(f"{target} is a file; give the name of a folder to write.")
-    _check_writable(target.resolve().parent)
+    journal.check_place(target)
     journal.recover(target)
     if not journal.contents(target):
         return
@@ -85,13 +85,6 @@ def check_target(target: Path, overwrite: bool) -> None:
         )
     if not (target / "config.json").is_file():
         raise CheckpointError(f"{target} holds files but no checkpoint; nothing was overwritten. Give another folder.")
-
-
-def _check_writable(parent: Path) -> None:
-    """A checkpoint is made beside its place, in the folder around it."""
-    there = next(folder for folder in (parent, *parent.parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise FolderError(f"Cannot write a checkpoint in {parent}: {there} is not a folder that you may write to.")
 
 
 def _is_foreign(path: Path) -> bool:
