@@ -59,16 +59,19 @@ class Killed(BaseException):
 
 def kill_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the process end before its n-th change of a name; it removes nothing any more."""
-    changes: list[str] = []
-    for module, name in ((os, "rename"), (journal, "exchange")):
+    changes: list[Any] = []
 
-        def change(*paths: Any, usual: Callable[..., Any] = getattr(module, name), name: str = name) -> Any:
-            changes.append(name)
+    def mortal(usual: Callable[..., Any]) -> Callable[..., Any]:
+        def change(*paths: Any) -> Any:
+            changes.append(paths)
             if len(changes) >= number:
                 raise Killed
             return usual(*paths)
 
-        monkeypatch.setattr(module, name, change)
+        return change
+
+    monkeypatch.setattr(os, "rename", mortal(os.rename))
+    monkeypatch.setattr(journal, "exchange", mortal(journal.exchange))
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
 
 
@@ -148,7 +151,7 @@ def test_links_that_come_along_stay_links(tmp_path: Path) -> None:
 def test_dangling_links_are_refused_before_any_work(name: str, tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FolderError, match="is a link to .*nowhere, which does not exist"):
+    with pytest.raises(FolderError, match=r"is a link to .*nowhere, which does not exist"):
         journal.reserved(tmp_path / "out").__enter__()
 
 
@@ -180,7 +183,7 @@ def test_json_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), SafetensorError("I/O: No space left on device (28)")]
 )
 def test_a_full_disk_is_said_with_the_file(error: Exception, tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match=r"disk is full: .*a.txt was not written. \d+ MB of \d+ MB are free"):
-        with journal.new_file(tmp_path / "a.txt"):
-            raise error
+    message = r"disk is full: .*a.txt was not written. \d+ MB of \d+ MB are free"
+    with pytest.raises(FolderError, match=message), journal.new_file(tmp_path / "a.txt"):
+        raise error
     assert not list(tmp_path.iterdir())

@@ -73,7 +73,7 @@ def test_folders_without_results_go_again(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(FolderError, match="Cannot write in .*file"), locks.held(tmp_path / "file" / "run"):
+    with pytest.raises(FolderError, match=r"Cannot write in .*file"), locks.held(tmp_path / "file" / "run"):
         pass
 
 

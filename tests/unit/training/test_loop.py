@@ -269,7 +269,7 @@ def test_settings_that_were_cut_off_are_named(tmp_path: Path) -> None:
     settings = tmp_path / "training" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"data": "gram')
-    with pytest.raises(RecordError, match="settings.json is not JSON"):
+    with pytest.raises(RecordError, match=r"settings.json is not JSON"):
         train(tmp_path)
 
 
