@@ -58,10 +58,17 @@ def train_translation(
     """Train to the end of the recipe, from wherever the folder stands; the record of what was measured."""
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
+    identity: dict[str, Any] = {}
     if accelerator.is_main_process:
         run.watch.said("reading the data")
-        identity = _identity(data)  # reads the data: nothing is begun on data that cannot be read
-        run.claim()
+        identity = _identity(data)  # before the folder is claimed: nothing is begun on data that cannot be read
+    with run.claimed():
+        return _train(data, run, identity)
+
+
+def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record:
+    settings, accelerator = run.settings, run.accelerator
+    if accelerator.is_main_process:
         journal.claim(run.work, "data.json", identity)
         try:
             _prepare(data, run.work, settings, run.watch)

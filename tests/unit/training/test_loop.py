@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -21,8 +22,9 @@ from safetensors.torch import load_file, save_file
 
 import headcount as hc
 import laboratory
+from headcount import locks
 from headcount.checkpoints.companions import load_tokenizer
-from headcount.errors import CheckpointError, CorpusError, UsageError
+from headcount.errors import CheckpointError, CorpusError, FolderError, RecordError, UsageError
 from headcount.record import Record
 from headcount.studies.translation import Settings, train_translation
 from headcount.training.average import average
@@ -267,6 +269,24 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="something else"):
         train(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_folder_has_one_run_at_a_time(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    out.mkdir()
+    with open(out / locks.FOLDER_LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(FolderError, match="model is in use by another process"):
+            train(out)
+    assert [path.name for path in out.iterdir()] == [locks.FOLDER_LOCK]
+
+
+def test_settings_that_were_cut_off_are_named(tmp_path: Path) -> None:
+    settings = tmp_path / "training" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"data": "gram')
+    with pytest.raises(RecordError, match=r"settings.json is not JSON"):
+        train(tmp_path)
 
 
 def test_a_damaged_state_is_said_to_be(finished: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from headcount.cli import options
 
 @click.command("inspect")
 @options.loading
-@click.option("--out", type=options.FOLDER, help="Folder to write record.json to.")
+@options.out_folder("Folder to write record.json to.")
 @options.length
 @options.as_json
 def COMMAND(model: str, length: int, out: Path | None, as_json: bool, how: options.Loading) -> None:  # noqa: N802

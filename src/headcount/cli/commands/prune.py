@@ -112,24 +112,15 @@ def COMMAND(  # noqa: N802
     --data). With --compensate the heads that stay make up for those that go, as far as they can. The methods l0 and
     subset train: the same command again goes on where it was interrupted.
     """
-    from headcount.checkpoints.save import check_target
     from headcount.cli import show
 
-    learns = method in _LEARNING
-    if not learns:
-        check_target(out, overwrite)  # a wrong folder is said before a large model is loaded
-    elif overwrite:
+    if overwrite and method in _LEARNING:
         raise click.UsageError(f"--method {method} goes on in a folder it has begun; --overwrite is not for it.")
     asked = _Asked(model, how, remove, keep, out)
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
-    if method is None:
-        making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
-        options.refuse(search, "goes with --method: heads that are named need no search")
-        record = _given(asked, {**saving, **cutting}, **making_up)
-    else:
-        function = _learned if learns else _searched
-        record = function(method, asked, saving, {**search, **cutting})
+    with options.reserved(out, shared=len(_factors(search["penalty"])) > 1):  # processes share the factors of a sweep
+        record = _pruned(method, asked, saving, cutting, search)
     if as_json:
         show.json(show.console(), record)
     elif "sweep" in record.parts:
@@ -147,6 +138,22 @@ class _Asked:
     remove: str | None
     keep: str | None
     out: Path
+
+
+def _pruned(
+    method: str | None, asked: _Asked, saving: dict[str, Any], cutting: dict[str, Any], search: dict[str, Any]
+) -> Any:
+    """The record of a smaller model that is saved."""
+    from headcount.checkpoints.save import check_target
+
+    if method in _LEARNING:
+        return _learned(method, asked, saving, {**search, **cutting})
+    check_target(asked.out, saving["overwrite"])  # a wrong folder is said before a large model is loaded
+    if method is not None:
+        return _searched(method, asked, saving, {**search, **cutting})
+    making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
+    options.refuse(search, "goes with --method: heads that are named need no search")
+    return _given(asked, {**saving, **cutting}, **making_up)
 
 
 def _given(

@@ -77,7 +77,6 @@ def COMMAND(  # noqa: N802
 
     from headcount.cli import show
     from headcount.corpora.sentences import read_sentences
-    from headcount.record import Record
     from headcount.studies.roles import look
     from headcount.studies.source import quiet
 
@@ -88,7 +87,7 @@ def COMMAND(  # noqa: N802
         sentences = replace(sentences, targets=None) if encoder_only else sentences
         tokenizer = how.tokenizer(model)
         known = _frequencies(frequencies, data, pair, tokenizer)
-        before = Record.load(relevance / "record.json" if relevance.is_dir() else relevance) if relevance else None
+        before = options.read_records([relevance])[0] if relevance else None
     with show.working(f"Loading {model}"):
         live = how.load(model)
     asked: dict[str, Any] = {

@@ -32,7 +32,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     help="A new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
 )
 @data.parallel
-@click.option("--out", required=True, type=options.FOLDER, help="Folder for the model; one begun before goes on.")
+@options.out_folder("Folder for the model; one begun before goes on.", required=True)
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
 @click.option("--dev-split", default="dev", show_default=True, help="Part of the data to watch training on.")
 @click.option("--text", "text_column", help="Column with the text (classification, language-modelling).")

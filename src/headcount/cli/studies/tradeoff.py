@@ -50,7 +50,7 @@ _WAYS = (
 @click.option(
     "--trees", help="Sentences to look at: a treebank (.conllu) or a text file; those of --data if not given."
 )
-@options.output
+@options.shared_output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
