@@ -90,7 +90,7 @@ def _check_settings(path: Path) -> None:
         raise CheckpointError(f"{path} is not a JSON object.")
     labels = content.get("num_labels")
     if path.name == CONFIG and isinstance(labels, int | float) and labels > _MOST_LABELS:
-        raise CheckpointError(f"{path} states {labels:.3g} labels; at most {_MOST_LABELS} are read.")
+        raise CheckpointError(f"{path} states {labels:,.0f} labels; at most {_MOST_LABELS:,} are read.")
 
 
 def _check_links(folder: Path) -> None:
@@ -139,7 +139,7 @@ def _check_number_of_layers(folder: Path) -> None:
     stored = max(map(_stored_layers, files))
     if stated > stored:
         raise CheckpointError(
-            f"{folder / CONFIG} states {stated:.7g} layers, the weights beside it have {stored}: "
+            f"{folder / CONFIG} states {stated:,.0f} layers, the weights beside it have {stored}: "
             "they do not belong together."
         )
 

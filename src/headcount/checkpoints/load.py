@@ -6,7 +6,8 @@ Reads safetensors and JSON only, and runs no code that comes with a model unless
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,33 +59,58 @@ def load(
     check_weight_files(name)
     optional = {"dtype": dtype, "device_map": device_map}
     options |= {key: value for key, value in optional.items() if value is not None}
+    options["trust_remote_code"] = trust_remote_code
     if classes is not None:
         new_weights = new_weights or "head"
         options["ignore_mismatched_sizes"] = True
-    try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=trust_remote_code, **_hub_options(options))
-        if classes is not None:
-            config.id2label = dict(enumerate(classes))  # which makes num_labels
-            config.label2id = {label: number for number, label in enumerate(classes)}
-        if task and not (model_class or new_weights):
-            check_task(config, task, name)
+    with _clear_errors(name):
+        config = _config(name, classes, options)
         chosen = model_class or (
             task_class(config, task, name) if task else saved_class(config, name, trust_remote_code)
         )
-        model, report = _from_pretrained(chosen, name, config, {**options, "trust_remote_code": trust_remote_code})
+        if task and not (model_class or new_weights):
+            check_task(config, task, name)
+        model, report = _from_pretrained(chosen, name, config, options)
         if new_weights is None and lacks_pooler_only(model, missing_weights(report)):
-            options["add_pooling_layer"] = False
-            model, report = _from_pretrained(chosen, name, config, {**options, "trust_remote_code": trust_remote_code})
+            model, report = _from_pretrained(chosen, name, config, {**options, "add_pooling_layer": False})
+    check_weights(name, model, report, new_weights=new_weights, task=task)
+    if task == "language-modelling" and model_class is None:
+        check_direction(model, name)
+    return model.eval()
+
+
+@contextmanager
+def _clear_errors(name: str) -> Iterator[None]:
+    """Turn whatever happens inside into a CheckpointError that names the model."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise error if name in str(error) else CheckpointError(f"{name}: {error}") from error
     except HeadcountError:
         raise
     except Exception as error:  # a damaged or hostile folder makes transformers fail in any way
         nowhere = "" if Path(name).exists() else f"There is no folder {name} here, and as a hub id: "
         raise CheckpointError(f"{nowhere}Cannot load {name}: {_first_lines(error)}") from error
-    check_weights(name, model, report, new_weights=new_weights, task=task)
-    if task == "language-modelling" and model_class is None:
-        check_direction(model, name)
-    model.eval()
-    return model
+
+
+def _config(name: str, classes: Sequence[str] | None, options: dict[str, Any]) -> PreTrainedConfig:
+    """The config of a checkpoint, with the classes of a new classifier."""
+    of_config = (
+        "trust_remote_code",
+        "revision",
+        "token",
+        "cache_dir",
+        "local_files_only",
+        "subfolder",
+        "force_download",
+    )
+    config: PreTrainedConfig = AutoConfig.from_pretrained(
+        name, **{option: options[option] for option in of_config if option in options}
+    )
+    if classes is not None:
+        config.id2label = dict(enumerate(classes))  # which makes num_labels
+        config.label2id = {label: number for number, label in enumerate(classes)}
+    return config
 
 
 def _from_pretrained(
@@ -123,11 +149,6 @@ def pruned_class(model_class: Model) -> Model:
         model_class.__module__,
     )
     return Pruned  # type: ignore[return-value]
-
-
-def _hub_options(options: dict[str, Any]) -> dict[str, Any]:
-    names = ("revision", "token", "cache_dir", "local_files_only", "subfolder", "force_download")
-    return {name: options[name] for name in names if name in options}
 
 
 def _first_lines(error: Exception) -> str:

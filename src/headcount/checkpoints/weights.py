@@ -47,7 +47,7 @@ def check_weights(
     layers = _layer_lists(model)
     in_layers = [key for key in missing if _is_below(key, layers)]
     if in_layers:
-        raise CheckpointError(f"{name} is damaged: {_listed(in_layers, 'missing')}. They would be random.")
+        raise CheckpointError(f"{name} is damaged: {_listed(in_layers, 'missing')}, which would be random.")
     if new_weights != "any":
         lost = [key for key in missing if new_weights is None or not _is_head(model, key)]
         if lost:
@@ -69,9 +69,9 @@ def check_weights(
 def _random(name: str, model: PreTrainedModel, lost: list[str], new_weights: str | None, task: str | None) -> str:
     """What is missing, and what to do about it."""
     saved, loaded = saved_class_name(model.config), type(model).__name__
-    says = f"{name} lacks {_listed(lost, '')} of {loaded}. They would be random, and so would every number. "
+    says = f"{name} lacks {_listed(lost, '')} of {loaded}: random values, and random results. "
     if new_weights == "head" or saved == loaded:
-        return f'{says}The checkpoint is incomplete; new_weights="any" of hc.load makes them new for training.'
+        return f'{says}The checkpoint is incomplete; hc.load(..., new_weights="any") is for training them anew.'
     origin = f"It was saved from {saved}. " if saved else ""
     return f"{says}{origin}{remedy(task, name)}"
 
