@@ -153,8 +153,8 @@ def _fine_tuned(
     new: dict[str, Any] = {}
     if task == "classification":
         new["classes"] = how.classes(start) or train.labelled().classes
-    torch.manual_seed(recipe.seed)  # of a new classifier
-    live = how.load(start, task=task, **new)
+    torch.manual_seed(recipe.seed)  # of a new head
+    live = how.load(start, task=task, new_weights="head", **new)
     learned, watched = (part.build(start, how, **new) for part in (train, dev))
     check_apart(learned, watched)
     return fine_tune(live, how.tokenizer(start), learned, watched, out, settings, **options_of_run)
