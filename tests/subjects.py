@@ -98,11 +98,14 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
         [],
     ]
     own = {head: held[place % len(held)] for place, head in enumerate(heads)}
+    few = {**evidence("syntactic", "advmod a->v", 1.0), "trials": 2, "holds": None}
     parts = {
         "confidence": {head: {"value": 0.5, "low": 0.4, "high": 0.6} for head in heads},
         "roles": own,
-        "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False)] for head, some in own.items()},
-        "syntax": [{"kind": "encoder", "head": heads[0], **evidence("syntactic", "nsubj v->s", 0.6)}],
+        "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False), few] for head, some in own.items()},
+        "syntax": [
+            {"kind": "encoder", "head": heads[0], **some} for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
+        ],
         "relative": {"nsubj v->s": {"-1": 20, "1": 8}},
         "claims": {"positional": {"confidence": {heads[0]: 0.9}, "above": 1}, "rare": None},
         "persons": {"1": 1, "2": 1, "3": 8},

@@ -124,6 +124,9 @@ _BUILDERS: dict[str, Callable[[], nn.Module]] = {
 }  # fmt: skip
 
 ARCHITECTURES = tuple(_BUILDERS)
+DECODERS = tuple(
+    name for name, builder in _BUILDERS.items() if builder.args[1].endswith(("ForCausalLM", "LMHeadModel"))
+)  # type: ignore[attr-defined]
 EAGER_ONLY = frozenset({"deberta-v2", "mpnet", "gpt_neo", "gptj", "bloom", "gemma2"})
 GROUPED = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3"})
 

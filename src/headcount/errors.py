@@ -10,6 +10,7 @@ HeadcountError
 |   `-- NotRemovable          heads can be masked but not cut out
 |-- VerificationError     masked and removed model disagree
 |-- CheckpointError       a folder that is not a sound checkpoint
+|-- FolderError           a folder that cannot be written: in use, not writable, disk full
 |-- CorpusError           text or trees that cannot be read
 `-- RecordError           a file that is not a sound record
 """
@@ -67,6 +68,10 @@ class VerificationError(HeadcountError):
 
 class CheckpointError(HeadcountError):
     """A folder that is not a sound checkpoint, or cannot be written."""
+
+
+class FolderError(HeadcountError):
+    """A folder that cannot be written: in use by another process, not writable, or on a full disk."""
 
 
 class CorpusError(HeadcountError):

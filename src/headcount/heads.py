@@ -17,6 +17,8 @@ from headcount.errors import UnknownHead, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+# What Voita et al. 2019, section 5, found heads to do; all other members of `roles` are beyond the paper.
+PAPER_ROLES = ("positional", "syntactic", "rare")
 _NAME = re.compile(r"(?P<kind>[A-Za-z][\w-]*)\.(?P<layer>\d+)\.(?P<index>\d+)")
 
 

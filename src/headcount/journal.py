@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import glob
 import json
 import os
 import shutil
@@ -13,26 +15,59 @@ from typing import Any
 
 import numpy as np
 
-from headcount.errors import UsageError
+from headcount import locks
+from headcount.errors import FolderError, RecordError, UsageError
+from headcount.exchange import exchange
+
+LARGEST_JSON = 100_000_000  # bytes; the largest record of the results has a few million
+_SCRATCH, _LOCK, _NEW, _OLD = ".headcount-", "lock", "new", "old"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
+    """Work in a folder that no other process works in; what would prevent writing is an error before any work.
+
+    shared: processes that ask for it work in the folder together.
+    """
+    path = Path(folder)
+    for link in (path, *(path.iterdir() if path.is_dir() else ())):
+        if link.is_symlink() and not link.exists():
+            raise FolderError(f"{link} is a link to {os.readlink(link)}, which does not exist. Remove the link.")
+    recover(path)
+    with locks.held(path, shared=shared):
+        yield
+
+
+def check_place(path: Path) -> None:
+    """Raise where a file or folder could not be made: it is prepared beside its place, in the folder around it."""
+    parent = path.resolve().parent
+    there = next(folder for folder in (parent, *parent.parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise FolderError(f"Cannot write {path}: {there} is not a folder that you may write in. Give another place.")
+
+
+def contents(folder: Path) -> list[Path]:
+    """What is in a folder, without locks and what killed processes left; nothing where there is no folder."""
+    if not folder.is_dir():
+        return []
+    return [path for path in folder.iterdir() if path.name != locks.FOLDER_LOCK and not _is_scratch(path)]
+
+
+def _is_scratch(path: Path) -> bool:
+    return path.name.startswith(".") and _SCRATCH in path.name
 
 
 @contextlib.contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
-    """A temporary name beside a file's place to write to; on success it is renamed, on failure nothing has changed."""
+    """A temporary name to write a file to; on success it is renamed, on failure nothing has changed."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    try:
-        yield Path(name)
-        with open(name, "rb") as file:
+    with _scratch(target) as scratch:
+        fresh = scratch / target.name
+        yield fresh
+        with open(fresh, "rb") as file:
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)  # mkstemp makes private files; a result is for everybody
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
+        os.replace(fresh, target)
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -47,7 +82,36 @@ def write_json(path: str | Path, data: Any) -> Path:
 
 
 def read_json(path: str | Path) -> Any:
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """What a JSON file written by headcount holds; one that cannot be read is an error that names file and cause."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            text = file.read(LARGEST_JSON).decode("utf-8") if size <= LARGEST_JSON else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"Cannot read {path}: {error}.") from error
+    if size > LARGEST_JSON:
+        most = f"{LARGEST_JSON / 1e6:.0f} MB"
+        raise RecordError(
+            f"{path} has {size / 1e6:.0f} MB, headcount reads JSON of up to {most}; measure on less data."
+        )
+    return parse_json(text, source=str(path))
+
+
+def parse_json(text: str, *, source: str) -> Any:
+    """source: what to call the text in an error."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:  # a number of thousands of digits, or none
+        reason = str(error).partition(";")[0]
+    raise RecordError(f"{source} is not JSON ({reason}); expected a file written by headcount.")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 @contextlib.contextmanager
@@ -57,34 +121,81 @@ def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = 
     An older folder at `path` is replaced; its files that the new one lacks and `carry_over` accepts come along.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
+    with _scratch(target) as scratch:
+        fresh = scratch / _NEW
+        fresh.mkdir()
         yield fresh
-        os.chmod(fresh, 0o755)
-        if not target.exists():
-            os.rename(fresh, target)
-            return
-        for old in target.iterdir():
+        for old in contents(target):
             if carry_over is not None and carry_over(old) and not (fresh / old.name).exists():
-                (shutil.copytree if old.is_dir() else shutil.copy2)(old, fresh / old.name)
-        _swap(fresh, target)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+                _copy(old, fresh / old.name)
+        _put_in_place(fresh, target, scratch / _OLD)
 
 
-def _swap(fresh: Path, target: Path) -> None:
-    """Put `fresh` where `target` is; the old folder is deleted only when the new one stands."""
-    grave = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
-    old = grave / target.name
-    os.rename(target, old)
-    try:
+def _copy(old: Path, new: Path) -> None:
+    """Links stay links."""
+    if old.is_dir() and not old.is_symlink():
+        shutil.copytree(old, new, symlinks=True)
+    else:
+        shutil.copy2(old, new, follow_symlinks=False)
+
+
+def _put_in_place(fresh: Path, target: Path, old: Path) -> None:
+    """Put `fresh` where `target` is: in one step, or by way of `old`, from where it is put back."""
+    if not target.exists():
         os.rename(fresh, target)
-    except OSError:
-        os.rename(old, target)
+    elif not exchange(fresh, target):
+        os.rename(target, old)
+        os.rename(fresh, target)
+
+
+@contextlib.contextmanager
+def _scratch(target: Path) -> Iterator[Path]:
+    """A hidden folder beside a target to prepare it in, locked; what killed processes left of theirs is removed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    recover(target)
+    scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_SCRATCH}"))
+    try:
+        with locks.alone(scratch / f"{_LOCK}-new"):
+            with contextlib.suppress(FileNotFoundError):  # on a system without locks
+                os.replace(scratch / f"{_LOCK}-new", scratch / _LOCK)  # never seen before it is held
+            yield scratch
+    except Exception as error:
+        if is_disk_full(error):
+            raise FolderError(_disk_full(target)) from error
         raise
     finally:
-        shutil.rmtree(grave, ignore_errors=True)
+        _clear(scratch, target)
+
+
+def recover(target: Path) -> None:
+    """Remove what killed processes left beside a target, and put back a folder that one had moved away."""
+    for scratch in target.parent.glob(f".{glob.escape(target.name)}{_SCRATCH}*"):
+        with contextlib.suppress(OSError):  # of another user, or removed by another process
+            if (scratch / _LOCK).is_file():
+                with locks.alone(scratch / _LOCK) as abandoned:
+                    if abandoned:
+                        _clear(scratch, target)
+
+
+def _clear(scratch: Path, target: Path) -> None:
+    """Remove a scratch folder; the old target in it goes back to its place if there is no new one."""
+    old = scratch / _OLD
+    if old.exists() and not contents(target):
+        os.rename(old, target)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Also of safetensors, whose errors have no number."""
+    return getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error)
+
+
+def _disk_full(target: Path) -> str:
+    usage = shutil.disk_usage(target.parent)
+    return (
+        f"The disk is full: {target} was not written. {usage.free / 1e6:.0f} MB of {usage.total / 1e6:.0f} MB are free "
+        "there. Make room and run the same command again."
+    )
 
 
 def claim(place: Path, note: str, work: Mapping[str, Any]) -> bool:
@@ -97,29 +208,13 @@ def claim(place: Path, note: str, work: Mapping[str, Any]) -> bool:
         write_json(file, ours)
         return True
     theirs = read_json(file)
+    if not isinstance(theirs, dict):
+        raise RecordError(f"{file} does not hold the settings that {place} was begun with. Give another folder.")
     differ = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     if differ:
         said = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} now" for name in differ)
         raise UsageError(f"{place} was begun with other settings ({said}). Use the same, or another folder.")
     return False
-
-
-@contextlib.contextmanager
-def alone(path: str | Path) -> Iterator[bool]:
-    """Whether this process may work on something: one at a time may, and its claim ends with it, even if killed."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system: whoever asks may
-        yield True
-        return
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
 
 
 class Shelf:

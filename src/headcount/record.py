@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from headcount import journal, notebook
-from headcount.errors import RecordError
+from headcount.errors import HeadcountError, RecordError
 
 SCHEMA = 1  # raised when a reader of the old form would misread the new one
+_COMMANDS = re.compile("[\x7f-\x9f]")  # to terminals: DEL and C1, of which U+009B begins an escape sequence
 _PACKAGES = ("headcount", "torch", "transformers", "numpy")
 
 
@@ -57,6 +60,12 @@ class Signature:
         return "|".join([*said, f"headcount:{self.versions.get('headcount', '?')}"])
 
 
+_RECORD = {"study": str, "signature": dict, "parts": dict}
+_SIGNATURE = {
+    "model": str, "weights": str, "data": str, "seed": int | None, "arguments": dict, "versions": dict, "time": str,
+}  # fmt: skip
+
+
 @dataclass
 class Record:
     """Everything one command measured, by part, with its signature. Reports read this and nothing else."""
@@ -67,7 +76,9 @@ class Record:
     schema: int = SCHEMA
 
     def to_json(self) -> str:
-        return json.dumps(self.to_plain(), indent=2, ensure_ascii=False, allow_nan=False)
+        """For a terminal too, which takes some characters for commands; JSON escapes only half of them by itself."""
+        text = json.dumps(self.to_plain(), indent=2, ensure_ascii=False, allow_nan=False)
+        return _COMMANDS.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
     def save(self, path: str | Path) -> Path:
         return journal.write_json(path, self.to_plain())
@@ -78,15 +89,11 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "this text") -> Record:
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise RecordError(f"{source} is not JSON ({error}); expected a record written by headcount.") from error
-        return cls.from_plain(data, source=source)
+        return cls.from_plain(journal.parse_json(text, source=source), source=source)
 
     @classmethod
     def from_plain(cls, data: Any, *, source: str = "this record") -> Record:
-        if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
+        if not isinstance(data, dict) or type(data.get("schema")) is not int:
             raise RecordError(
                 f"{source} is not a record: it has no schema number; expected a record written by headcount."
             )
@@ -95,17 +102,16 @@ class Record:
                 f"{source} has record schema {data['schema']}, this headcount reads up to {SCHEMA}: update headcount."
             )
         try:
-            return cls(str(data["study"]), Signature(**data["signature"]), dict(data["parts"]), data["schema"])
-        except (KeyError, TypeError, ValueError) as error:
+            study, signature, parts = data["study"], data["signature"], data["parts"]
+            _check_types(data, _RECORD, source)
+            _check_types(signature, _SIGNATURE, f"{source}, signature,")
+            return cls(study, Signature(**signature), parts, data["schema"])
+        except (KeyError, TypeError) as error:
             raise RecordError(f"{source} is a damaged record: {error!r}.") from error
 
     @classmethod
     def load(cls, path: str | Path) -> Record:
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RecordError(f"Cannot read the record {path}: {error}.") from error
-        return cls.from_json(text, source=str(path))
+        return cls.from_plain(journal.read_json(path), source=str(path))
 
     def _repr_html_(self) -> str:
         """A table in Jupyter: what there is by part, and where it comes from."""
@@ -113,6 +119,29 @@ class Record:
         return notebook.table(
             f"Record of {self.study}", [], rows, side="left", below=f"{self.signature} | {self.signature.time}"
         )
+
+
+def _check_types(data: Mapping[str, Any], types: Mapping[str, Any], source: str) -> None:
+    for name, expected in types.items():
+        if name in data and not isinstance(data[name], expected):
+            raise RecordError(f"{source} is a damaged record: {name} is of type {type(data[name]).__name__}.")
+
+
+@contextlib.contextmanager
+def displayed(records: Iterable[str | Path]) -> Iterator[None]:
+    """Show records that others may have written: a part that is missing or of another type is an error of the record.
+
+    records: their files, for the message.
+    """
+    try:
+        yield
+    except HeadcountError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise RecordError(
+            f"{', '.join(map(str, records))} cannot be shown: something in it is missing or of another type "
+            f"({type(error).__name__}: {error}). Run the command again that wrote it."
+        ) from error
 
 
 def _summed_up(part: Any) -> str:

@@ -139,6 +139,20 @@ def test_score_with_wrong_input(writer: str, change: list[str], status: int, mes
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize(
+    "command", [["score"], ["ablate"], ["prune", "--method", "rank", "--keep", "50%", "--out", "small"]]
+)
+def test_a_task_that_does_not_fit_the_model_is_one_clear_line(writer: str, tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "dev.tsv").write_text("label\ttext\n" + "".join(f"{n % 2}\t{t}\n" for n, t in enumerate(sentences(6))))
+    arguments = [str(tmp_path / "small") if argument == "small" else argument for argument in command[1:]]
+    data = ["--task", "classification", "--data", str(tmp_path / "dev.tsv")]
+    done = run(command[0], writer, *data, *arguments)
+    assert done.exit_code == 1
+    assert "was saved from GPT2LMHeadModel, which is for language-modelling, not for classification" in done.output
+    assert "Unexpected" not in done.output
+    assert not (tmp_path / "small").exists()
+
+
 def test_debug_shows_the_error_itself() -> None:
     for arguments in (["--debug", "inspect", "/no/such"], ["inspect", "/no/such", "--debug"]):
         assert isinstance(run(*arguments).exception, hc.HeadcountError)

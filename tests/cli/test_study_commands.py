@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 import headcount as hc
 from headcount.cli.main import main
+from headcount.tasks.overlap import example_hash, in_first_half
 from tokens import sentences, word_tokenizer
 
 
@@ -88,6 +89,65 @@ def test_curves(tuned: str, place: Path, tmp_path: Path) -> None:
     assert "magnitude" in done.output
     assert "gradient is better than random order" in done.output.replace("\n", " ")
     assert (tmp_path / "figures" / "pruning-curves.png").is_file()
+
+
+@pytest.fixture(scope="module")
+def flattered(place: Path) -> Path:
+    """A classifier that is right on every text of dev.tsv and of the first half of all.tsv, and wrong on all others."""
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
+    torch.manual_seed(0)
+    model, tokenizer = BertForSequenceClassification(BertConfig(vocab_size=99, **size)).eval(), word_tokenizer()
+    hc.save(model, place / "flattered", tokenizer=tokenizer)
+    (place / "flattering").mkdir()
+    for name, seed in (("dev", 1), ("test", 2), ("all", 3)):
+        texts = sentences(24, seed=seed)
+        with torch.no_grad():
+            answers = model(**tokenizer(texts, padding=True, return_tensors="pt")).logits.argmax(-1).tolist()
+        right = [name == "dev" or (name == "all" and in_first_half(example_hash(text))) for text in texts]
+        labels = [answer if known else 1 - answer for answer, known in zip(answers, right, strict=True)]
+        rows = [f"{label}\t{text}" for label, text in zip(labels, texts, strict=True)]
+        folder = place if name == "all" else place / "flattering"
+        (folder / f"{name}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
+    return place
+
+
+def first_value(out: Path) -> float:
+    """Of the whole model, by which a reader judges all others."""
+    parts = json.loads((out / "record.json").read_text())["parts"]
+    return parts["value"] if "value" in parts else parts["curve"][0]["value"]
+
+
+@pytest.mark.parametrize("command", ["rank", "fisher", "greedy", "curves"])
+def test_what_heads_are_chosen_on_is_not_what_is_measured(flattered: Path, command: str, tmp_path: Path) -> None:
+    prune = ["prune", str(flattered / "flattered"), "--method", command, "--keep", "50%"]
+    curves = ["study", "curves", str(flattered / "flattered"), "--orders", "magnitude", "--random", "0", "--step", "50"]
+    for number, (data, split, value, line) in enumerate([
+        ("flattering", [], 0.0, "Measured on 24 texts of test, held out: heads were chosen on 24 texts of dev."),
+        ("flattering", ["--measure-split", "dev"], 1.0, "NOT held out: measured on 24 texts of dev"),
+        ("all.tsv", [], 0.0, "of the other half of all.tsv, held out: heads were chosen on"),
+        ("all.tsv", ["--measure-split", "dev"], None, "NOT held out: measured on 24 texts of all.tsv"),
+    ]):  # fmt: skip
+        out = tmp_path / str(number)
+        asked = ["--task", "classification", "--data", str(flattered / data), *split, "--out", str(out)]
+        done = run(*(curves if command == "curves" else prune), *asked)
+        assert done.exit_code == 0, done.output
+        assert line in done.stdout.splitlines()[0]
+        measured = json.loads((out / "record.json").read_text())["parts"]["measured_on"]
+        assert measured["held_out"] is (not split)
+        assert measured["overlap"] == (24 if split else 0)
+        assert value is None or first_value(out) == value
+
+
+def test_calibration_keeps_off_what_is_measured(flattered: Path, tmp_path: Path) -> None:
+    """Of a file the held-out half is never calibrated on; of a folder a split that is both is told."""
+    given = ["prune", str(flattered / "flattered"), "--method", "rank", "--keep", "50%", "--compensate", "lstsq"]
+    for data, split, held_out in (("all.tsv", "train", True), ("flattering", "test", False)):
+        out = tmp_path / data
+        asked = ["--task", "classification", "--data", str(flattered / data), "--calibrate-split", split]
+        done = run(*given, *asked, "--out", str(out))
+        assert done.exit_code == 0, done.output
+        assert json.loads((out / "record.json").read_text())["parts"]["measured_on"]["held_out"] is held_out
+        assert done.stdout.startswith("Measured on" if held_out else "NOT held out")
 
 
 def test_dynamics(tuned: str, place: Path) -> None:

@@ -44,7 +44,7 @@ def test_training_writes_a_model_and_a_record(trained: Path) -> None:
     assert hc.load(trained, task="translation")
     record = hc.Record.load(trained / "record.json")
     assert record.signature.arguments["recipe"]["steps"] == 30
-    assert record.parts["pairs"] == {"train": 300, "dev": 40, "test": 40}
+    assert record.parts["pairs"] == {"train": 300, "dev": 40}
 
 
 def test_training_again_is_done_at_once(trained: Path, data: Path) -> None:
@@ -85,7 +85,7 @@ def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> No
 
 
 def test_a_sentence_longer_than_the_model_is_cut_with_a_warning(trained: Path) -> None:
-    with pytest.warns(UserWarning, match="1 sentence reaches 512 tokens"):
+    with pytest.warns(UserWarning, match="1 text reaches 512 tokens"):
         done = run("translate", str(trained), "--beams", "1", input="The dog sees.\n" + "the dog " * 600 + "\n")
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 2

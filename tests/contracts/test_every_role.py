@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from headcount.roles.encoding import Batch, Encoder, windows
 from headcount.roles.reading import Reading
 from headcount.roles.role import roles
 from headcount.roles.sight import Sight, View
+from headcount.roles.tallies import Column, Tally
 from planted import tokenizer, trees
 
 
@@ -52,6 +54,18 @@ def test_hits_are_among_trials(name: str, causal: bool) -> None:
         assert hits_BHL.shape == (rows, 3, len(labels))
         assert (hits_BHL.abs() <= trials.trials_BL[:, None] + 1e-6).all()
         assert role.verdict(labels[0], 0.5, Reading()).threshold > 0
+
+
+@pytest.mark.parametrize("name", roles)
+def test_no_verdict_below_thirty_trials(name: str) -> None:
+    """All trials are hits: 29 are not enough for any role, 30 are."""
+    labels = roles[name].labels(Reading())
+    for trials, verdict in ((29, None), (30, True)):
+        tally = Tally([Column(name, label) for label in labels], 1, 20)
+        counts_BL = np.ones((trials, len(labels) + 2), dtype=np.float32)
+        tally.add(counts_BL[:, None], counts_BL, 0.1 * counts_BL, {}, np.ones((20, trials), dtype=np.float32))
+        (found,) = tally.evidence({name: roles[name]}, Reading())
+        assert [(one.trials, one.holds) for one in found] == [(trials, verdict)] * len(labels)
 
 
 TEXT = [name for name in zoo.ARCHITECTURES if name not in ("whisper", "vit", "wav2vec2", "clip")]

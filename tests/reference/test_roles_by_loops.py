@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -57,8 +58,9 @@ def one_sentence(
         entry[0] += max(row[key] for key in tokens)
         entry[1] += 1
         entry[2] += sum(row[key] for key in specials)
-        for by in range(-5, 6):
-            tokens_of(row, seen, sums, head, "positional", f"{by:+d}" if by else "0", {query + by})
+        for by in (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5):
+            tokens_of(row, seen, sums, head, "positional", f"{by:+d}", {query + by})
+        tokens_of(row, seen, sums, head, "current-token", "itself", {query})
         if rare:
             rarest = {key for key in tokens if counts[ids[key]] <= first_count}
             two = {key for key in tokens if counts[ids[key]] <= second_count}
@@ -159,8 +161,14 @@ def test_every_role_against_loops(architecture: str) -> None:
     model, marks = zoo.build(architecture, "eager"), tokenizer()
     short = [tree for tree in trees(60) if len(marks(tree.text)["input_ids"]) <= 60][:25]
     frequencies = counted([tree.text for tree in trees(60)], marks)
-    found = hc.roles(model, short, tokenizer=marks, frequencies=frequencies, common=15, tokens=300)
-    compare(found, *slow(model, marks, short, frequencies, 15))
+    found = hc.roles(model, short, tokenizer=marks, frequencies=frequencies, tokens=300)
+    compare(found, *slow(model, marks, short, frequencies, common_of(len(frequencies))))
+
+
+def common_of(types: int) -> int:
+    """The number of common types whose logarithm is the share of log(types) that log(500) is of log(32,000)."""
+    share = math.log(500) / math.log(32_000)
+    return min(range(1, types + 1), key=lambda number: abs(number - math.exp(share * math.log(types))))
 
 
 def test_sentencepiece_and_an_encoder_decoder(tmp_path: Any) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from safetensors import SafetensorError
 
 from headcount import journal
+from headcount.errors import FolderError, RecordError
 
 
 def test_text_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +51,139 @@ def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(path.name for path in target.iterdir()) == ["notes", "weights"]
     assert (target / "weights").read_text() == "two"
     assert list(tmp_path.iterdir()) == [target]
+
+
+class Killed(BaseException):
+    """The end of a process in the middle of its work."""
+
+
+def kill_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the process end before its n-th change of a name; it removes nothing any more."""
+    changes: list[Any] = []
+
+    def mortal(usual: Callable[..., Any]) -> Callable[..., Any]:
+        def change(*paths: Any) -> Any:
+            changes.append(paths)
+            if len(changes) >= number:
+                raise Killed
+            return usual(*paths)
+
+        return change
+
+    monkeypatch.setattr(os, "rename", mortal(os.rename))
+    monkeypatch.setattr(journal, "exchange", mortal(journal.exchange))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+
+
+@pytest.mark.parametrize(
+    ("in_one_step", "number", "there", "recovered"),
+    [
+        (True, 1, "old", "old"),
+        (True, 2, "new", "new"),
+        (False, 2, "old", "old"),
+        (False, 3, None, "old"),
+        (False, 4, "new", "new"),
+    ],
+)
+def test_killed_while_a_folder_is_replaced_there_is_one(
+    in_one_step: bool, number: int, there: str | None, recovered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once where names can be exchanged, else after the next run has looked at the folder."""
+    target = tmp_path / "model"
+    write_folder(target, "old")
+    with monkeypatch.context() as patch, contextlib.suppress(Killed):
+        if not in_one_step:
+            patch.setattr("headcount.exchange._EXCHANGE", 1 << 20)  # a flag that no kernel knows
+        kill_at(number, patch)
+        write_folder(target, "new")
+    assert ((target / "weights").read_text() if target.exists() else None) == there
+    with journal.reserved(target):
+        assert (target / "weights").read_text() == recovered
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def write_folder(target: Path, word: str) -> None:
+    with journal.new_folder(target) as fresh:
+        (fresh / "weights").write_text(word)
+
+
+def test_what_killed_processes_left_goes_unless_a_living_one_holds_it(tmp_path: Path) -> None:
+    living = journal.new_folder(tmp_path / "model")
+    fresh = living.__enter__()
+    (fresh / "weights").write_text("living")
+    dead = tmp_path / ".model.headcount-dead"
+    for path in (dead / "new" / "weights", tmp_path / ".model.notes", tmp_path / ".models.headcount-other" / "lock"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (dead / "lock").touch()
+    write_folder(tmp_path / "model", "next")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "model", ".model.notes", ".models.headcount-other", fresh.parent.name,
+    }  # fmt: skip
+    living.__exit__(None, None, None)
+    assert (tmp_path / "model" / "weights").read_text() == "living"
+
+
+def test_results_are_for_those_whom_the_umask_lets_read(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        file = journal.write_text(tmp_path / "record.json", "{}")
+        write_folder(tmp_path / "model", "new")
+    finally:
+        os.umask(before)
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o750
+
+
+def test_links_that_come_along_stay_links(tmp_path: Path) -> None:
+    (tmp_path / "private").write_text("secret")
+    write_folder(tmp_path / "model", "old")
+    (tmp_path / "model" / "link").symlink_to("../private")
+    (tmp_path / "model" / "gone").symlink_to("nowhere")
+    with journal.new_folder(tmp_path / "model", carry_over=lambda path: path.name != "weights"):
+        pass
+    assert {path.name: os.readlink(path) for path in (tmp_path / "model").iterdir()} == {
+        "link": "../private", "gone": "nowhere",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["out", "out/figures"])
+def test_dangling_links_are_refused_before_any_work(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FolderError, match=r"is a link to .*nowhere, which does not exist"):
+        journal.reserved(tmp_path / "out").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('{"steps": 3', "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"steps": ' + "9" * 5000 + "}", "4300 digits"),
+        ('{"loss": NaN}', "NaN"),
+        ("\udcff", "decode"),
+    ],
+    ids=["cut off", "deep", "huge", "NaN", "not text"],
+)
+def test_json_that_cannot_be_read_is_an_error_that_names_the_file(text: str, cause: str, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(text, errors="surrogateescape")
+    with pytest.raises(RecordError, match=f"settings.json.*{cause}"):
+        journal.claim(tmp_path, "settings.json", {"steps": 3})
+
+
+def test_json_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "LARGEST_JSON", 2_000_000)
+    (tmp_path / "record.json").write_text(" " * 3_000_000 + "{}")
+    with pytest.raises(RecordError, match=r"record.json has 3 MB.*up to 2 MB"):
+        journal.read_json(tmp_path / "record.json")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), SafetensorError("I/O: No space left on device (28)")]
+)
+def test_a_full_disk_is_said_with_the_file(error: Exception, tmp_path: Path) -> None:
+    message = r"disk is full: .*a.txt was not written. \d+ MB of \d+ MB are free"
+    with pytest.raises(FolderError, match=message), journal.new_file(tmp_path / "a.txt"):
+        raise error
+    assert not list(tmp_path.iterdir())

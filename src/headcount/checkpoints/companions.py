@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import warnings
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from transformers import AutoConfig, AutoTokenizer
 from transformers.utils import cached_file
 
+from headcount.checkpoints.folder import check_settings_files, check_source
 from headcount.errors import CheckpointError
 
 _NAMES = (
@@ -35,26 +35,16 @@ _NAMES = (
 )
 
 
-def check_place(name: str) -> None:
-    """Clear words where a local folder is meant and none is there; what may be a hub id passes."""
-    looks_local = name.startswith((".", "/", "~")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
-    if not Path(name).exists() and looks_local:
-        raise CheckpointError(
-            f"There is no folder {name}. Give a folder with config.json and *.safetensors, or a hub id."
-        )
-    if Path(name).is_file():
-        raise CheckpointError(f"{name} is a file. Give the folder that holds config.json and *.safetensors.")
-
-
 def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Any:
     """The tokenizer that stands beside a model; where it has no padding token, the end of text serves."""
-    check_place(source)
+    check_source(source)
     options = {"revision": revision} if revision else {}
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
     except Exception as error:
+        check_settings_files(source, (name for name in _NAMES if name.endswith(".json")))
         raise CheckpointError(
             f"{source} has no tokenizer that can be loaded ({error}). Save one beside the model."
         ) from error
@@ -65,7 +55,7 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
 
 def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
     """What the classes of a checkpoint stand for, by number; None where nobody named them (LABEL_0, LABEL_1, ...)."""
-    check_place(source)
+    check_source(source)
     options = {"revision": revision} if revision else {}
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
@@ -77,9 +67,10 @@ def class_names(source: str, *, revision: str | None = None, trust_remote_code: 
 
 def copy_companions(source: str, folder: Path, *, revision: str | None = None) -> list[str]:
     """Copy the tokenizer and processor files of a checkpoint (folder or hub id) into a folder; their names."""
+    check_source(source)
     copied = []
     for name in _NAMES:
-        found = cached_file(
+        path = cached_file(
             source,
             name,
             revision=revision,
@@ -87,7 +78,7 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
             _raise_exceptions_for_connection_errors=False,
             _raise_exceptions_for_gated_repo=False,
         )
-        if found is not None:
-            shutil.copyfile(found, folder / name)
+        if path is not None:
+            shutil.copyfile(path, folder / name)
             copied.append(name)
     return copied

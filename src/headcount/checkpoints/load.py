@@ -5,10 +5,9 @@ Reads safetensors and JSON only, and runs no code that comes with a model unless
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,16 +16,13 @@ import torch
 import transformers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
-from headcount.checkpoints.companions import check_place
+from headcount.checkpoints.classes import TASKS, check_direction, check_task, saved_class, task_class
+from headcount.checkpoints.folder import check_source, check_weight_files
+from headcount.checkpoints.weights import NEW_WEIGHTS, check_weights, lacks_pooler_only, missing_weights
 from headcount.errors import CheckpointError, HeadcountError, UnknownName
-from headcount.sites.locate import locate
+from headcount.sites.inputs import position_limit
 from headcount.surgery.manifest import KEY, check, rebuild
 
-TASKS = {
-    "translation": "AutoModelForSeq2SeqLM",
-    "classification": "AutoModelForSequenceClassification",
-    "language-modelling": "AutoModelForCausalLM",
-}
 Model = TypeVar("Model", bound=type[PreTrainedModel])
 
 
@@ -36,6 +32,7 @@ def load(
     task: str | None = None,
     model_class: type[PreTrainedModel] | None = None,
     classes: Sequence[str] | None = None,
+    new_weights: str | None = None,
     dtype: torch.dtype | str | None = None,
     device_map: Any = None,
     trust_remote_code: bool = False,
@@ -43,50 +40,107 @@ def load(
 ) -> PreTrainedModel:
     """A model in eval mode from a folder or a hub id, plain or pruned by headcount.
 
-    task: "translation", "classification" or "language-modelling" chooses the model's head; None takes the class
-        the checkpoint was saved from.
+    Weights that the checkpoint lacks would be random: they are refused unless `classes` or `new_weights` asks for them.
+
+    task: "translation", "classification" or "language-modelling" chooses the model's head, which the checkpoint must
+        have; None takes the class the checkpoint was saved from.
     model_class: the class itself, for classes that are not part of transformers.
     classes: names of the classes of a new classifier, for fine-tuning; its weights are random where the checkpoint
         has none of that size.
+    new_weights: weights that may be random because you train them: "head" for those on top of the model's body,
+        "any" for all outside its layers.
     options: further options of `from_pretrained`, such as `revision` or `attn_implementation`.
     """
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)
+    if new_weights is not None and new_weights not in NEW_WEIGHTS:
+        raise UnknownName("value of new_weights", str(new_weights), NEW_WEIGHTS)
     name = os.fspath(source)
-    _check_folder(name)
-    try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=trust_remote_code, **_hub_options(options))
-        if classes is not None:
-            config.id2label = dict(enumerate(classes))  # which makes num_labels
-            config.label2id = {name: number for number, name in enumerate(classes)}
-            options["ignore_mismatched_sizes"] = True
-        manifest = getattr(config, KEY, None)
-        chosen: Any = model_class or _model_class(config, task, name, trust_remote_code)
-        pruned = manifest is not None and bool(check(manifest))
-        loader = pruned_class(chosen) if pruned else chosen
-        if pruned and chosen is transformers.AutoModel:
-            raise CheckpointError(f"{name} is pruned; its class must be known to rebuild it. Pass model_class=.")
-        given = {"dtype": dtype, "device_map": device_map}
-        model, report = loader.from_pretrained(
-            name,
-            config=config,
-            use_safetensors=True,
-            trust_remote_code=trust_remote_code,
-            output_loading_info=True,
-            **{key: value for key, value in given.items() if value is not None},
-            **options,
+    check_source(name)
+    check_weight_files(name)
+    optional = {"dtype": dtype, "device_map": device_map}
+    options |= {key: value for key, value in optional.items() if value is not None}
+    options["trust_remote_code"] = trust_remote_code
+    if classes is not None:
+        new_weights = new_weights or "head"
+        options["ignore_mismatched_sizes"] = True
+    with _clear_errors(name):
+        config = _config(name, classes, options)
+        chosen = model_class or (
+            task_class(config, task, name) if task else saved_class(config, name, trust_remote_code)
         )
+        if task and not (model_class or new_weights):
+            check_task(config, task, name)
+        model, report = _from_pretrained(chosen, name, config, options)
+        if new_weights is None and lacks_pooler_only(model, missing_weights(report)):
+            model, report = _from_pretrained(chosen, name, config, {**options, "add_pooling_layer": False})
+    check_weights(name, model, report, new_weights=new_weights, task=task)
+    if task == "language-modelling" and model_class is None:
+        check_direction(model, name)
+    return model.eval()
+
+
+@contextmanager
+def _clear_errors(name: str) -> Iterator[None]:
+    """Turn whatever happens inside into a CheckpointError that names the model."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise error if name in str(error) else CheckpointError(f"{name}: {error}") from error
     except HeadcountError:
         raise
     except Exception as error:  # a damaged or hostile folder makes transformers fail in any way
         nowhere = "" if Path(name).exists() else f"There is no folder {name} here, and as a hub id: "
         raise CheckpointError(f"{nowhere}Cannot load {name}: {_first_lines(error)}") from error
-    mismatched = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
-    _check_missing(name, model, [*map(str, report["missing_keys"]), *mismatched])
+
+
+def _config(name: str, classes: Sequence[str] | None, options: dict[str, Any]) -> PreTrainedConfig:
+    """The config of a checkpoint, with the classes of a new classifier."""
+    of_config = (
+        "trust_remote_code",
+        "revision",
+        "token",
+        "cache_dir",
+        "local_files_only",
+        "subfolder",
+        "force_download",
+    )
+    config: PreTrainedConfig = AutoConfig.from_pretrained(
+        name, **{option: options[option] for option in of_config if option in options}
+    )
+    if classes is not None:
+        config.id2label = dict(enumerate(classes))  # which makes num_labels
+        config.label2id = {label: number for number, label in enumerate(classes)}
+    return config
+
+
+def _from_pretrained(
+    model_class: Any, name: str, config: PreTrainedConfig, options: dict[str, Any]
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """The model, rebuilt where its config has a manifest, and transformers' report of its weights."""
+    manifest = getattr(config, KEY, None)
+    pruned = manifest is not None and bool(check(manifest))
+    if pruned and model_class is transformers.AutoModel:
+        raise CheckpointError(f"{name} is pruned; its class must be known to rebuild it. Pass model_class=.")
+    loader = pruned_class(model_class) if pruned else model_class
+    model, report = loader.from_pretrained(
+        name, config=config, use_safetensors=True, output_loading_info=True, **options
+    )
     if pruned:
-        model.__class__ = chosen  # the subclass was needed for building only
-    model.eval()
-    return model
+        model.__class__ = model_class  # the subclass was needed for building only
+    return model, report
+
+
+def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **options: Any) -> int | None:
+    """Tokens of a text that a checkpoint has positions for, told without its weights; None where any number will do.
+
+    options: as in `load`, of which those that say where the config is are used.
+    """
+    check_source(source)
+    with _clear_errors(source):
+        config = _config(source, None, {**options, "trust_remote_code": trust_remote_code})
+        with torch.device("meta"):
+            return position_limit(task_class(config, task, source)(config))
 
 
 @cache
@@ -108,90 +162,6 @@ def pruned_class(model_class: Model) -> Model:
         model_class.__module__,
     )
     return Pruned  # type: ignore[return-value]
-
-
-def _model_class(config: PreTrainedConfig, task: str | None, name: str, trust_remote_code: bool) -> Any:
-    if task is not None:
-        automatic = getattr(transformers, TASKS[task])
-        if type(config) not in automatic._model_mapping:
-            raise CheckpointError(
-                f"{name} is a {config.model_type} model; transformers has none of that type for {task}."
-            )
-        found = automatic._model_mapping[type(config)]
-        return found[0] if isinstance(found, tuple | list) else found
-    architecture = (config.architectures or [None])[0]
-    if architecture is None:
-        return transformers.AutoModel
-    if hasattr(transformers, architecture):
-        return getattr(transformers, architecture)
-    own_code = [key for key in getattr(config, "auto_map", None) or {} if key.startswith("AutoModel")]
-    if not own_code:
-        raise CheckpointError(
-            f"{name} was saved from the class {architecture}, which transformers lacks. Pass model_class=."
-        )
-    if not trust_remote_code:
-        raise CheckpointError(
-            f"{name} needs code of its own ({architecture}). Look at it, then pass trust_remote_code=True."
-        )
-    return getattr(transformers, own_code[0])
-
-
-def _check_folder(name: str) -> None:
-    """Clear words for the common mistakes with local folders, and no way out of the folder for hostile ones."""
-    folder = Path(name)
-    check_place(name)
-    if not folder.exists():
-        return
-    config = folder / "config.json"
-    if not config.is_file():
-        raise CheckpointError(f"{name} has no config.json: it is not a checkpoint folder.")
-    if not isinstance(_json(config), dict):
-        raise CheckpointError(f"{config} is not a JSON object.")
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        _check_index(folder, _json(index))
-    elif not (folder / "model.safetensors").is_file():
-        raise CheckpointError(
-            f"{name} has no model.safetensors. Weights in other formats are not read: convert them first."
-        )
-
-
-def _check_index(folder: Path, index: Any) -> None:
-    files = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(files, dict) or not all(isinstance(file, str) for file in files.values()):
-        raise CheckpointError(f"{folder}/model.safetensors.index.json has no weight_map from names to files.")
-    for file in set(files.values()):
-        if Path(file).name != file or not file.endswith(".safetensors"):
-            raise CheckpointError(
-                f"The weight index of {folder} points to {file!r}; only *.safetensors beside it are read."
-            )
-        if not (folder / file).is_file():
-            raise CheckpointError(f"{folder} lacks {file}, which its weight index names: the checkpoint is incomplete.")
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not readable JSON: {error}.") from error
-
-
-def _check_missing(name: str, model: PreTrainedModel, missing: list[str]) -> None:
-    """Weights that the files lack are random now: allowed in a new head, never in a layer that has attention heads."""
-    if not missing:
-        return
-    layers = [re.match(r"(?:.*?\.)?\d+\.", site.path) for site in locate(model)]  # up to the layer's number
-    lost = [key for key in missing if any(layer and key.startswith(layer[0]) for layer in layers)]
-    if lost:
-        shown = ", ".join(lost[:3])
-        raise CheckpointError(
-            f"{name} is damaged: {len(lost)} weights are missing ({shown} ...). They would be random."
-        )
-
-
-def _hub_options(options: dict[str, Any]) -> dict[str, Any]:
-    names = ("revision", "token", "cache_dir", "local_files_only", "subfolder", "force_download")
-    return {name: options[name] for name in names if name in options}
 
 
 def _first_lines(error: Exception) -> str:

@@ -75,7 +75,9 @@ def check_target(target: Path, overwrite: bool) -> None:
     """Raise where `save` would refuse to write; worth asking before long work."""
     if target.is_file():
         raise CheckpointError(f"{target} is a file; give the name of a folder to write.")
-    if not target.exists() or not any(target.iterdir()):
+    journal.check_place(target)
+    journal.recover(target)
+    if not journal.contents(target):
         return
     if not overwrite:
         raise CheckpointError(

@@ -10,9 +10,10 @@ import transformers
 from transformers import PreTrainedModel
 
 from headcount import journal
+from headcount.checkpoints.classes import automatic_classes
 from headcount.errors import CheckpointError
 from headcount.sites.locate import locate
-from headcount.surgery.manifest import KEY
+from headcount.surgery.manifest import KEY, json_hash
 from headcount.surgery.plan import plan_site
 
 _TRAVELS = ("slicing.py", "adapters.py", "reshape.py")
@@ -20,15 +21,23 @@ MODULE = "modeling_headcount"
 FILES = (f"{MODULE}.py", *_TRAVELS)
 _TEMPLATE = '''"""{name} with some attention heads removed. Written by headcount for transformers {version}."""
 
+import json
+from hashlib import sha256
+
 from transformers import {name} as Original
 
 from .reshape import reshape
+
+PLAN = "{digest}"
 
 
 class {name}(Original):
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)
-        reshape(self, config.{key}["plan"])
+        plan = config.{key}["plan"]
+        if sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest() != PLAN:
+            raise ValueError("config.json does not have the plan of heads that it was written with: restore it.")
+        reshape(self, plan)
 '''
 
 
@@ -38,33 +47,16 @@ def write_standalone(model: PreTrainedModel, folder: Path) -> None:
     if manifest is None:
         raise CheckpointError("This model lost no heads: any transformers loads it, it needs no code of its own.")
     name = type(model).__name__
-    automatic = _automatic_classes(model)
+    automatic = automatic_classes(type(model.config), name)
     if not automatic:
         raise CheckpointError(f"No Auto class of transformers leads to {name}, so it cannot be exported standalone.")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    config[KEY] = {
-        **manifest,
-        "plan": [plan_site(site, list(site.heads)) for site in locate(model) if site.heads != site.built],
-    }
+    plan = [plan_site(site, list(site.heads)) for site in locate(model) if site.heads != site.built]
+    config[KEY] = {**manifest, "plan": plan}
     config["auto_map"] = dict.fromkeys(automatic, f"{MODULE}.{name}")
     journal.write_json(path, config)
-    code = _TEMPLATE.format(name=name, version=transformers.__version__, key=KEY)
+    code = _TEMPLATE.format(name=name, version=transformers.__version__, key=KEY, digest=json_hash(plan))
     journal.write_text(folder / f"{MODULE}.py", code)
     for file in _TRAVELS:
         journal.write_text(folder / file, files("headcount.surgery").joinpath(file).read_text(encoding="utf-8"))
-
-
-def _automatic_classes(model: PreTrainedModel) -> list[str]:
-    """The Auto classes that give this class for this config."""
-    found = []
-    for name in dir(transformers):
-        mapping = (
-            getattr(getattr(transformers, name, None), "_model_mapping", None) if name.startswith("AutoModel") else None
-        )
-        if mapping is None or type(model.config) not in mapping:
-            continue
-        classes = mapping[type(model.config)]
-        if type(model).__name__ in {c.__name__ for c in (classes if isinstance(classes, tuple | list) else (classes,))}:
-            found.append(name)
-    return found

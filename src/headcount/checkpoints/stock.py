@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headcount.sites.locate import families, locate
 from headcount.sites.site import Sites
 from headcount.surgery.adapters import ConfigView
-from headcount.surgery.manifest import KEY
+from headcount.surgery.manifest import KEY, digest
 
 _T5_BIAS = "relative_attention_bias.weight"
 
@@ -33,7 +33,7 @@ def stock_form(model: PreTrainedModel) -> tuple[PreTrainedConfig, dict[str, Tens
     if weights is None or not _builds(model, config, weights):
         return None
     entries = {name: {**entry, "built": entry["heads"]} for name, entry in manifest["sites"].items()}
-    setattr(config, KEY, {**manifest, "sites": entries})
+    setattr(config, KEY, {**manifest, "digest": digest(entries, sites), "sites": entries})
     return config, weights
 
 

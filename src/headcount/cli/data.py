@@ -17,6 +17,7 @@ Command = Callable[..., Any]
 TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
 _PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 
+HELD_OUT = "test if not given, and half of the texts where there is none"
 _METRICS = "bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given."
 
 
@@ -88,7 +89,7 @@ def tasked(split: str, *, required: bool = True, measured: str | None = None) ->
             ),
             click.option("--pair", help="Column with the second text (classification)."),
             click.option("--label", help="Column with the label (classification)."),
-            click.option("--text", help="Column with the text (classification)."),
+            click.option("--text", help="Column with the text (classification, language modelling)."),
             click.option(
                 "--max-length",
                 default=256,
@@ -116,7 +117,7 @@ def tasked(split: str, *, required: bool = True, measured: str | None = None) ->
 
 def _measure_split(usual: str) -> Callable[[Command], Command]:
     joined = "several of parallel text joined by +, such as test+test2017"
-    return click.option("--measure-split", help=f"Part of the data to measure on, or {joined}; {usual} if not given.")
+    return click.option("--measure-split", help=f"Part of the data to measure on, or {joined}; {usual}.")
 
 
 def _parallel_text(data: str, languages: str | None, columns: str | None, longest: int) -> ParallelText:

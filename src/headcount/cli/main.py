@@ -5,14 +5,21 @@ Listing commands and `--help` import neither torch nor transformers.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from headcount import __version__
+from headcount.cli.characters import printable
 from headcount.cli.group import Files
 from headcount.errors import HeadcountError, UsageError
 from headcount.registry import Registry
+
+_CLOSED_PIPE = 141  # 128 + SIGPIPE, as shells count
 
 commands: Registry[click.Command] = Registry("command", "headcount.cli.commands", "COMMAND")
 
@@ -20,9 +27,14 @@ commands: Registry[click.Command] = Registry("command", "headcount.cli.commands"
 class _Commands(Files):
     """The program's commands, with their errors as one clear line."""
 
+    def make_context(self, *rest: Any, **options: Any) -> click.Context:
+        with _ended_by_reader():
+            return super().make_context(*rest, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _ended_by_reader():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
@@ -39,15 +51,31 @@ class _Commands(Files):
         )
 
 
+@contextlib.contextmanager
+def _ended_by_reader() -> Iterator[None]:
+    """`headcount ... | head -1` ends without a word when its reader has enough, as other programs do."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):  # what is still in buffers has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(_CLOSED_PIPE) from None
+
+
 def _one_line(error: Exception) -> click.ClickException:
     """Exit status 2 for wrong usage, 1 for everything else."""
+    text = printable(str(error))
     if isinstance(error, UsageError):
-        return click.UsageError(str(error))
+        return click.UsageError(text)
     if isinstance(error, HeadcountError):
-        return click.ClickException(str(error))
-    return click.ClickException(
-        f"Unexpected {type(error).__name__}: {error}. Run again with --debug for the traceback."
-    )
+        return click.ClickException(text)
+    from headcount.journal import is_disk_full
+
+    if is_disk_full(error):
+        return click.ClickException(f"The disk is full: {text}. Make room and run the same command again.")
+    return click.ClickException(f"Unexpected {type(error).__name__}: {text}. Run again with --debug for the traceback.")
 
 
 @click.group(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -38,22 +39,23 @@ class Output:
         """Where work is kept that the same command goes on with."""
         return self.out / "unfinished" if self.out else None
 
-    def save(self, record: Any) -> None:
-        """Write the record and its figures; of several processes one does."""
+    def save(self, record: Any) -> list[Path]:
+        """Write the record and its figures, of several processes one does; the files of the figures."""
         from headcount import processes
         from headcount.report.figure import write_all
 
         if self.out is None or self.unfinished is None or not processes.is_main():
-            return
+            return []
         record.save(self.out / "record.json")
-        write_all(record, self.out / "figures", self.formats)
+        figures = write_all(record, self.out / "figures", self.formats)
         shutil.rmtree(self.unfinished, ignore_errors=True)
+        return figures
 
     def present(self, record: Any, as_json: bool, draw: Callable[[Any], None]) -> None:
         """Save a record and show it: as JSON, or drawn on a console, with where its numbers are."""
         from headcount.cli import show
 
-        self.save(record)
+        figures = self.save(record)
         console = show.console()
         if as_json:
             show.json(console, record)
@@ -61,17 +63,67 @@ class Output:
         draw(console)
         show.line(console, f"\n{record.signature}", dim=True)
         if self.out:
-            show.line(console, f"Every number: {self.out / 'record.json'}; figures: {self.out / 'figures'}", dim=True)
+            show.line(console, written(self.out, figures=bool(figures)), dim=True)
 
 
-def output(function: Command) -> Command:
+def written(out: Path, *, figures: bool) -> str:
+    """What a command has left in its folder."""
+    return f"Every number: {out / 'record.json'}" + (f"; figures: {out / 'figures'}" if figures else "")
+
+
+@contextlib.contextmanager
+def reserved(out: Path | None, *, shared: bool = False) -> Iterator[None]:
+    """Keep other processes out of a folder for results; what would prevent writing is said before any work.
+
+    shared: processes begun alike share the work. Of the processes of one run the main one reserves the folder.
+    """
+    from headcount import journal, processes
+    from headcount.errors import FolderError
+
+    if out is None or not processes.is_main():
+        yield
+        return
+    with journal.reserved(out, shared=shared):
+        for name, wrong in (("record.json", Path.is_dir), ("figures", Path.is_file), ("unfinished", Path.is_file)):
+            if wrong(out / name):
+                raise FolderError(f"{out / name} is where results are written to; move it, or give another folder.")
+        yield
+
+
+def out_folder(about: str, *, shared: bool = False, **settings: Any) -> Callable[[Command], Command]:
+    """The option --out: a folder that the command has to itself from its beginning to its end, or shares."""
+
+    def decorate(function: Command) -> Command:
+        @wraps(function)
+        def command(out: Path | None, **rest: Any) -> Any:
+            with reserved(out, shared=shared):
+                return function(out=out, **rest)
+
+        return click.option("--out", type=FOLDER, help=about, **settings)(command)
+
+    return decorate
+
+
+def output(function: Command, *, shared: bool = False) -> Command:
     """The options --out and --format, given to the command as `output`."""
 
     @wraps(function)
     def command(out: Path | None, formats: tuple[str, ...], **rest: Any) -> Any:
         return function(output=Output(out, formats), **rest)
 
-    return figure_formats(click.option("--out", type=FOLDER, help="Folder for record.json and figures.")(command))
+    return figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command))
+
+
+def shared_output(function: Command) -> Command:
+    """The same for a command whose work several processes share."""
+    return output(function, shared=True)
+
+
+def read_records(paths: Iterable[Path]) -> list[Any]:
+    """Records by their files, or the folders that hold them."""
+    from headcount.record import Record
+
+    return [Record.load(path / "record.json" if path.is_dir() else path) for path in paths]
 
 
 def loading(function: Command) -> Command:

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.status import Status
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.text import Text
 
 from headcount import processes
+from headcount.cli.characters import printable
+from headcount.cli.lines import Lines, clock
 from headcount.errors import UsageError
+
+
+class _Console(Console):
+    """Prints text as text, whatever is in it; a closed pipe is for the program to deal with."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def console() -> Console:
     """Where results are printed; of several processes one prints."""
-    return Console(highlight=False, quiet=not processes.is_main())
+    return _Console(highlight=False, quiet=not processes.is_main())
 
 
 def json(console: Console, record: Any) -> None:
@@ -26,17 +40,28 @@ def json(console: Console, record: Any) -> None:
     console.print(record.to_json(), soft_wrap=True, markup=False)
 
 
-def working(what: str) -> Status:
-    """A sign of life on stderr while something takes a while; nothing where stderr is no terminal."""
-    return _aside().status(escape(what))
+def working(what: str) -> AbstractContextManager[Any]:
+    """A sign of life on stderr while something takes a while."""
+    aside = _aside()
+    return aside.status(escape(what)) if aside.is_terminal else Lines(aside, lambda: what)
 
 
 def _aside() -> Console:
-    return Console(stderr=True, highlight=False, quiet=not processes.is_main())
+    return _Console(stderr=True, highlight=False, quiet=not processes.is_main())
 
 
 def title(console: Console, name: str, rest: str) -> None:
     console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
+
+
+def measured(console: Console, parts: Mapping[str, Any]) -> None:
+    """The first line of a result: what it was measured on, and whether heads were chosen on other texts."""
+    from headcount.studies.held_out import measured_line
+
+    described = parts.get("measured_on")
+    if described:
+        style = "" if described["held_out"] else "yellow"
+        console.print(measured_line(described), style=style, markup=False, soft_wrap=True)
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:
@@ -44,34 +69,62 @@ def line(console: Console, text: str, *, dim: bool = False) -> None:
     console.print(escape(text), style="dim" if dim else "", soft_wrap=True)
 
 
-class Bars:
-    """One progress bar per part of long work, on stderr."""
+def _stands(task: Task) -> str:
+    """How far a part is, in words."""
+    of = f" of {task.total:.0f}" if task.total else ""
+    left = f", {clock(task.time_remaining)} left" if task.total and task.time_remaining else ""
+    return f"{task.description} {task.completed:.0f}{of}{task.fields.get('measured', '')}{left}"
 
-    def __init__(self) -> None:
+
+class Bars:
+    """One progress bar per part of long work, on stderr; plain lines where it is no terminal."""
+
+    def __init__(self, *, every_part: bool = False) -> None:
+        """every_part: where there are lines, one for each part too, however short."""
+        aside = _aside()
         columns = (TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=_aside())
+        self._progress = Progress(*columns, console=aside, disable=not aside.is_terminal)
         self._tasks: dict[str, TaskID] = {}
+        self._latest: TaskID | None = None
+        self._lines = Lines(aside, self._stands)
+        self._every_part = every_part and not aside.is_terminal
 
     def show(self, part: str, done: int, of: int) -> None:
-        if part not in self._tasks:
+        new = part not in self._tasks
+        if new:
             self._tasks[part] = self._progress.add_task(part, total=of or None)
-        self._progress.update(self._tasks[part], completed=done, total=of or None)
+        self._latest = self._tasks[part]
+        self._progress.update(self._latest, completed=done, total=of or None)
+        if new and self._every_part:
+            self._lines.print()
+
+    def _stands(self) -> str:
+        return "" if self._latest is None else _stands(self._progress.tasks[self._latest])
 
     def __enter__(self) -> Self:
         self._progress.start()
+        self._lines.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._lines.__exit__()
         self._progress.stop()
 
 
 class Training:
-    """A progress bar with loss and speed, on stderr, and TensorBoard events where asked for."""
+    """A progress bar with loss and speed, on stderr, plain lines where it is no terminal; TensorBoard if asked for."""
 
     def __init__(self, tensorboard: Path | None = None) -> None:
-        told = TextColumn("epoch {task.fields[epoch]}  loss {task.fields[loss]:.3f}  {task.fields[speed]:.0f} tokens/s")
-        self._progress = Progress(BarColumn(), MofNCompleteColumn(), told, TimeRemainingColumn(), console=_aside())
+        aside = _aside()
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[measured]}", markup=False),
+            TimeRemainingColumn(),
+        )
+        self._progress = Progress(*columns, console=aside, disable=not aside.is_terminal)
         self._task: TaskID | None = None
+        self._lines = Lines(aside, self._stands)
         self._events = _summary_writer(tensorboard) if tensorboard else None
 
     def say(self, what: str) -> None:
@@ -79,19 +132,27 @@ class Training:
 
     def step(self, report: Any) -> None:
         """report: a training.loop.Report."""
-        shown = {"epoch": report.epoch, "loss": report.loss, "speed": report.tokens_per_second}
+        measured = f", epoch {report.epoch}, loss {report.loss:.3f}, {report.tokens_per_second:.0f} tokens/s"
+        new = self._task is None
         if self._task is None:
-            self._task = self._progress.add_task("training", total=report.of or None, **shown)
-        self._progress.update(self._task, completed=report.step, total=report.of or None, **shown)
+            self._task = self._progress.add_task("step", total=report.of or None, measured=measured)
+        self._progress.update(self._task, completed=report.step, total=report.of or None, measured=measured)
+        if new and self._progress.disable:
+            self._lines.print()
         if self._events:
             for name in ("loss", "tokens_per_second", "rate"):
                 self._events.add_scalar(f"train/{name}", getattr(report, name), report.step)
 
+    def _stands(self) -> str:
+        return "" if self._task is None else _stands(self._progress.tasks[self._task])
+
     def __enter__(self) -> Self:
         self._progress.start()
+        self._lines.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._lines.__exit__()
         self._progress.stop()
         if self._events:
             self._events.close()

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
-_COLOURS = {"encoder": "cyan", "decoder": "magenta", "cross": "yellow", "text": "cyan", "vision": "green"}
+from headcount.cli.headmap import HeadMap, colour
+from headcount.report.fitted import FittedTable
 
 
-def epoch_table(epochs: list[Mapping[str, Any]]) -> Table:
+def epoch_table(epochs: list[Mapping[str, Any]]) -> FittedTable:
     """What was measured after each epoch."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     names = [name for name in epochs[0] if name not in ("epoch", "step")]
     for column in ("epoch", "step", *(name.replace("_", " ") for name in names)):
         table.add_column(column, justify="right", no_wrap=True)
     for epoch in epochs:
         table.add_row(str(epoch["epoch"]), str(epoch["step"]), *(f"{epoch[name]:.4g}" for name in names))
     return table
-
-
-def colour(kind: str) -> str:
-    return _COLOURS.get(kind, "blue")
 
 
 def head_map(heads: list[int], total: int, kind: str) -> Text:
@@ -43,74 +39,44 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def site_table(sites: list[Mapping[str, Any]], *, width: int = 80) -> Table:
-    """One row per site; a narrow terminal gets the columns that matter most."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site", no_wrap=True, min_width=max(len(site["site"]) for site in sites))
-    table.add_column("heads", justify="right", no_wrap=True, min_width=5)
-    table.add_column("map", overflow="fold", min_width=4)
-    wide = width >= 64
-    for column in ("size", "k/v", "params/head") if wide else ():
+def site_table(sites: list[Mapping[str, Any]]) -> FittedTable:
+    """One row per site."""
+    table = FittedTable()
+    table.add_column("site", no_wrap=True)
+    table.add_column("heads", justify="right", no_wrap=True)
+    table.add_column("map", min_width=8)
+    for column in ("size", "k/v", "params/head"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("removable", no_wrap=True)
     for site in sites:
         count = str(len(site["heads"])) if len(site["heads"]) == site["of"] else f"{len(site['heads'])}/{site['of']}"
-        sizes = (str(site["head_dim"]), str(site["kv_heads"]), number(site["parameters_per_head"])) if wide else ()
+        sizes = (str(site["head_dim"]), str(site["kv_heads"]), number(site["parameters_per_head"]))
         heads = head_map(site["heads"], site["of"], site["kind"])
-        table.add_row(Text(site["site"], style=colour(site["kind"])), count, heads, *sizes, _verdict(site))
+        table.add_row(Text(site["site"], style=colour(site["kind"])), count, heads, *sizes, _removable(site))
     return table
 
 
-def _verdict(site: Mapping[str, Any]) -> Text:
+def _removable(site: Mapping[str, Any]) -> Text:
     if site["obstacle"]:
         return Text("masked only", style="red")
     return Text("yes", style="green") if site["heads"] else Text("empty", style="dim")
 
 
-def head_table(values: Mapping[str, float], *, scale: float = 1) -> Table:
+def head_table(values: Mapping[str, float]) -> HeadMap:
     """One row per site, one column per head; the largest values stand out."""
-    sites: dict[str, dict[int, float]] = {}
-    for name, value in values.items():
-        site, _, number_of_head = name.rpartition(".")
-        sites.setdefault(site, {})[int(number_of_head)] = scale * value
-    highest = max(abs(value) for heads in sites.values() for value in heads.values()) or 1
-    columns = 1 + max(index for heads in sites.values() for index in heads)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site", no_wrap=True)
-    for index in range(columns):
-        table.add_column(str(index), justify="right", no_wrap=True)
-    for site, heads in sites.items():
-        kind = site.rpartition(".")[0]
-        cells = [
-            Text(f"{heads[i]:.2f}", style=_emphasis(heads[i] / highest)) if i in heads else Text("")
-            for i in range(columns)
-        ]
-        table.add_row(Text(site, style=colour(kind)), *cells)
-    return table
+    return HeadMap(values)
 
 
-def effect_table(effects: Mapping[str, Mapping[str, float]], alpha: float) -> Table:
+def effect_table(effects: Mapping[str, Mapping[str, float]], alpha: float) -> HeadMap:
     """One row per site, one column per head: the change without it, a star where it is significant."""
-    sites: dict[str, dict[int, Text]] = {}
-    for name, effect in effects.items():
-        site, _, number_of_head = name.rpartition(".")
-        star = effect["corrected"] < alpha
-        cell = Text(f"{effect['difference']:+.2f}{'*' if star else ' '}", style="bold red" if star else "")
-        sites.setdefault(site, {})[int(number_of_head)] = cell
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("site", no_wrap=True)
-    columns = 1 + max(index for heads in sites.values() for index in heads)
-    for index in range(columns):
-        table.add_column(f"{index} ", justify="right", no_wrap=True)
-    for site, heads in sites.items():
-        row = [heads.get(index, Text("")) for index in range(columns)]
-        table.add_row(Text(site, style=colour(site.rpartition(".")[0])), *row)
-    return table
+    differences = {name: effect["difference"] for name, effect in effects.items()}
+    significant = [name for name, effect in effects.items() if effect["corrected"] < alpha]
+    return HeadMap(differences, signed=True, starred=significant)
 
 
-def alone_table(parts: Mapping[str, Any]) -> Table:
+def alone_table(parts: Mapping[str, Any]) -> FittedTable:
     """The best head of each site alone: chosen on the same data, and on other data where there is any."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable(keys=2)
     columns = {
         "all_but_one": "same data",
         "all_but_one_chosen_elsewhere": "chosen on the first, measured on the second",
@@ -127,9 +93,9 @@ def alone_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
-def curve_table(parts: Mapping[str, Any]) -> Table:
+def curve_table(parts: Mapping[str, Any]) -> FittedTable:
     """Quality after each step of pruning."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     kinds = list(parts["curve"][0]["kept"])
     for column in ("removed", parts["metric"], "95% interval", *(f"{kind} left" for kind in kinds)):
         table.add_column(column, justify="right", no_wrap=True)
@@ -140,13 +106,13 @@ def curve_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
-def curves_table(parts: Mapping[str, Any], step: float) -> Table:
+def curves_table(parts: Mapping[str, Any], step: float) -> FittedTable:
     """One column per order or kind, one row per step of so large a share of heads; random orders as their mean."""
     columns: dict[str, list[list[Mapping[str, Any]]]] = {}
     for line in parts["curves"]:
         columns.setdefault(line["order"], []).append(line["points"])
     columns |= {f"{line['kinds'][0]} only": [line["points"]] for line in parts.get("by_kind", ())}
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     table.add_column("pruned", justify="right", no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -165,9 +131,9 @@ def _mean_by_share(lines: list[list[Mapping[str, Any]]], step: float) -> dict[st
     return {share: sum(some) / len(some) for share, some in values.items()}
 
 
-def dynamics_table(parts: Mapping[str, Any]) -> Table:
+def dynamics_table(parts: Mapping[str, Any]) -> FittedTable:
     """One row per epoch, one column per share of heads gone."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     for column in (
         "epoch",
         parts["metric"],
@@ -180,10 +146,10 @@ def dynamics_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
-def speed_table(parts: Mapping[str, Any]) -> Table:
+def speed_table(parts: Mapping[str, Any]) -> FittedTable:
     """One row per model and setting, with how much faster than the first model it is."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("model", overflow="fold")
+    table = FittedTable()
+    table.add_column("model")
     for column in ("", "length", "batch", "a second", "ms", "times as fast", "95% interval"):
         table.add_column(column, justify="right", no_wrap=True)
     base = parts["rows"][0]["model"]
@@ -197,10 +163,10 @@ def speed_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
-def size_table(models: Mapping[str, Mapping[str, Any]]) -> Table:
+def size_table(models: Mapping[str, Mapping[str, Any]]) -> FittedTable:
     """What models weigh, and what they hold in memory while writing."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("\nmodel", overflow="fold")
+    table = FittedTable()
+    table.add_column("\nmodel")
     for column in ("heads", "parameters", "weights", "k/v cache", "FLOPs"):
         table.add_column(f"\n{column}", justify="right", no_wrap=True)
     for name, size in models.items():
@@ -215,9 +181,9 @@ def size_table(models: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def number_table(first: str, rows: Mapping[str, Mapping[str, float | None]], *, digits: str = ".2f") -> Table:
+def number_table(first: str, rows: Mapping[str, Mapping[str, float | None]], *, digits: str = ".2f") -> FittedTable:
     """One row per name, one column per number."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     table.add_column(first)
     columns = list(next(iter(rows.values()), {}))
     for column in columns:
@@ -227,9 +193,9 @@ def number_table(first: str, rows: Mapping[str, Mapping[str, float | None]], *, 
     return table
 
 
-def compensation_table(found: Mapping[str, Any]) -> Table:
+def compensation_table(found: Mapping[str, Any]) -> FittedTable:
     """How well each site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     table.add_column(f"{found['how']}, {found['rows']} tokens", no_wrap=True)
     for column in ("rho", "explained without", "explained"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -244,15 +210,15 @@ def compensation_table(found: Mapping[str, Any]) -> Table:
     return table
 
 
-def tradeoff_table(parts: Mapping[str, Any]) -> Table:
+def tradeoff_table(parts: Mapping[str, Any]) -> FittedTable:
     """One row for each way and number of heads: seconds of a run, what is lost, and against another way."""
-    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    table = FittedTable(keys=2)
     spent: dict[tuple[str, int], list[float]] = {}
     for point in parts["tradeoff"]:
         if point.get("seconds"):
             spent.setdefault((point["way"], point["keep"]), []).append(point["seconds"]["total"])
     table.add_column("left", justify="right", no_wrap=True)
-    table.add_column("way", overflow="fold")
+    table.add_column("way")
     shown = {"lost": "all heads", "lost_tuned": "all, tuned", "against": parts["against"]}
     shown = {name: said for name, said in shown.items() if any(name in row for row in parts["compared"])}
     between = "\n" if len(shown) > 2 else " "  # for a terminal of 80 columns
@@ -272,9 +238,9 @@ def tradeoff_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
-def all_kinds_table(parts: Mapping[str, Any]) -> Table:
+def all_kinds_table(parts: Mapping[str, Any]) -> FittedTable:
     """One row per model by the heads of each kind: from the trained model, and from scratch with the same heads."""
-    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    table = FittedTable(keys=2)
     shown = [name for name in ("trained", "scratch") if any(row[name] for row in parts["all_kinds"])]
     several = len({row["seed"] for row in parts["all_kinds"]}) > 1
     first = ("/".join(parts["of"]), "way", *(["seed"] if several else []))
@@ -288,11 +254,11 @@ def all_kinds_table(parts: Mapping[str, Any]) -> Table:
     return table
 
 
-def drift_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def drift_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     """What the heads that are left do: roles in the whole model and now, how many heads have others, what is left."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable(keys=2)
     table.add_column("\nleft", justify="right", no_wrap=True)
-    table.add_column("\nway", overflow="fold")
+    table.add_column("\nway")
     table.add_column("\nroles in the whole model \u2192 now")
     for column in ("heads with\nothers", "functions\nleft"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -303,9 +269,9 @@ def drift_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def sweep_table(points: Mapping[str, Mapping[str, Any]]) -> Table:
+def sweep_table(points: Mapping[str, Mapping[str, Any]]) -> FittedTable:
     """One row for each factor of the penalty: the heads it leaves and the quality."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     kinds = list(next(iter(points.values()))["kept"]) if points else []
     for column in ("lambda", *(f"{kind} left" for kind in kinds), "settled", "cut", "after", "95% interval"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -319,13 +285,9 @@ def sweep_table(points: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def _emphasis(share: float) -> str:
-    return "bold red" if share > 0.3 else "" if share > 0.03 else "dim"
-
-
-def cost_table(costs: Mapping[str, Mapping[str, Any]]) -> Table:
+def cost_table(costs: Mapping[str, Mapping[str, Any]]) -> FittedTable:
     """One column per model; with two, the change between them."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     table.add_column("", no_wrap=True)
     for name in costs:
         table.add_column(name, justify="right", no_wrap=True)
@@ -345,7 +307,7 @@ def cost_table(costs: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
-def _cost_row(table: Table, label: str | Text, values: list[float | None]) -> None:
+def _cost_row(table: FittedTable, label: str | Text, values: list[float | None]) -> None:
     cells = ["unknown" if value is None else number(value) for value in values]
     if len(values) == 2:
         first, second = values
@@ -353,41 +315,22 @@ def _cost_row(table: Table, label: str | Text, values: list[float | None]) -> No
     table.add_row(label, *cells)
 
 
-_ROLES = {"positional": "magenta", "syntactic": "green", "rare": "yellow"}  # the colours of Voita et al. 2019
-
-
-def role_table(parts: Mapping[str, Any]) -> Table:
-    """Each head's confidence, what specials take of its attention, and its roles with value and baseline."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("head", no_wrap=True)
-    table.add_column("confidence", justify="right", no_wrap=True)
-    table.add_column("on specials", justify="right", no_wrap=True)
-    table.add_column("roles (value / baseline)")
-    for head, confidence in parts["confidence"].items():
-        said = Text()
-        for one in parts["roles"][head]:
-            said.append("   " if said else "")
-            said.append(f"{one['role']} {one['label']}", style=_ROLES.get(one["role"], "cyan"))
-            said.append(f" {one['value']:.2f}/{one['baseline']:.2f}")
-        name = Text(head, style=colour(head.split(".")[0]))
-        table.add_row(name, f"{confidence['value']:.2f}", f"{parts['left_out'][head]:.2f}", said or Text("-", "dim"))
+def attention_table(queries: Sequence[str], keys: Sequence[str], weights: Sequence[Sequence[float]]) -> FittedTable:
+    """One row per query, one shade per key, and the key that is looked at most."""
+    table = FittedTable(keys=2, gaps=(0,))
+    table.add_column("", justify="right", min_width=14)
+    table.add_column("")
+    for number_of_key in range(len(keys)):
+        table.add_column("\n".join(str(number_of_key)), no_wrap=True)
+    table.add_column("  most", no_wrap=True)
+    for number_of_query, (query, row) in enumerate(zip(queries, weights, strict=True)):
+        top = max(range(len(row)), key=row.__getitem__)
+        most = Text(f"  {row[top]:.2f} {keys[top]}", style="dim")
+        table.add_row(query, f" {number_of_query:>2}  ", *(Text(*_shade(weight)) for weight in row), most)
     return table
 
 
-def syntax_table(rows: list[Mapping[str, Any]]) -> Table:
-    """The best head of each relation and direction: accuracy, interval, baseline."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("relation", "best head", "accuracy", "95% interval", "baseline", "instances", "syntactic"):
-        left = column in ("relation", "best head")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        interval = f"{100 * row['low']:.0f} - {100 * row['high']:.0f}" if row["low"] is not None else ""
-        shares = f"{100 * row['value']:.0f}%", interval, f"{100 * row['baseline']:.0f}%"
-        table.add_row(row["label"], row["head"], *shares, str(row["trials"]), "yes" if row["holds"] else "no")
-    return table
-
-
-def shade(weight: float) -> tuple[str, str]:
+def _shade(weight: float) -> tuple[str, str]:
     """Two columns of the terminal for one attention weight, with their style."""
     signs = " \u00b7\u2591\u2592\u2593\u2588"
     step = next((number for number, most in enumerate((0.02, 0.06, 0.15, 0.3, 0.6)) if weight < most), 5)

@@ -48,7 +48,8 @@ def whole(name: str, about: str) -> click.Command:
         if shown:
             click.echo(settings.to_toml(), nl=False)
             return
-        _run(name, settings, out, parts, formats, as_json)
+        with options.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
+            _run(name, settings, out, parts, formats, as_json)
 
     return command
 
@@ -78,11 +79,12 @@ def _run(name: str, settings: Any, out: Path, parts: str | None, formats: tuple[
     from headcount.studies.whole import whole_study
 
     wanted = [part.strip() for part in parts.split(",")] if parts else None
-    with show.Bars() as bars:
+    with show.Bars(every_part=True) as bars:
         record = whole_study(name, settings, out, parts=wanted, progress=bars.show)
     console = show.console()
+    figures: list[Path] = []
     for part, found in record.parts["records"].items():
-        write_all(Record.from_plain(found), out / "figures" / part, formats)
+        figures += write_all(Record.from_plain(found), out / "figures" / part, formats)
     if as_json:
         show.json(console, record)
         return
@@ -90,5 +92,5 @@ def _run(name: str, settings: Any, out: Path, parts: str | None, formats: tuple[
         show.line(console, f"{part}: {out / 'parts' / part}.json")
     for part, reason in record.parts["missing"].items():
         show.line(console, f"{part} is missing: {reason}")
-    show.line(console, f"Every number: {out / 'record.json'}; figures: {out / 'figures'}", dim=True)
+    show.line(console, options.written(out, figures=bool(figures)), dim=True)
     show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

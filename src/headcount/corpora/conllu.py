@@ -1,11 +1,13 @@
 """CoNLL-U: treebanks in the format of Universal Dependencies. Knows the format, not what the trees are used for.
 
 Ten columns per word, an empty line after each sentence. Multiword tokens (`3-4 don't`) give the text and stand for the
-words after them; empty nodes (`8.1`) belong to another layer of annotation and are left out.
+words after them; empty nodes (`8.1`) belong to another layer of annotation and are left out. A sentence is one tree:
+one word depends on no other.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
 
 _COLUMNS = 10
+_EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
+_MAX_DIGITS = 9  # of the number of a word
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class _Word:
 def _tree(lines: list[str], start: int, file: Path) -> Tree:
     words: list[_Word] = []
     joined: dict[int, tuple[int, str, bool]] = {}  # first word of a multiword token -> its last word, form, space after
+    last_joined = -1
     for number, line in enumerate(lines, start=start):
         if line.startswith("#"):
             continue
@@ -90,19 +95,23 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise CorpusError(f"{where} has {len(columns)} columns, a word has {_COLUMNS}.", reason="wrong columns")
-        name, misc = columns[0], columns[9]
-        space_after = "SpaceAfter=No" not in misc.split("|")
-        if "." in name:
+        name, form, misc = columns[0], columns[1], columns[9]
+        if _EMPTY_NODE.fullmatch(name):
             continue
+        if not form.strip():
+            raise CorpusError(f"{where} is word {name} without a form (column 2).", reason="empty word")
+        space_after = "SpaceAfter=No" not in misc.split("|")
         if "-" in name:
-            first, last = (_number(part, where, "word range") for part in name.split("-", 1))
-            joined[first - 1] = (last - 1, columns[1], space_after)
+            first, last = (_number(part, where, "word range") - 1 for part in name.split("-", 1))
+            if first != len(words) or first <= last_joined:
+                raise CorpusError(f"{where} joins words {name} after word {len(words)}.", reason="bad word range")
+            joined[first], last_joined = (last, form, space_after), last
             continue
         if _number(name, where, "word number") != len(words) + 1:
             raise CorpusError(f"{where} is word {name}, expected {len(words) + 1}.", reason="words out of order")
         head = _number(columns[6], where, "head")
         relation = columns[7].split(":", 1)[0]
-        words.append(_Word(columns[1], columns[3], head - 1, relation, space_after, number))
+        words.append(_Word(form, columns[3], head - 1, relation, space_after, number))
     _check(words, joined, f"{file}:{start}", file)
     text, spans = _text(words, joined)
     return Tree(
@@ -116,8 +125,8 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
 
 
 def _number(text: str, where: str, what: str) -> int:
-    if not text.isdecimal():
-        raise CorpusError(f"{where} has the {what} {text!r}, expected a number.", reason=f"bad {what}")
+    if not text.isdecimal() or len(text) > _MAX_DIGITS:
+        raise CorpusError(f"{where} has the {what} {text!r:.40}, expected a number.", reason=f"bad {what}")
     return int(text)
 
 
@@ -125,7 +134,7 @@ def _check(words: list[_Word], joined: dict[int, tuple[int, str, bool]], where: 
     if not words:
         raise CorpusError(f"{where} is a sentence without words.", reason="no words")
     for first, (last, _, _) in joined.items():
-        if not 0 <= first < last < len(words):
+        if not first < last < len(words):
             raise CorpusError(
                 f"{where} joins words {first + 1} to {last + 1} of {len(words)}.", reason="bad word range"
             )
@@ -134,24 +143,44 @@ def _check(words: list[_Word], joined: dict[int, tuple[int, str, bool]], where: 
             raise CorpusError(
                 f"{file}:{word.line} depends on word {word.head + 1} of {len(words)}.", reason="head out of range"
             )
-    for place in range(len(words)):
-        steps, now = 0, place
-        while now >= 0:
-            now, steps = words[now].head, steps + 1
-            if steps > len(words):
-                raise CorpusError(f"{file}:{words[place].line} depends on itself in a circle.", reason="circle")
+    _check_tree(words, file)
+
+
+def _check_tree(words: list[_Word], file: Path) -> None:
+    """One root, from which every word is reached. Linear: no word is walked over twice."""
+    reaches_root = [False] * len(words)
+    for start in range(len(words)):
+        path: dict[int, None] = {}  # in the order of the walk
+        index = start
+        while index >= 0 and not reaches_root[index]:
+            if index in path:
+                raise CorpusError(f"{file}:{words[index].line} depends on itself in a circle.", reason="circle")
+            path[index] = None
+            index = words[index].head
+        for step in path:
+            reaches_root[step] = True
+    roots = [word for word in words if word.head < 0]
+    if len(roots) > 1:
+        raise CorpusError(
+            f"{file}:{roots[1].line} is a second root, {roots[1].form!r:.40} besides {roots[0].form!r:.40}; "
+            "a sentence has one word with the head 0.",
+            reason="several roots",
+        )
 
 
 def _text(words: list[_Word], joined: dict[int, tuple[int, str, bool]]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text and where each word stands in it. Words of a contraction share its span unless they spell it."""
-    text, spans, place = "", [], 0
-    while place < len(words):
-        last, form, space_after = joined.get(place, (place, words[place].form, words[place].space_after))
-        parts = words[place : last + 1]
-        spans += _spans(form, [part.form for part in parts], len(text))
-        text += form + (" " if space_after else "")
-        place = last + 1
-    return text.rstrip(" "), tuple(spans)
+    forms: list[str] = []
+    spans: list[tuple[int, int]] = []
+    index = start = 0
+    while index < len(words):
+        last, form, space_after = joined.get(index, (index, words[index].form, words[index].space_after))
+        parts = words[index : last + 1]
+        spans += _spans(form, [part.form for part in parts], start)
+        forms.append(form + (" " if space_after else ""))
+        start += len(forms[-1])
+        index = last + 1
+    return "".join(forms).rstrip(" "), tuple(spans)
 
 
 def _spans(form: str, parts: Iterable[str], start: int) -> list[tuple[int, int]]:

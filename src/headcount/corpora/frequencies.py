@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +12,10 @@ import numpy as np
 
 from headcount.corpora.conllu import read_conllu
 from headcount.corpora.lines import read_lines
+from headcount.corpora.tables import json_type, parse_json
 from headcount.errors import CorpusError, UsageError
+
+PAPER_COMMON, PAPER_TYPES = 500, 32_000  # Voita et al. 2019, section 5.3 and appendix B: 500 of about 32,000 are common
 
 
 class Frequencies:
@@ -35,6 +38,15 @@ class Frequencies:
     def __len__(self) -> int:
         return len(self._counts)
 
+    @property
+    def common(self) -> int:
+        """How many of the most frequent tokens are common, the others being rare: 500 of 32,000, as in the paper.
+
+        Other numbers of types scale so that common tokens are the same share of running text, by Zipf's law:
+        log(common) / log(types) is the paper's. See docs/decisions/016.
+        """
+        return round(len(self) ** (math.log(PAPER_COMMON) / math.log(PAPER_TYPES)))
+
     def count(self, token: int) -> float:
         return self._counts.get(token, self._never)
 
@@ -53,7 +65,7 @@ class Frequencies:
 
 
 def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chunk: int = 1000) -> Frequencies:
-    """How often the tokenizer makes each token of these texts."""
+    """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text."""
     counts: Counter[int] = Counter()
     waiting: list[str] = []
     for text in texts:
@@ -67,7 +79,7 @@ def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chu
 
 
 def _count(counts: Counter[int], texts: list[str], tokenizer: Any) -> None:
-    for ids in tokenizer(texts)["input_ids"]:
+    for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
         counts.update(ids)
 
 
@@ -122,22 +134,30 @@ def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
 
 
 def _json(file: Path) -> dict[str, float]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        return {str(token): float(count) for token, count in data.items()}
-    except (UnicodeDecodeError, json.JSONDecodeError, AttributeError, TypeError, ValueError) as error:
-        raise CorpusError(f"{file} is not a JSON object of tokens and counts: {error}.") from error
+    counts = parse_json("\n".join(read_lines(file)), str(file))
+    if not isinstance(counts, Mapping):
+        raise CorpusError(f"{file} is {json_type(counts)}, expected a JSON object of tokens and counts.")
+    return {token: _finite(count, f"{file}, token {token!r:.40},") for token, count in counts.items()}
 
 
 def _tsv(file: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     for number, line in enumerate(read_lines(file), start=1):
-        cells = line.split("\t")
         if not line.strip():
             continue
-        try:
-            token, count = cells
-            found[token] = float(count)
-        except ValueError as error:
-            raise CorpusError(f"{file}:{number} is {line!r:.60}, expected a token, a tab and its count.") from error
+        where, cells = f"{file}:{number}", line.split("\t")
+        if len(cells) != 2:
+            raise CorpusError(f"{where} is {line!r:.60}, expected a token, a tab and its count.")
+        found[cells[0]] = _finite(cells[1], where)
     return found
+
+
+def _finite(count: Any, where: str) -> float:
+    """A count as a number; text is that of a .tsv file."""
+    try:
+        value = math.nan if isinstance(count, bool | None) else float(count)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise CorpusError(f"{where} has the count {str(count)!r:.40}, expected a finite number.")
+    return value

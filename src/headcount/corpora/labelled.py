@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from headcount.corpora.classes import Classes
 from headcount.corpora.splits import read_hub, split_files, split_of
-from headcount.corpora.tables import SUFFIXES, Row, read_rows
+from headcount.corpora.tables import SUFFIXES, Row, label_cell, read_rows, text_cell
 from headcount.errors import CorpusError
 
 _TEXT = ("text", "sentence", "content", "sentence1", "premise")
@@ -45,8 +45,8 @@ def read_labelled(
     limit: read so many usable rows at most.
     """
     texts: list[str] = []
-    labels: list[Any] = []
     pairs: list[str] = []
+    labels = Classes(classes)
     skipped: Counter[str] = Counter()
     for where, row in _rows(place, split):
         if limit is not None and len(texts) == limit:
@@ -55,24 +55,25 @@ def read_labelled(
             skipped["empty"] += 1
             continue
         text, label = text or _find(row, _TEXT, where, "text"), label or _find(row, _LABEL, where, "label")
-        cells = [_cell(row, name, where) for name in (text, label, *([pair] if pair else []))]
-        if not all(str(cell).strip() for cell in cells):
+        cells = [text_cell(row, column, where) for column in (text, *([pair] if pair else []))]
+        name = label_cell(row, label, where)
+        if not all(str(cell).strip() for cell in (name, *cells)):
             skipped["empty"] += 1
             continue
-        texts.append(str(cells[0]))
-        labels.append(cells[1])
-        pairs += [str(cell) for cell in cells[2:]]
+        labels.add(name, where)
+        texts.append(cells[0])
+        pairs += cells[1:]
     if not texts:
         raise CorpusError(f"{place} has no labelled text; left out: {dict(skipped) or 'nothing'}.")
-    numbers, known = _classes(labels, classes, str(place))
-    return Labelled(texts, numbers, known, pairs if pair else None, skipped)
+    numbers, names = labels.numbered()
+    return Labelled(texts, numbers, names, pairs if pair else None, skipped)
 
 
 def _rows(place: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
     if str(place).startswith("hf:"):
         name = str(place).removeprefix("hf:")
-        found = split_of(read_hub(name), split, str(place))
-        return ((f"{name}, row {number}", row) for number, row in enumerate(found))
+        rows = split_of(read_hub(name), split, str(place))
+        return ((f"{name}, row {number}", row) for number, row in enumerate(rows))
     path = Path(place)
     if not path.is_dir():
         return read_rows(path)
@@ -82,24 +83,5 @@ def _rows(place: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
 def _find(row: Row, names: Sequence[str], where: str, what: str) -> str:
     found = next((name for name in names if name in row), None)
     if found is None:
-        raise CorpusError(f"{where} has the columns {', '.join(map(str, row))}; say which is the {what} with {what}=.")
+        raise CorpusError(f"{where} has the columns {', '.join(row)}; say which is the {what} with {what}=.")
     return found
-
-
-def _cell(row: Row, name: str, where: str) -> Any:
-    if name not in row:
-        raise CorpusError(f"{where} has no column {name!r}; it has {', '.join(map(str, row))}.")
-    return row[name]
-
-
-def _classes(labels: list[Any], known: Sequence[str] | None, place: str) -> tuple[list[int], tuple[str, ...]]:
-    """Numbers stay what they are; names are looked up in the known ones, or numbered in alphabetical order."""
-    named = [str(label).strip() for label in labels]
-    if all(name.isdecimal() for name in named):
-        numbers = [int(name) for name in named]
-        return numbers, tuple(known or map(str, range(max(numbers) + 1)))
-    classes = tuple(known or sorted(set(named)))
-    unknown = sorted(set(named) - set(classes))
-    if unknown:
-        raise CorpusError(f"{place} has the class {unknown[0]!r}; the model knows {', '.join(classes)}.")
-    return [classes.index(name) for name in named], classes

@@ -1,7 +1,8 @@
-"""Lines of a text file, in constant memory; a line that is not UTF-8 is named."""
+"""Lines of a text file, in constant memory; what is not text (other encodings, NUL characters) is refused by line."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,32 @@ from headcount.errors import CorpusError
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Each line without its end, of whichever system."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield line.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise CorpusError(f"{path}:{number} is not UTF-8: {error}.", reason="not UTF-8") from error
+    """Each line without its end, of whichever system; a byte order mark at the start of the file is left out."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _decoded(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, f"{path}:{number}")
+    except OSError as error:
+        raise CorpusError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        text = line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{where} is not UTF-8: {error}.", reason="not UTF-8") from error
+    check_text(text, where)
+    return text
+
+
+def check_text(text: str, where: str) -> None:
+    """Refuse characters that no text has: NUL, and halves of a surrogate pair, which only JSON escapes can spell."""
+    if "\0" in text:
+        raise CorpusError(
+            f"{where} has a NUL character; text has none. Is the file binary, or in another encoding than UTF-8?",
+            reason="NUL character",
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise CorpusError(f"{where} has half of a surrogate pair, which is no character: {error}.") from error

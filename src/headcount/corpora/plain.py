@@ -1,45 +1,49 @@
-"""Plain text: one text per line."""
+"""Plain text: texts without labels, one per line or in a column of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from headcount.corpora.lines import read_lines
 from headcount.corpora.splits import read_hub, split_files, split_of
+from headcount.corpora.tables import SUFFIXES, read_rows, text_cell
 from headcount.errors import CorpusError
+
+SUFFIX = ".txt"
 
 
 def read_plain(
     place: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
 ) -> list[str]:
-    """Texts that are not empty, at most so many: lines of a file, of SPLIT.txt in a folder, rows of hf:name[:config].
+    """Texts that are not empty, at most so many.
 
-    text: the column of a hub data set.
+    place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
+    text: the column of a table or a hub data set; `text` if not given.
     """
+    texts = (found.strip() for found in _texts(place, split, text or "text") if found.strip())
+    first = list(islice(texts, limit))
+    if not first:
+        raise CorpusError(f"{place} has no text.")
+    return first
+
+
+def _texts(place: str | Path, split: str | None, column: str) -> Iterator[str]:
     if str(place).startswith("hf:"):
-        return _from_hub(str(place), split, text or "text", limit)
+        return _from_hub(str(place), split, column)
     file = Path(place)
     if file.is_dir():
-        file = split_of(split_files(file, (".txt",)), split, str(place))
+        file = split_of(split_files(file, (SUFFIX,)), split, str(place))
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
-    texts: list[str] = []
-    for line in read_lines(file):
-        if limit is not None and len(texts) == limit:
-            break
-        if line.strip():
-            texts.append(line.strip())
-    if not texts:
-        raise CorpusError(f"{file} has no text.")
-    return texts
+    if file.suffix in SUFFIXES:
+        return (text_cell(row, column, where) for where, row in read_rows(file) if row)
+    return read_lines(file)
 
 
-def _from_hub(place: str, split: str | None, column: str, limit: int | None) -> list[str]:
+def _from_hub(place: str, split: str | None, column: str) -> Iterator[str]:
     rows = split_of(read_hub(place.removeprefix("hf:")), split, place)
     if column not in rows.column_names:
         raise CorpusError(f"{place} has the columns {', '.join(rows.column_names)}; say which is the text with text=.")
-    texts = [found.strip() for found in islice((row[column] for row in rows), limit) if found.strip()]
-    if not texts:
-        raise CorpusError(f"{place} has no text.")
-    return texts
+    return (text_cell(row, column, f"{place}, row {number}") for number, row in enumerate(rows))

@@ -86,7 +86,8 @@ def _read(place: str, split: str, languages: Sequence[str] | None, limit: int | 
     if path.is_dir() or path.suffix in SUFFIXES or place.startswith("hf:"):
         pairs = read_parallel(place, languages=languages)
         rows = pairs[split] if limit is None else pairs[split].select(range(min(limit, len(pairs[split]))))
-        return Sentences(list(rows["source"]), list(rows["target"]), Counter(pairs.skipped.get(split, {})))
+        skipped = sum(pairs.skipped.values(), Counter[str]())  # only the splits asked for were read
+        return Sentences(list(rows["source"]), list(rows["target"]), skipped)
     if not path.is_file():
         raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")
     return Sentences(read_plain(path, limit=limit))

@@ -1,15 +1,17 @@
-"""Splits: the parts of a data set by name, as files of a folder or as a data set of the hub."""
+"""Splits: the parts of a data set by name, as files of a folder or as a data set of the hub, each read on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from headcount.errors import CorpusError, UnknownName
 
 _SYNONYMS = {"valid": "dev", "val": "dev", "validation": "dev"}
-Part = TypeVar("Part")
+Content = TypeVar("Content")
 
 
 def split_name(name: str) -> str:
@@ -17,15 +19,63 @@ def split_name(name: str) -> str:
     return _SYNONYMS.get(name, name)
 
 
-def split_files(folder: Path, suffixes: Sequence[str]) -> dict[str, Path]:
+@dataclass(frozen=True)
+class Part(Generic[Content]):
+    """A part of a data set as it is stored."""
+
+    split: str
+    name: str  # of the file, or of the split on the hub
+    read: Callable[[], Content]
+
+
+class Splits(Mapping[str, Content]):
+    """The parts of a data set by split. A part is read when it is asked for; what is not asked for may be unreadable.
+
+    Two parts of the same split (val.tsv and dev.tsv) are an error once that split is asked for.
+    """
+
+    def __init__(self, place: str, parts: Iterable[Part[Content]]) -> None:
+        self._place = place
+        self._parts: dict[str, list[Part[Content]]] = {}
+        self._contents: dict[str, Content] = {}
+        for part in parts:
+            self._parts.setdefault(split_name(part.split), []).append(part)
+
+    def __getitem__(self, split: str) -> Content:
+        if split not in self._contents:
+            parts = self._parts[split]
+            if len(parts) > 1:
+                names = " and ".join(part.name for part in parts)
+                raise CorpusError(
+                    f"{self._place} has {names} for the split {split}: which is meant? Rename or move what is not."
+                )
+            self._contents[split] = parts[0].read()
+        return self._contents[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __contains__(self, split: object) -> bool:
+        return split in self._parts
+
+
+def files_in(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+    """The files of a folder with one of these endings, in the order of the endings."""
+    return [file for suffix in suffixes for file in sorted(folder.glob(f"*{suffix}")) if file.is_file()]
+
+
+def split_files(folder: Path, suffixes: Sequence[str]) -> Splits[Path]:
     """The files of a folder with one of these endings, by split."""
-    files = {split_name(file.stem): file for suffix in suffixes for file in sorted(folder.glob(f"*{suffix}"))}
+    files = files_in(folder, suffixes)
     if not files:
         raise CorpusError(f"{folder} has no {' or '.join(suffixes)} files.")
-    return files
+    return Splits(str(folder), (Part(file.stem, file.name, partial(Path, file)) for file in files))
 
 
-def split_of(splits: Mapping[str, Part], split: str | None, place: str) -> Part:
+def split_of(splits: Mapping[str, Content], split: str | None, place: str) -> Content:
     """The split asked for; without a name the only one."""
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
@@ -36,7 +86,7 @@ def split_of(splits: Mapping[str, Part], split: str | None, place: str) -> Part:
     return splits[split_name(split)]
 
 
-def read_hub(name: str) -> dict[str, Any]:
+def read_hub(name: str) -> Splits[Any]:
     """The splits of a data set of the hub, name[:config], memory-mapped by `datasets`."""
     from datasets import load_dataset
 
@@ -45,4 +95,4 @@ def read_hub(name: str) -> dict[str, Any]:
         loaded = load_dataset(dataset, config or None)
     except Exception as error:  # the hub fails in many ways
         raise CorpusError(f"Cannot load the data set {name}: {error}.") from error
-    return {split_name(str(split)): rows for split, rows in loaded.items()}
+    return Splits(name, (Part(str(split), str(split), partial(loaded.__getitem__, split)) for split in loaded))

@@ -1,4 +1,4 @@
-"""Tables: rows of .tsv and .jsonl files, with the place of each for error messages."""
+"""Tables: rows of .tsv and .jsonl files, with the place of each for error messages, and the cells of any row."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headcount.corpora.lines import read_lines
+from headcount.corpora.lines import check_text, read_lines
 from headcount.errors import CorpusError
 
 SUFFIXES = (".tsv", ".jsonl")
 Row = Mapping[str, Any]
+_TYPES = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
 
 
 def read_rows(path: Path, *, header: Sequence[str] | None = None) -> Iterator[tuple[str, Row]]:
@@ -26,9 +27,46 @@ def read_rows(path: Path, *, header: Sequence[str] | None = None) -> Iterator[tu
     return _jsonl(path) if path.suffix == ".jsonl" else _tsv(path, header)
 
 
+def text_cell(row: Row, column: str, where: str) -> str:
+    """The text in a column; a value of another type is an error, numbers too: their spelling in the file is lost."""
+    value = _cell(row, column, where)
+    if not isinstance(value, str):
+        hint = ", such as a number in quotes" if isinstance(value, int | float) and not isinstance(value, bool) else ""
+        raise _wrong_type(value, column, where, f"text{hint}")
+    check_text(value, f"{where}, column {column!r},")
+    return value
+
+
+def label_cell(row: Row, column: str, where: str) -> str | int:
+    """The label in a column: text or a whole number."""
+    value = _cell(row, column, where)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _wrong_type(value, column, where, "a class number (0, 1, 2 ...) or a class name")
+    return value if isinstance(value, int) else text_cell(row, column, where)
+
+
+def parse_json(text: str, where: str) -> Any:
+    """What a JSON text says; what cannot be read is an error that names its place and the cause."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"{where} is not JSON: {error}.", reason="not JSON") from error
+    except RecursionError as error:
+        raise CorpusError(f"{where} is JSON of lists or objects nested too deeply.", reason="not JSON") from error
+    except ValueError as error:  # Python reads whole numbers of 4300 digits at most
+        raise CorpusError(f"{where} has a number of too many digits: {error}.", reason="not JSON") from error
+
+
+def json_type(value: Any) -> str:
+    """What JSON calls the type of a value."""
+    return "null" if value is None else _TYPES.get(type(value), f"a {type(value).__name__}")
+
+
 def _tsv(path: Path, header: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
     lines = enumerate(read_lines(path), start=1)
     names = list(header) if header is not None else next(lines, (0, ""))[1].split("\t")
+    if len(set(names)) < len(names):
+        raise CorpusError(f"{path} has two columns of the same name: {', '.join(names)}. Each needs its own.")
     for number, line in lines:
         where, cells = f"{path}:{number}", line.split("\t")
         if line and len(cells) != len(names):
@@ -39,10 +77,18 @@ def _tsv(path: Path, header: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
 def _jsonl(path: Path) -> Iterator[tuple[str, Row]]:
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
-        try:
-            row = json.loads(line) if line.strip() else {}
-        except json.JSONDecodeError as error:
-            raise CorpusError(f"{where} is not JSON: {error}.") from error
+        row = parse_json(line, where) if line.strip() else {}
         if not isinstance(row, Mapping):
-            raise CorpusError(f"{where} is a {type(row).__name__}, expected an object with named texts.")
+            raise CorpusError(f"{where} is {json_type(row)}, expected an object with named texts.")
         yield where, row
+
+
+def _cell(row: Row, column: str, where: str) -> Any:
+    if column not in row:
+        raise CorpusError(f"{where} has no column {column!r}; it has {', '.join(row)}.")
+    return row[column]
+
+
+def _wrong_type(value: Any, column: str, where: str, allowed: str) -> CorpusError:
+    content = f" ({json.dumps(value):.40})" if isinstance(value, int | float) else ""
+    return CorpusError(f"{where} has {json_type(value)}{content} in column {column!r}; allowed is {allowed}.")

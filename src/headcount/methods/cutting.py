@@ -30,6 +30,10 @@ class Cutting:
     inplace: bool = False
     length: int = 128  # tokens of the example that costs are counted on
 
+    def fitted_on(self, task: Task) -> list[Task]:
+        """What the compensation is fitted on, if there is one."""
+        return [task] if self.compensate != "none" else []
+
 
 def cut_out(
     model: nn.Module,

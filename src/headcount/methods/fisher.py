@@ -29,6 +29,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.price import Price
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -154,6 +155,7 @@ def prune_by_fisher(
     parts = {
         "method": "fisher",
         "metric": before.metric.name,
+        "measured_on": measured_on([task, *cutting.fitted_on(calibrate_on or task)], elsewhere),
         "curve": [step.to_json(kinds or mask.kinds) for step in steps],
         "rearranged": [str(head) for head in mask.heads if mask[head] != searched[head]],
         **done,

@@ -36,6 +36,7 @@ from headcount.surgery.compensations.compensation import Calibration, columns, c
 from headcount.surgery.compensations.ridge import DEFAULT
 from headcount.surgery.plan import check_removable
 from headcount.surgery.price import Price
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -223,6 +224,7 @@ def prune_greedily(
     parts = {
         "method": "greedy",
         "metric": before.metric.name,
+        "measured_on": measured_on([data], elsewhere),
         "curve": [step.to_json(kinds or mask.kinds) for step in steps],
         "steps": [step.to_json() for step in taken],
         **done,

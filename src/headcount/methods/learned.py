@@ -28,6 +28,7 @@ from headcount.surgery.fold_gates import check_foldable, fold_gates
 from headcount.surgery.plan import check_removable
 from headcount.surgery.remove import remove
 from headcount.tasks.distilled import distilled
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 from headcount.training.log import Log
 from headcount.training.loop import LOG
@@ -67,6 +68,8 @@ def prune_learned(
     before, train = weight_hash(model), distilled(trainable(task), model, work.course.distill)
     live = model if work.inplace else copy.deepcopy(model)
     parts: dict[str, Any] = {"method": method, "quality": {"before": _quality(live, work)}}
+    if work.measure_on is not None:
+        parts["measured_on"] = measured_on([task], work.measure_on)
     whole = cost(live, length=work.length)
     if work.course.fresh:
         forget(live, seed=work.course.seed)

@@ -21,6 +21,7 @@ from headcount.selection.select import Rule, select
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -154,8 +155,13 @@ def prune_by_rank(
     mask, weights = steps[-1].mask, weight_hash(model)
     cutting = Cutting(compensate, add_bias, verify=verify, inplace=inplace, length=length)
     small, done = cut_out(model, mask, calibrate_on or task, cutting, measure_on=measure_on or task, progress=progress)
-    points = [point.to_json(kinds or mask.kinds) for point in steps]
-    parts = {"method": "rank", "metric": steps[0].quality.metric.name, "curve": points, **done}
+    parts = {
+        "method": "rank",
+        "metric": steps[0].quality.metric.name,
+        "measured_on": measured_on([task, *cutting.fitted_on(calibrate_on or task)], measure_on or task),
+        "curve": [point.to_json(kinds or mask.kinds) for point in steps],
+        **done,
+    }
     arguments = {"order": order, "recompute": recompute, "step": step, **limits, "compensate": compensate, **options}
     return Pruned(small, mask, Record("prune", Signature("", weights, task.fingerprint, arguments=arguments), parts))
 

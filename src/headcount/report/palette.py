@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#8B5FBF"
-RED, SKY, YELLOW, GREY, INK = "#D55E00", "#56B4E9", "#F0E442", "#9A9A9A", "#222222"
+RED, SKY, YELLOW, PINK, GREY, INK = "#D55E00", "#56B4E9", "#F0E442", "#CC79A7", "#9A9A9A", "#222222"
 
 # The colours of Voita et al. 2019 for what heads do.
 ROLES = {"positional": PURPLE, "syntactic": GREEN, "rare": ORANGE, "none": GREY}
-ROLES |= {"delimiter": SKY, "same-token": BLUE, "induction": RED, "alignment": YELLOW}  # beyond the paper
+# Beyond the paper.
+ROLES |= {"current-token": PINK, "delimiter": SKY, "same-token": BLUE, "induction": RED, "alignment": YELLOW}
 _OTHER_ROLES = (SKY, RED, YELLOW, BLUE)
 KINDS = {"encoder": BLUE, "cross": ORANGE, "decoder": GREEN, "text": BLUE, "vision": GREEN}
 LINES = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, INK, GREY)

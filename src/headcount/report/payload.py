@@ -10,19 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headcount.errors import UnknownHead
-from headcount.heads import Head
+from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
-_OF_THE_PAPER = ("positional", "syntactic", "rare")
 EXAMPLES = 6  # sentences on the page at most
 
 
 def payload(found: Sequence[Subject]) -> dict[str, Any]:
     subjects = [_subject(subject) for subject in found]
     roles = {one["role"] for subject in subjects for held in subject["roles"] or () for one in held or ()}
-    ordered = [role for role in _OF_THE_PAPER if role in roles] + sorted(roles - {*_OF_THE_PAPER})
+    ordered = [role for role in PAPER_ROLES if role in roles] + sorted(roles - {*PAPER_ROLES})
     return {
         "subjects": subjects,
         "roleColours": {role: role_colour(role) for role in ordered},

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table as Shown
 from rich.text import Text
 
 from headcount.record import Record
+from headcount.report.fitted import FittedTable
 from headcount.report.section import Labelled, Section, answers, beside, labelled_for, ordered
 from headcount.report.subject import subjects
 from headcount.report.table import Table
@@ -39,7 +39,7 @@ def _section(console: Console, section: Section, labelled: Labelled, tables: boo
         paper = beside(section, labelled)
         for table in (*section.tables(labelled), *([paper] if paper else [])):
             console.print()
-            console.print(_shown(table))
+            console.print(terminal_table(table))
             if table.note:
                 console.print(Text(table.note, style="dim"))
         for _, record in labelled:
@@ -47,15 +47,12 @@ def _section(console: Console, section: Section, labelled: Labelled, tables: boo
     console.print()
 
 
-def _shown(table: Table) -> Shown:
-    shown = Shown(title=Text(table.title, style="italic"), title_justify="left", box=None, pad_edge=False)
+def terminal_table(table: Table) -> FittedTable:
+    keys = 2 if table.columns[0].name == "model" else 1  # several models: which one, then which row of it
+    shown = FittedTable(keys=keys, title=Text(table.title, style="italic"), title_justify="left")
     for place, column in enumerate(table.columns):
-        number = any(isinstance(row[place], int | float) for row in table.rows)
-        words = [word for row in table.rows for word in column.text(row[place]).split()] + column.name.split()
-        shown.add_column(
-            Text(column.name, style="bold"), justify="right" if number else "left", overflow="fold",
-            min_width=min(14, max(map(len, words))),
-        )  # fmt: skip
+        numbers = any(isinstance(row[place], int | float) and not isinstance(row[place], bool) for row in table.rows)
+        shown.add_column(column.name, justify="right" if numbers else "left", no_wrap=numbers)
     for row in table.rows:
-        shown.add_row(*(Text(column.text(value)) for column, value in zip(table.columns, row, strict=True)))
+        shown.add_row(*(column.text(value) for column, value in zip(table.columns, row, strict=True)))
     return shown

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+MIN_TRIALS = 30  # below it a share says too little for a verdict: 2 of 2 is 100%
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -19,11 +21,13 @@ class Evidence:
     low: float  # 95% bootstrap interval over sentences
     high: float
     trials: int  # queries, or instances of a relation, behind the value
-    holds: bool
+    holds: bool | None  # the verdict; None: there are fewer than MIN_TRIALS trials
 
     @property
     def certain(self) -> bool:
-        """Whether the whole interval is on the side of the verdict."""
+        """Whether there is a verdict and the whole interval is on its side."""
+        if self.holds is None:
+            return False
         return self.low >= self.threshold if self.holds else self.high < self.threshold
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,8 @@ def roles(
         raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
     counted = frequencies or (_counted(corpus, tokenizer) if "rare" in chosen else None)
+    if counted and read.common is None:
+        read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
     work = Work(model, tokenizer, chosen, read, counted, Resampling(resamples, seed=seed))
     total = len(corpus) if isinstance(corpus, Sized) else 0
@@ -307,8 +309,6 @@ def _asked(view: View) -> Tensor:
 
 def _without_words(batch: Batch) -> Batch:
     """The same sentences without their trees and punctuation, which are of the source."""
-    from dataclasses import replace
-
     return Batch([replace(row, words=[], arcs=[]) for row in batch.rows])
 
 

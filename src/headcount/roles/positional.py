@@ -1,4 +1,7 @@
-"""positional: the head looks at one fixed offset (Voita et al. 2019, section 5.1)."""
+"""positional: the head looks at one fixed offset before or after (Voita et al. 2019, section 5.1).
+
+Offset 0, the token itself, is a role of its own: `current-token`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Positional:
     kinds = ("self",)
 
     def labels(self, reading: Reading) -> Sequence[str]:
-        return [f"{offset:+d}" if offset else "0" for offset in _offsets(reading)]
+        return [f"{offset:+d}" for offset in _offsets(reading)]
 
     def trials(self, view: View) -> Trials:
         share_BQ = view.asking_BQ / view.choices_BQ.clamp_min(1)
@@ -35,7 +38,8 @@ class Positional:
         offset_BHQ = sight.place_BHQ - torch.arange(sight.place_BHQ.shape[-1])
         near_BHQ = sight.found_BHQ & (offset_BHQ.abs() <= furthest)
         counts = torch.zeros(*offset_BHQ.shape[:2], 2 * furthest + 1, dtype=torch.long)
-        return counts.scatter_add(-1, (offset_BHQ + furthest).clamp(0, 2 * furthest), near_BHQ.long())
+        counts = counts.scatter_add(-1, (offset_BHQ + furthest).clamp(0, 2 * furthest), near_BHQ.long())
+        return counts[..., [offset + furthest for offset in _offsets(sight.view.reading)]]
 
     def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("positional"), sure=False)
@@ -50,8 +54,8 @@ def _at(seen_BQK: Tensor, offset: int) -> Tensor:
     return there_BQ
 
 
-def _offsets(reading: Reading) -> range:
-    return range(-reading.furthest, reading.furthest + 1)
+def _offsets(reading: Reading) -> list[int]:
+    return [offset for offset in range(-reading.furthest, reading.furthest + 1) if offset]
 
 
 ROLE = Positional()

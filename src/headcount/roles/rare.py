@@ -20,7 +20,7 @@ class Rare:
         return ["rarest", "two rarest"]
 
     def trials(self, view: View) -> Trials | None:
-        if view.frequencies is None:
+        if view.frequencies is None or view.reading.common is None:
             return None
         return asking(view, view.batch.rarest(view.frequencies, view.reading.common))
 

@@ -17,6 +17,7 @@ DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 THRESHOLDS = {
     "positional": 0.9,  # Voita et al. 2019, section 5.1
     "rare": 0.5,
+    "current-token": 0.9,  # the offset 0, asked for as much as the others
     "delimiter": 0.5,
     "same-token": 0.5,
     "induction": 0.5,
@@ -32,8 +33,9 @@ class Reading:
     diagonal: whether a token may be its own maximum.
     edges: "possible": a query counts for an offset only if there is a token at that offset; "all": every query counts.
     thresholds: by role, instead of the usual ones.
-    furthest: offsets from -furthest to +furthest are reported.
-    common: a sentence counts for the rare role if its rarest token is not among so many most frequent ones.
+    furthest: offsets from -furthest to +furthest but 0 are reported.
+    common: a sentence counts for the rare role if its rarest token is not among so many most frequent ones; if not
+        given, as many as correspond to the paper's 500 of 32,000 (`Frequencies.common`).
     """
 
     relations: Sequence[str] = RELATIONS
@@ -44,7 +46,7 @@ class Reading:
     edges: Edges = "possible"
     thresholds: Mapping[str, float] = field(default_factory=dict)
     furthest: int = 5
-    common: int = 500
+    common: int | None = None
 
     def __post_init__(self) -> None:
         if self.margin not in get_args(Margin):
@@ -59,7 +61,7 @@ class Reading:
                 raise UnknownName("role with a threshold", role, THRESHOLDS)
         if isinstance(self.relations, str) or not all(isinstance(one, str) and one for one in self.relations):
             raise UsageError(f"relations is a list of names such as nsubj; got {self.relations!r}.")
-        if self.furthest < 1 or self.common < 0 or self.excess < 0:
+        if self.furthest < 1 or (self.common or 0) < 0 or self.excess < 0:
             seen = f"{self.furthest}, {self.common}, {self.excess}"
             raise UsageError(f"furthest is at least 1, common and excess at least 0; got {seen}.")
         renamed = tuple(dict.fromkeys("obj" if one == "dobj" else one for one in self.relations))

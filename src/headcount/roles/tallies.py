@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from headcount.roles.evidence import Evidence
+from headcount.roles.evidence import MIN_TRIALS, Evidence
 from headcount.roles.reading import Reading
 from headcount.roles.role import FURTHEST, Role
 from headcount.statistics import percentile_interval
@@ -72,12 +72,13 @@ class Tally:
                 continue
             baseline = self.baseline(place)
             verdict = roles[column.role].verdict(column.label, baseline, reading)
+            enough = self.trials_L[place] >= MIN_TRIALS
             for head, (value, low, high) in enumerate(zip(*(part[:, place] for part in values_HL), strict=True)):
                 holds = value >= verdict.threshold and (low > baseline or not verdict.sure)
                 found[head].append(
                     Evidence(
                         column.role, column.label, float(value), baseline, verdict.threshold,
-                        float(low), float(high), int(self.trials_L[place]), bool(holds),
+                        float(low), float(high), int(self.trials_L[place]), bool(holds) if enough else None,
                     )
                 )  # fmt: skip
         return found

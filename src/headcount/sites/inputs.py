@@ -13,6 +13,7 @@ from headcount.errors import ModelError
 Batch = dict[str, Tensor]
 _PARTS = ("text_config", "vision_config", "encoder", "decoder")
 _CROSS = ("encoder_attn", "crossattention")
+_TABLES = ("position_embeddings", "position_embedding", "embed_positions", "wpe")
 
 
 def example_batch(
@@ -51,12 +52,31 @@ def longest(model: nn.Module, wanted: int) -> int:
     config = getattr(model, "config", None)
     names = ("max_position_embeddings", "n_positions", "max_target_positions")
     limits = [int(getattr(part, name)) for part in _configs(config) for name in names if getattr(part, name, None)]
-    taken = [  # RoBERTa counts positions from the one after its padding index
-        module.padding_idx + 1
+    table = position_limit(model)
+    return max(1, min([wanted, *limits, *([table] if table is not None else [])]))
+
+
+def position_limit(model: nn.Module) -> int | None:
+    """The longest text that the model can run on, in tokens; None where positions are computed, not looked up."""
+    embeddings = [
+        module.num_embeddings - _first_position(module)
         for name, module in model.named_modules()
-        if "position" in name and isinstance(module, nn.Embedding) and module.padding_idx is not None
+        if isinstance(module, nn.Embedding) and _counts_tokens(name)
     ]
-    return max(1, min([wanted, *(limit - max(taken, default=0) for limit in limits)]))
+    buffers = [len(buffer) for name, buffer in model.named_buffers() if _counts_tokens(name)]  # GPT-J: its sinusoids
+    return min([*embeddings, *buffers], default=None)
+
+
+def _counts_tokens(name: str) -> bool:
+    """Whether a module or buffer of this name is a table of positions in text."""
+    *parents, own = name.split(".")
+    return own in _TABLES and not any(parent.startswith("vision") for parent in parents)
+
+
+def _first_position(table: nn.Embedding) -> int:
+    """The row of the first token: OPT and BART have an offset, RoBERTa starts after its padding index."""
+    after_padding = 0 if table.padding_idx is None else table.padding_idx + 1
+    return int(getattr(table, "offset", after_padding))
 
 
 def _configs(config: Any) -> list[Any]:

@@ -31,6 +31,7 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.statistics import Interval, bootstrap_sums
 from headcount.surgery.compensate import compensate
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
 HOWS = ("none", "bias", "scale", "lstsq")
@@ -100,6 +101,7 @@ def study_compensation(
         "metric": whole.metric.name,
         "heads": len(heads),
         "order": order,
+        "measured_on": measured_on([task], measure_on),
         "full": {"loss": float(full_N.mean()), **measured(whole)},
         "compensations": {how: _points(curve, full_N, len(heads)) for how, curve in curves.items()},
         "at": _at(model, measure_on, curves, full_N, whole, reach),

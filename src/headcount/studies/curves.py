@@ -20,6 +20,7 @@ from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import Interval, bootstrap_interval
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -69,7 +70,7 @@ def pruning_curves(
     name: str = "",
     progress: Progress = lambda *_: None,
 ) -> Record:
-    """Scores are taken on `task`, quality is measured on `measure_on`: heads are never chosen on test data."""
+    """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
     plan, where = plan or Plan(), measure_on or task
     kinds = tuple(locate(model).kinds)
     found = list(_curves(model, task, where, plan, kinds, progress))
@@ -78,6 +79,7 @@ def pruning_curves(
         "metric": first.metric.name,
         "higher_is_better": first.metric.higher_is_better,
         "value": first.value,
+        "measured_on": measured_on([task], where),
         "heads": len(locate(model).heads),
         "curves": [line.to_json() for line in found if line.kinds == kinds],
         "against_random": _against_random(found, kinds),
@@ -86,8 +88,8 @@ def pruning_curves(
     if plan.by_kind and len(kinds) > 1:
         parts["by_kind"] = [line.to_json() for line in found if line.kinds != kinds]
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
-    measured = {"measured_on": where.fingerprint}
-    signature = Signature(name, weight_hash(model), task.fingerprint, arguments={**arguments, **measured})
+    arguments |= {"measured_on": where.fingerprint}
+    signature = Signature(name, weight_hash(model), task.fingerprint, arguments=arguments)
     return Record("pruning curves", signature, parts)
 
 

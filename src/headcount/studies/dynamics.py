@@ -16,6 +16,7 @@ from headcount.errors import UsageError
 from headcount.methods.rank import Order, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.sites.locate import locate
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -72,6 +73,7 @@ def dynamics(
         "metric": metric.name,
         "higher_is_better": metric.higher_is_better,
         "order": order,
+        "measured_on": measured_on([task], measure_on or task),
         "epochs": lines,
         "claims": _claims(lines),
     }

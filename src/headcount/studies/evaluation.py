@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ from torch import nn
 from headcount.corpora.ragged import Ragged
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
+from headcount.sites.inputs import position_limit
+from headcount.studies.source import warn_of_cuts
 from headcount.tasks.translation import Translation
 from headcount.tasks.translation.bleu import COLUMNS
 from headcount.tasks.translation.decoding import Progress, decode
@@ -33,10 +34,10 @@ def evaluate(
 ) -> Record:
     """BLEU and chrF of the model's translations, loss and accuracy of its predictions; sentence by sentence too."""
     rows = pairs.select(range(min(limit or len(pairs), len(pairs))))
-    most = _longest(model)
+    most = position_limit(model)
     source, target = list(rows["source"]), list(rows["target"])
     task = Translation(source=source, target=target, tokenizer=tokenizer, max_length=most, **decoding)
-    _warn_of_cuts(int((task.lengths.max(1) >= most).sum()) if most else 0, most)
+    warn_of_cuts(int((task.lengths.max(1) >= most).sum()) if most else 0, most)
     written = task.translations(model, progress=progress)
     quality, chrf = task.judge(written), CHRF(lowercase=bool(decoding.get("lowercase")))
     held_out = task.held_out(model)
@@ -62,9 +63,9 @@ def translate(model: nn.Module, tokenizer: Any, sentences: Sequence[str], **deco
     found = [""] * len(sentences)
     if not real:
         return found
-    most = _longest(model)
+    most = position_limit(model)
     rows = tokenizer([sentences[place] for place in real], truncation=bool(most), max_length=most)["input_ids"]
-    _warn_of_cuts(sum(len(row) == most for row in rows), most)
+    warn_of_cuts(sum(len(row) == most for row in rows), most)
     ids = Ragged.of(rows)
     written = tokenizer.batch_decode(
         decode(model, ids, padding=tokenizer.pad_token_id, **decoding), skip_special_tokens=True
@@ -72,17 +73,3 @@ def translate(model: nn.Module, tokenizer: Any, sentences: Sequence[str], **deco
     for place, text in zip(real, written, strict=True):
         found[place] = text
     return found
-
-
-def _longest(model: nn.Module) -> int | None:
-    """Tokens that the model has positions for; None where it has no table of them."""
-    config: Any = getattr(model, "config", None)
-    return getattr(config, "max_position_embeddings", None)
-
-
-def _warn_of_cuts(sentences: int, most: int | None) -> None:
-    if sentences:
-        said = "1 sentence reaches" if sentences == 1 else f"{sentences} sentences reach"
-        warnings.warn(
-            f"{said} {most} tokens, the most that the model can read; what is longer was cut off.", stacklevel=3
-        )

@@ -56,8 +56,13 @@ def fine_tune(
         raise UsageError(f"{settings.task} cannot be watched by {recipe.watch}; loss is there for every task.")
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds)
+    with run.claimed():
+        return _fine_tune(model, tokenizer, train, dev, run)
+
+
+def _fine_tune(model: Any, tokenizer: Any, train: Trainable, dev: Trainable, run: Run) -> Record:
+    settings, recipe, accelerator = run.settings, run.recipe, run.accelerator
     if accelerator.is_main_process:
-        run.claim()
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
     accelerator.wait_for_everyone()
     before = dev.held_out(model) if accelerator.is_main_process else {}

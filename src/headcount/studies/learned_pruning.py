@@ -19,7 +19,7 @@ from typing import Any
 from accelerate import Accelerator
 from torch import nn
 
-from headcount import journal, processes
+from headcount import journal, locks, processes
 from headcount.errors import HeadcountError, UsageError
 from headcount.heads import HeadGrid
 from headcount.methods.given import save_pruned
@@ -27,6 +27,7 @@ from headcount.methods.method import prune
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
 from headcount.studies.held_out import check_apart
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
@@ -72,11 +73,16 @@ def prune_in_folder(
     decisive = {name: _plain(value) for name, value in options.items() if name not in ("progress", "save_seconds")}
     settings = Settings(method, saving.source, weight_hash(model), data, {**decisive, **(plain or {})})
     run = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
-    if run.accelerator.is_main_process:
-        run.claim()
-    run.accelerator.wait_for_everyone()
-    if (out / "config.json").is_file():
-        return Record.load(out / "record.json")
+    with run.claimed():
+        run.accelerator.wait_for_everyone()
+        if (out / "config.json").is_file():
+            return Record.load(out / "record.json")
+        return _prune(run, saving, method, model, task, measure_on=measure_on, **options)
+
+
+def _prune(
+    run: Run, saving: Saving, method: str, model: nn.Module, task: Task, *, measure_on: Task | None, **options: Any
+) -> Record:
     try:
         result = prune(method, model, task, measure_on=measure_on, folder=run.work, **options)
     except HeadcountError:
@@ -87,7 +93,7 @@ def prune_in_folder(
     record.signature = replace(record.signature, model=saving.source)
     if run.accelerator.is_main_process:
         values = HeadGrid(list(record.parts["gates"]["values"].items()))
-        journal.write_text(out / "gates.json", values.to_json() + "\n")
+        journal.write_text(run.out / "gates.json", values.to_json() + "\n")
         run.put(lambda folder: save_pruned(result.model, folder, record, **asdict(saving)))
     run.accelerator.wait_for_everyone()
     return record
@@ -111,7 +117,7 @@ def sweep(
     for _ in range(2):  # whoever is done last finds what others were at
         for penalty in [penalty for penalty in penalties if penalty not in found]:
             folder = out / f"{penalty:g}"
-            with nullcontext(True) if processes.count() > 1 else journal.alone(out / f".{penalty:g}.claim") as mine:
+            with nullcontext(True) if processes.count() > 1 else locks.alone(out / f".{penalty:g}.claim") as mine:
                 if mine:
                     found[penalty] = prune_in_folder(method, model, task, folder, saving, penalty=penalty, **options)
     found = {penalty: found[penalty] for penalty in penalties if penalty in found}
@@ -122,6 +128,8 @@ def sweep(
     elsewhere = [penalty for penalty in penalties if penalty not in found]
     record = Record("prune sweep", Signature(saving.source, weight_hash(model), task.fingerprint), {"sweep": points})
     record.parts |= {"method": method, "elsewhere": elsewhere}
+    if options.get("measure_on") is not None:
+        record.parts["measured_on"] = measured_on([task], options["measure_on"])
     if not elsewhere and processes.is_main():
         record.save(out / "record.json")
     return record

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from headcount import journal, processes
+from headcount import journal, locks, processes
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.methods import fisher, greedy
@@ -62,7 +62,7 @@ def point(work: Work, arm: Arm, *, wait: bool = False) -> dict[str, Any] | None:
         return _together(work, arm)
     file = work.file(arm)
     while True:
-        with journal.alone(file.with_suffix(".claim")) as mine:
+        with locks.alone(file.with_suffix(".claim")) as mine:
             known = journal.read_json(file) if file.is_file() else None
             if known is not None and _complete(work, known):
                 return dict(known)

@@ -46,6 +46,8 @@ def look(
     relevance: a record of the heads' relevance, to go with their roles.
     options: of `headcount.roles`: roles, resamples, seed, tokens, and how definitions are read.
     """
+    if relevance is not None:
+        _check_scores(relevance)  # before the work
     found = roles(
         model, sentences, tokenizer=tokenizer, targets=sentences.targets, frequencies=frequencies,
         progress=progress, **options,
@@ -162,10 +164,14 @@ def _rare(found: Roles, heads: list[Head]) -> dict[str, Any] | None:
     }
 
 
-def _relevance(record: Record, found: Roles) -> dict[str, float]:
+def _check_scores(record: Record) -> None:
     scores = record.parts.get("scores")
-    if not isinstance(scores, Mapping):
+    if not isinstance(scores, Mapping) or not all(isinstance(value, int | float) for value in scores.values()):
         raise UsageError(f"The record of study {record.study!r} holds no scores; give one of `headcount score`.")
+
+
+def _relevance(record: Record, found: Roles) -> dict[str, float]:
+    scores = record.parts["scores"]
     if record.signature.weights and record.signature.weights != found.signature.weights:
         raise UsageError("The relevance was measured on another model: its weights differ from this one's.")
     return {str(head): float(scores[str(head)]) for head in found.heads if str(head) in scores and found[head]}

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from headcount.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,12 @@ class Loading:
 
         quiet()
         return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def text_limit(self, model: str, task: str) -> int | None:
+        """Tokens of a text that a model has positions for; None where any number will do."""
+        from headcount.checkpoints.load import text_limit
+
+        return text_limit(model, task=task, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
     def classes(self, model: str) -> tuple[str, ...] | None:
         """What the classes of a model are called; None where they have no names of their own."""
@@ -71,7 +82,8 @@ class TaskText:
     max_length: int
     fields: dict[str, str | None]  # columns of labelled text
     quality: dict[str, Any]  # how quality is measured
-    measured: str | None = None  # split to measure on, where it is not the one heads are chosen on
+    measured: str | None = None  # split to measure on; None: see `parts`
+    half: int | None = None  # 1 or 2: of the texts by their hashes; None: all of them
 
     def as_options(self) -> str:
         """The same task on the same data again on a command line, measured in the same way."""
@@ -82,23 +94,80 @@ class TaskText:
         return " ".join(said)
 
     def both(self, model: str, how: Loading) -> tuple[Any, Any]:
-        """The task to choose heads on, and the one to measure on; None where that is the same."""
-        task = self.build(model, how)
-        return task, self.elsewhere(None, self.measured).build(model, how) if self.measured else None
+        """The task to choose heads on, and the one to measure on."""
+        chosen, measured = self.parts()
+        return chosen.build(model, how), measured.build(model, how)
+
+    def parts(self) -> tuple[TaskText, TaskText]:
+        """What heads are chosen on, and what is measured on: other texts, unless the same split is named for both.
+
+        Without a name it is `test`; where heads are chosen on that, or there is none, half of the texts is held out.
+        """
+        if self.measured:
+            return self, self.elsewhere(None, self.measured)
+        if "test" in self.splits() and self.split != "test":
+            return self, self.elsewhere(None, "test")
+        return self.halves(self)
+
+    def halves(self, measured: TaskText) -> tuple[TaskText, TaskText]:
+        """One half of the texts for each, where both would read the same ones; both as they are otherwise."""
+        return (replace(self, half=1), replace(measured, half=2)) if self._overlaps(measured) else (self, measured)
+
+    def splits(self) -> tuple[str, ...]:
+        """The parts that the data have by name; none for a file."""
+        from headcount.corpora.plain import SUFFIX
+        from headcount.corpora.splits import read_hub, split_files
+        from headcount.corpora.tables import SUFFIXES
+
+        quiet()
+        if self.task == "translation":
+            return () if Path(self.text.data).is_file() else tuple(self.text.read().splits)
+        if self.text.data.startswith("hf:"):
+            return tuple(read_hub(self.text.data.removeprefix("hf:")))
+        if not Path(self.text.data).is_dir():
+            return ()
+        suffixes = (SUFFIX,) if self.task == "language-modelling" else SUFFIXES
+        return tuple(split_files(Path(self.text.data), suffixes))
 
     def elsewhere(self, data: str | None, split: str | None) -> TaskText:
         """The same task on other data."""
-        return replace(self, text=replace(self.text, data=data or self.text.data), split=split or self.split)
+        place, name = data or self.text.data, split or self.split
+        other = replace(self, text=replace(self.text, data=place), split=name, half=None)
+        same = self.half is not None and self._overlaps(other)
+        return replace(other, half=self.half) if same else other
+
+    def _overlaps(self, other: TaskText) -> bool:
+        """Whether both are read from one split, or from a file, which has none."""
+        return self.text.data == other.text.data and (self.split == other.split or not self.splits())
+
+    @property
+    def part(self) -> str:
+        """The part of the data that is read, for people."""
+        name = Path(self.text.data).name if Path(self.text.data).is_file() else self.split
+        return name if self.half is None else f"{'one' if self.half == 1 else 'the other'} half of {name}"
 
     def build(self, model: str, how: Loading, classes: tuple[str, ...] | None = None) -> Any:
-        """The task, with the tokenizer of a model; classes: those of the model if not given."""
+        """The task, with the tokenizer of a model; classes: those of the model if not given.
+
+        Texts are cut to max_length, and to what the model has positions for; the latter with a warning.
+        """
+        limit = how.text_limit(model, self.task)
+        max_length = self.max_length if limit is None else min(limit, self.max_length)
+        task = replace(self, max_length=max_length)._build(model, how, classes)
+        task.split = self.part
+        if max_length < self.max_length:
+            warn_of_cuts(int((task.lengths.max(1) >= limit).sum()), limit)
+        return task
+
+    def _build(self, model: str, how: Loading, classes: tuple[str, ...] | None) -> Any:
         from headcount.corpora.plain import read_plain
         from headcount.tasks.task import task
 
         tokenizer = how.tokenizer(model)
         if self.task == "translation":
             pairs = self.text.read()[self.split]
-            rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
+            pairs = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
+            rows = pairs.select(self._rows(zip(pairs["source"], pairs["target"], strict=True)))
             texts = {"source": list(rows["source"]), "target": list(rows["target"])}
             return task("translation", **texts, tokenizer=tokenizer, max_length=self.max_length, **self.quality)
         quiet()
@@ -106,9 +175,25 @@ class TaskText:
         common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
         if self.task == "language-modelling":
             plain = read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit)
-            return task(self.task, texts=plain, **common)
+            return task(self.task, texts=[plain[row] for row in self._rows(zip(plain, strict=True))], **common)
         found = self.labelled(classes or how.classes(model))
-        return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
+        rows = self._rows(zip(*(texts for texts in (found.texts, found.pairs) if texts is not None), strict=True))
+        columns = {"texts": found.texts, "labels": found.labels, "pairs": found.pairs}
+        chosen = {name: column and [column[row] for row in rows] for name, column in columns.items()}
+        return task(self.task, **chosen, **common)
+
+    def _rows(self, examples: Iterable[tuple[str, ...]]) -> list[int]:
+        """Numbers of the examples that are in the half."""
+        from headcount.tasks.overlap import example_hash, in_first_half
+
+        wanted = (True, False) if self.half is None else (self.half == 1,)
+        rows = [row for row, texts in enumerate(examples) if in_first_half(example_hash(*texts)) in wanted]
+        if not rows:
+            raise UsageError(
+                f"{self.text.data} has too few texts to hold half of them out. Give more texts, or a part of the data "
+                "to measure on: --measure-split, which may be the one heads are chosen on."
+            )
+        return rows
 
     def sentences(self, trees: str | None = None) -> Any:
         """Sentences to look at: a treebank or other text, or what the task reads; trees where the data has some."""
@@ -132,6 +217,15 @@ class TaskText:
 
         quiet()
         return read_labelled(self.text.data, split=self.split, classes=classes, limit=self.limit, **self.fields)
+
+
+def warn_of_cuts(texts: int, limit: int | None) -> None:
+    """Say how many texts are as long as the model can read, or were before they were cut."""
+    if texts:
+        reaching = "1 text reaches" if texts == 1 else f"{texts} texts reach"
+        warnings.warn(
+            f"{reaching} {limit} tokens, the most that the model can read; what is longer was cut off.", stacklevel=3
+        )
 
 
 def quiet() -> None:

@@ -35,6 +35,7 @@ from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
 from headcount.studies.point import Work, point
 from headcount.studies.way import SCRATCH, Way
+from headcount.tasks.overlap import measured_on
 
 _RESAMPLES = 1000
 _FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
@@ -72,6 +73,7 @@ def tradeoff(
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     parts: dict[str, Any] = {
         "metric": whole.metric.name,
+        "measured_on": measured_on([data.train, data.choose], data.measure),
         "whole": _short(described(whole)),
         "gated": gated,
         "of": dict(Counter(head.kind for head in heads)),

@@ -27,6 +27,8 @@ from headcount.training.transformer import Size, new_translation_model, without_
 if TYPE_CHECKING:
     from datasets import Dataset
 
+_SPLITS = ("train", "dev")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -60,9 +62,18 @@ def train_translation(
     """Train to the end of the recipe, from wherever the folder stands; the record of what was measured."""
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
+    identity: dict[str, Any] = {}
     if accelerator.is_main_process:
-        run.claim()
-        journal.claim(run.work, "data.json", _identity(data))
+        run.watch.said("reading the data")
+        identity = _identity(data)  # before the folder is claimed: nothing is begun on data that cannot be read
+    with run.claimed():
+        return _train(data, run, identity)
+
+
+def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record:
+    settings, accelerator = run.settings, run.accelerator
+    if accelerator.is_main_process:
+        journal.claim(run.work, "data.json", identity)
         try:
             _prepare(data, run.work, settings, run.watch)
         except HeadcountError:
@@ -90,18 +101,20 @@ def train_translation(
 
 
 def _identity(data: Parallel) -> dict[str, Any]:
-    """What tells data from others of the same name: their sizes, and the text that epochs are judged by."""
-    found: dict[str, Any] = {split: len(pairs) for split, pairs in data.splits.items() if split in ("train", "dev")}
-    if "dev" in data.splits:
-        found["print"] = fingerprint(text for column in ("source", "target") for text in _texts(data["dev"], column))
-    return found
+    """What tells the data of a run from others of the same name: sizes and text of both splits."""
+    for split in _SPLITS:
+        if split not in data.splits:
+            raise CorpusError(f"Training needs the splits train and dev; there are {', '.join(data.splits)}.")
+    sizes = {split: len(data[split]) for split in _SPLITS}
+    return sizes | {f"fingerprint of the text of {split}": _text_hash(data[split]) for split in _SPLITS}
+
+
+def _text_hash(pairs: Dataset) -> str:
+    return fingerprint(text for column in ("source", "target") for text in _texts(pairs, column))
 
 
 def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> None:
     """Vocabulary and ids, once for a folder."""
-    for split in ("train", "dev"):
-        if split not in data.splits:
-            raise CorpusError(f"Training needs the splits train and dev; there are {', '.join(data.splits)}.")
     if settings.like and not (work / "vocabulary").is_dir():
         load_tokenizer(settings.like).save_pretrained(work / "vocabulary")
     if not (work / "vocabulary").is_dir():
@@ -115,7 +128,7 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
             lowercase=settings.lowercase,
         )
     tokenizer = load_tokenizer(str(work / "vocabulary"))
-    for split in ("train", "dev"):
+    for split in _SPLITS:
         watch.said(f"encoding {split}")
         if not len(_ids(data, split, work, tokenizer, settings)):
             raise CorpusError(f"No pair of {split} has at most {settings.max_length} tokens on both sides.")
@@ -163,7 +176,7 @@ def _record(run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress
         "steps": progress.step,
         "seconds": progress.seconds,
         "languages": list(data.languages),
-        "pairs": {split: len(pairs) for split, pairs in data.splits.items()},
+        "pairs": {split: len(data[split]) for split in _SPLITS},
         "skipped": skipped,
     }
     return Record("train translation", signature, parts)

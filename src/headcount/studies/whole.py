@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount import journal
-from headcount.errors import HeadcountError, UnknownName, UsageError
+from headcount.errors import FolderError, HeadcountError, UnknownName, UsageError
 from headcount.record import Record, Signature
 from headcount.report.exhibits import exhibits
 from headcount.studies.source import Loading, ParallelText, TaskText
@@ -350,9 +350,15 @@ def whole_study(
     A part that this model or data cannot give is left out with the reason.
     """
     wanted = _wanted(name, parts)
-    if not (out / "settings.json").is_file() and out.exists() and any(out.iterdir()):
+    if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
+    with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
+        return _run(name, subject, out, wanted, refresh)
+
+
+def _run(name: str, subject: Subject, out: Path, wanted: Sequence[str], refresh: Callable[[Record], None]) -> Record:
+    settings = subject.settings
     unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in wanted)
     found = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
     _with_defaults(out / "settings.json")
@@ -367,6 +373,8 @@ def whole_study(
         file = out / "parts" / f"{part}.json"
         try:
             made = Record.load(file) if file.is_file() else PARTS[part](subject)
+        except FolderError:  # not this part alone cannot be written
+            raise
         except HeadcountError as error:
             subject.missing[part] = record.parts["missing"][part] = str(error)
         else:

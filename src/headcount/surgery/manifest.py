@@ -1,16 +1,20 @@
 """The manifest: which heads a pruned model has, written into its config. Keyed by kind and layer, never by module path.
 
-    "head_pruning": {"version": 1, "sites": {
+    "head_pruning": {"version": 3, "digest": "5f1d...", "sites": {
         "encoder.0": {"heads": [0, 2], "of": 4, "kv_of": 4, "built": [0, 1, 2, 3]}, ...}}
 
 `built` are the heads that stock code makes from the config: all of them, or those of an evenly pruned model whose
 config states the smaller shape. Sites that no family describes carry their module's path and layout as well. A site
-with `"bias": true` has a bias in its output projection that its architecture lacks: version 2, written only then.
+with `"bias": true` has a bias in its output projection that its architecture lacks. `digest` is a hash of the sites
+and of their projections' shapes, never of values: training leaves it as it is, an edited head number does not.
+Versions 1 and 2 have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from torch import nn
@@ -18,12 +22,14 @@ from torch import nn
 from headcount.errors import CheckpointError
 from headcount.sites.attention import Attention
 from headcount.sites.locate import MANIFEST, locate
+from headcount.sites.projection import width_in, width_out
 from headcount.sites.site import Site
 from headcount.surgery.plan import has_added_bias, plan_site
 from headcount.surgery.reshape import reshape
 
 KEY = MANIFEST
-VERSION = 2  # the newest that is read; what needs no more than version 1 is written as that
+VERSION = 3  # written; the earlier ones are read too
+_WITH_DIGEST = 3  # since this version
 NOTE = "Attention heads were removed by headcount: load this folder with headcount.load."
 _MOST_HEADS = 65_536  # at one site; a hostile file must not make us count for hours
 
@@ -38,8 +44,7 @@ def note(model: nn.Module) -> None:
         entries = {
             site.name: _entry(site) for site in sites if len(site.heads) < site.total or site.family == "generic"
         }
-        version = VERSION if any("bias" in entry for entry in entries.values()) else 1
-        setattr(config, KEY, {"version": version, "note": NOTE, "sites": entries})
+        setattr(config, KEY, {"version": VERSION, "note": NOTE, "digest": digest(entries, sites), "sites": entries})
     elif hasattr(config, KEY):
         delattr(config, KEY)
 
@@ -58,15 +63,34 @@ def _entry(site: Site) -> dict[str, Any]:
     return entry
 
 
+def digest(entries: Mapping[str, Mapping[str, Any]], sites: Iterable[Site]) -> str:
+    """A hash of a manifest's sites and of the shapes these have in the model."""
+    shapes = {site.name: _shapes(site) for site in sites if site.name in entries}
+    return json_hash({"sites": entries, "shapes": shapes})
+
+
+def json_hash(content: Any) -> str:
+    """A hash of plain data, the same before it is written as JSON and after it is read again."""
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _shapes(site: Site) -> dict[str, list[int]]:
+    """Inputs and outputs of every projection of a site."""
+    projections = {name: getattr(site.module, name) for name in site.attention.projections} | {"output": site.output}
+    return {name: [width_in(projection), width_out(projection)] for name, projection in projections.items()}
+
+
 def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
     """The sites of a manifest, or a clear error about what is wrong with it. Never trusts what a file says."""
-    if not isinstance(manifest, Mapping) or not isinstance(manifest.get("version"), int):
+    if not isinstance(manifest, Mapping) or type(manifest.get("version")) is not int:
         raise CheckpointError(f"config.json has a {KEY!r} entry that is not a manifest: it has no version number.")
     if manifest["version"] > VERSION:
         raise CheckpointError(
             f"This checkpoint was pruned by a newer headcount (manifest {manifest['version']}, this one reads "
             f"{VERSION}): update headcount."
         )
+    if manifest["version"] >= _WITH_DIGEST and not isinstance(manifest.get("digest"), str):
+        raise CheckpointError(f"The manifest {KEY!r} in config.json has no digest: it is damaged.")
     sites = manifest.get("sites")
     if not isinstance(sites, Mapping) or not all(isinstance(entry, Mapping) for entry in sites.values()):
         raise CheckpointError(f"The manifest {KEY!r} in config.json has no table of sites.")
@@ -107,6 +131,11 @@ def rebuild(model: nn.Module, manifest: Any) -> None:
             )
         _renumber(site, entry)
     reshape(model, plan_from(model, manifest))
+    if manifest["version"] >= _WITH_DIGEST and manifest["digest"] != digest(entries, locate(model)):
+        raise CheckpointError(
+            f"The manifest {KEY!r} in config.json does not have the heads and shapes it was written with: config.json "
+            "was changed, and the weights beside it belong to other heads. Restore it, or prune the model again."
+        )
 
 
 def plan_from(model: nn.Module, manifest: Any) -> list[dict[str, Any]]:

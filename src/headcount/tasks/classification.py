@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts
+from headcount.tasks.texts import Texts, model_inputs
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
@@ -25,6 +26,7 @@ class Classification:
 
     name = "classification"
     in_one_run = True
+    split: str | None = None  # the part of the data that the texts are, for records
 
     def __init__(
         self,
@@ -45,12 +47,10 @@ class Classification:
         self.metric, self.smoothing = chosen_metric(metric, METRICS, self.name), smoothing
         found = check_texts(texts)
         second = check_texts(pairs, "pairs") if pairs is not None else None
-        self._labels = [int(label) for label in labels]
+        self._labels = _class_numbers(labels)
         for what, values in (("labels", self._labels), ("pairs", second)):
             if values is not None and len(values) != len(found):
                 raise UsageError(f"There are {len(found)} texts and {len(values)} {what}; one for each text is needed.")
-        if min(self._labels) < 0:
-            raise UsageError(f"Labels are class numbers from 0; got {min(self._labels)}.")
         self.tokenizer = tokenizer
         self._texts = Texts(found, tokenizer, second, max_length)
         self._chunks = list(chunks(len(found), batch_size))
@@ -59,6 +59,11 @@ class Classification:
 
     def __len__(self) -> int:
         return len(self._labels)
+
+    @property
+    def example_hashes(self) -> list[str]:
+        """[N]: a hash of each example."""
+        return self._texts.hashes
 
     @property
     def lengths(self) -> np.ndarray:
@@ -117,14 +122,27 @@ class Classification:
         return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        device = next(model.parameters()).device
-        inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
+        inputs = model_inputs(model, batch, [name for name in batch if name != "labels"])
         logits_BC: Tensor = model(**inputs).logits
         if max(self._labels) >= logits_BC.shape[-1]:
             raise UsageError(
                 f"The data has label {max(self._labels)}, the model knows classes 0 to {logits_BC.shape[-1] - 1}."
             )
         return logits_BC
+
+
+def _class_numbers(labels: Sequence[int]) -> list[int]:
+    numbers = []
+    for place, label in enumerate(labels):
+        try:
+            numbers.append(index(label))
+        except TypeError as error:
+            raise UsageError(
+                f"labels[{place}] is {label!r:.40} ({type(label).__name__}); labels are class numbers: whole, from 0."
+            ) from error
+    if min(numbers, default=0) < 0:
+        raise UsageError(f"Labels are class numbers from 0; got {min(numbers)}.")
+    return numbers
 
 
 TASK = Classification

@@ -15,7 +15,7 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts
+from headcount.tasks.texts import Texts, model_inputs
 
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
@@ -25,6 +25,7 @@ class LanguageModelling:
 
     name = "language-modelling"
     in_one_run = True
+    split: str | None = None  # the part of the data that the texts are, for records
 
     def __init__(
         self,
@@ -46,6 +47,11 @@ class LanguageModelling:
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    @property
+    def example_hashes(self) -> list[str]:
+        """[N]: a hash of each example."""
+        return self._texts.hashes
 
     @property
     def lengths(self) -> np.ndarray:
@@ -85,9 +91,7 @@ class LanguageModelling:
         return {"loss": float(LOSS.of_sums(np.asarray(sums)))}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        device = next(model.parameters()).device
-        inputs = {name: batch[name].to(device) for name in ("input_ids", "attention_mask")}
-        logits_BTV: Tensor = model(**inputs).logits
+        logits_BTV: Tensor = model(**model_inputs(model, batch, ("input_ids", "attention_mask"))).logits
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:

@@ -1,13 +1,22 @@
-"""Texts with the tokenizer that reads them: their lengths, and any of them side by side. Single or in pairs."""
+"""Texts with the tokenizer that reads them: their lengths, and any of them side by side. Single or in pairs.
+
+Shapes: B batch, T tokens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.hooks import original_module
+from headcount.sites.inputs import position_limit
+from headcount.tasks.overlap import example_hash
 
 
 @dataclass(frozen=True)
@@ -23,8 +32,12 @@ class Texts:
         return len(self.texts)
 
     def encode(self, rows: Iterable[int]) -> Any:
-        """input_ids, attention_mask and what else the tokenizer makes, as tensors padded to the longest."""
-        return self._tokenized(list(rows), padding=True, return_tensors="pt")
+        """input_ids, attention_mask and what else the tokenizer makes, as tensors padded to the longest.
+
+        Padding goes to the right, whatever side the tokenizer prefers: GPT-2 and others count positions from the left,
+        and a text must not depend on how long the others in its batch are.
+        """
+        return self._tokenized(list(rows), padding=True, padding_side="right", return_tensors="pt")
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -36,8 +49,39 @@ class Texts:
         ]
         return np.array(found)
 
+    @cached_property
+    def hashes(self) -> list[str]:
+        """[N]: of each text, or pair of texts."""
+        columns = [self.texts] if self.pairs is None else [self.texts, self.pairs]
+        return [example_hash(*texts) for texts in zip(*columns, strict=True)]
+
     def _tokenized(self, rows: Sequence[int], **options: Any) -> Any:
         if self.max_length:
             options |= {"truncation": True, "max_length": self.max_length}
         pairs = [self.pairs[row] for row in rows] if self.pairs is not None else None
         return self.tokenizer([self.texts[row] for row in rows], pairs, **options)
+
+
+def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
+    """These entries of a batch on the model's device, with the padding id of the model.
+
+    Decoders that classify read their answer at the last token that is not padding, by its id in the config.
+    """
+    check_length(model, batch["input_ids"].shape[1])
+    inputs = {name: batch[name] for name in names}
+    plain_model = getattr(model, "module", original_module(model))  # under several processes the model is wrapped
+    padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")
+    if padding is not None and mask_BT is not None:
+        inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
+    device = next(model.parameters()).device
+    return {name: value.to(device) for name, value in inputs.items()}
+
+
+def check_length(model: nn.Module, length: int) -> None:
+    """Raise where texts are longer than the model's table of positions."""
+    limit = position_limit(model)
+    if limit is not None and length > limit:
+        raise UsageError(
+            f"A text has {length} tokens, and {type(original_module(model)).__name__} has positions for {limit}. Cut "
+            f"longer texts off: max_length={limit}, or --max-length {limit} on the command line."
+        )

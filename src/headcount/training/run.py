@@ -8,9 +8,10 @@ DIR/training/        settings, state to go on from, metrics.jsonl, and what the 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -70,12 +71,21 @@ class Run:
         found: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
         return found
 
-    def claim(self) -> None:
-        """Begin the folder, or make sure that it was begun with the same settings."""
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Begin the folder, or make sure that it was begun with the same settings, and keep other processes out.
+
+        Of the processes of one run the main one does so.
+        """
+        if not self.accelerator.is_main_process:
+            yield
+            return
         new = not (self.work / _SETTINGS).is_file()
-        if new and (self.out.is_file() or (self.out.is_dir() and any(self.out.iterdir()))):
+        if new and (self.out.is_file() or journal.contents(self.out)):
             raise UsageError(f"{self.out} holds something else already; give a new folder.")
-        journal.claim(self.work, _SETTINGS, self.plain_settings())
+        with journal.reserved(self.out):
+            journal.claim(self.work, _SETTINGS, self.plain_settings())
+            yield
 
     def abandon(self) -> None:
         """Other settings may be tried on this folder; but not if steps were taken, which would be lost."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -38,10 +39,10 @@ def read_state(
 ) -> Progress:
     """Put weights and optimizer back where they were; where the run stood."""
     try:
-        with safe_open(file, framework="pt") as stored:
+        with open(file, "rb") as descriptor, safe_open(_reopened(descriptor), framework="pt") as stored:
             progress = Progress(**json.loads(stored.metadata()["progress"]))
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    except Exception as error:
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{file} is not a training state ({error}). Remove it to start again.") from error
     weights = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
     own = _weights(model, partner)
@@ -52,6 +53,12 @@ def read_state(
             own[name].copy_(value)
     optimizer.load_state_dict(_optimizer_state(optimizer, tensors))
     return progress
+
+
+def _reopened(file: BinaryIO) -> str:
+    """A name of an open file that stays its own when another is renamed over it: safe_open opens its name twice."""
+    name = f"/dev/fd/{file.fileno()}"
+    return name if os.path.exists(name) else file.name
 
 
 def _weights(model: nn.Module, partner: Partner | None) -> dict[str, Tensor]:

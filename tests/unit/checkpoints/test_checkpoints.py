@@ -39,7 +39,6 @@ def test_plain_models_round_trip(bert: nn.Module, tmp_path: Path) -> None:
 def test_tasks_choose_the_head(bert: nn.Module, tmp_path: Path) -> None:
     hc.save(bert, tmp_path / "m")
     assert type(hc.load(tmp_path / "m", task="classification")) is tf.BertForSequenceClassification
-    assert type(hc.load(tmp_path / "m", task="language-modelling")) is tf.BertLMHeadModel
     with pytest.raises(UnknownName, match="Did you mean 'translation'"):
         hc.load(tmp_path / "m", task="translatio")
     with pytest.raises(CheckpointError, match="bert model"):
@@ -133,8 +132,8 @@ def test_stock_code_cannot_be_talked_into_random_weights(folder: Path) -> None:
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(heads="02")), "damaged"),
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(of=True)), "damaged"),
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(kv_of=0)), "cannot be"),
-        (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(heads=[0])), "Cannot load|damaged"),
-        (lambda f: edit(f, lambda c: c["head_pruning"]["sites"].pop("encoder.1")), "Cannot load|damaged"),
+        (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(heads=[0])), "was changed"),
+        (lambda f: edit(f, lambda c: c["head_pruning"]["sites"].pop("encoder.1")), "was changed"),
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"].update({"decoder.0": c["head_pruning"]["sites"]["encoder.0"]})), "no such site"),
         (lambda f: edit(f, lambda c: c["head_pruning"]["sites"]["encoder.0"].update(of=10**9, kv_of=10**9)), "cannot be"),
         (lambda f: edit(f, lambda c: c.update(num_attention_heads=8)), "do not belong together"),

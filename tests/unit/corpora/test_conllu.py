@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.corpora.conllu import read_conllu
+from headcount.corpora.conllu import _check, _Word, read_conllu
 from headcount.corpora.tree import Arc
 from headcount.errors import CorpusError
 
@@ -64,12 +64,29 @@ BAD = {
     "head out of range": ([word("1", "a"), word("2", "b", "7")], ":2 depends on word 7 of 2"),
     "circle": ([word("1", "a", "2"), word("2", "b", "1")], "depends on itself"),
     "no words": (["# text = nothing"], "without words"),
+    "several roots": ([word("1", "a"), word("2", "b"), word("3", "c", "1")], ":2 is a second root, 'b' besides 'a'"),
+    "empty word": ([word("1", "a"), word("2", "", "1")], ":2 is word 2 without a form"),
 }
+MORE = [
+    ("bad word number", [word("1", "a"), word("x.y", "b", "1")], ":2 has the word number 'x.y'"),
+    ("bad word number", [word("1", "a"), word("1.", "b", "1")], ":2 has the word number '1.'"),
+    ("bad word number", [word("9" * 5000, "a")], ":1 has the word number"),
+    ("bad head", [word("1", "a", "9" * 5000)], ":1 has the head"),
+    ("circle", [word("1", "a"), word("2", "b", "2")], ":2 depends on itself"),
+    ("empty word", [word("1-2", " ", "_", "_"), word("1", "a"), word("2", "b", "1")], ":1 is word 1-2 without a form"),
+    (
+        "bad word range",
+        [word("1-2", "ab", "_", "_"), word("1", "a"), word("2-3", "bc", "_", "_"), word("2", "b", "1")],
+        ":3 joins words 2-3 after word 1",
+    ),
+    ("bad word range", [word("1", "a"), word("1-2", "ab", "_", "_"), word("2", "b", "1")], ":2 joins words 1-2 after"),
+]
 
 
-@pytest.mark.parametrize("reason", BAD)
-def test_malformed_sentences_are_errors_with_a_line_or_counted(reason: str, tmp_path: Path) -> None:
-    lines, message = BAD[reason]
+@pytest.mark.parametrize(("reason", "lines", "message"), [*((name, *case) for name, case in BAD.items()), *MORE])
+def test_malformed_sentences_are_errors_with_a_line_or_counted(
+    reason: str, lines: list[str], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(CorpusError, match=message):
         read_conllu(write(tmp_path, lines, SENTENCE))
     bank = read_conllu(tmp_path / "t.conllu", on_error="skip")
@@ -80,6 +97,22 @@ def test_malformed_sentences_are_errors_with_a_line_or_counted(reason: str, tmp_
 def test_line_numbers_count_from_the_top_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"t\.conllu:12 has 1 columns"):
         read_conllu(write(tmp_path, SENTENCE, [word("1", "a"), "oops"]))
+
+
+def test_checking_a_tree_walks_over_each_word_once() -> None:
+    """In a chain each word depends on the next one: a walk to the root from every word would be quadratic."""
+    reads = 0
+
+    class Counted(_Word):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal reads
+            reads += name == "head"
+            return super().__getattribute__(name)
+
+    length = 500
+    chain = [Counted("w", "X", index + 1, "dep", True, index) for index in range(length - 1)]
+    _check([*chain, Counted("w", "X", -1, "root", True, length)], {}, "t.conllu:1", Path("t.conllu"))
+    assert reads < 10 * length
 
 
 def test_no_file_no_sentences_no_text(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import laboratory
 from headcount.corpora.frequencies import Frequencies, counted, of_tokenizer, read_frequencies
 from headcount.errors import CorpusError, UsageError
+from planted import tokenizer
 from tokens import word_tokenizer
 
 
@@ -25,6 +26,25 @@ def test_counts_and_ranks() -> None:
 def test_equal_counts_share_a_rank() -> None:
     found = Frequencies({3: 5, 4: 5, 5: 1}, source="test")
     assert [found.rank(token) for token in (3, 4, 5, 6)] == [1, 1, 3, 4]
+
+
+@pytest.mark.parametrize(("types", "common"), [(32_000, 500), (1000, 63), (711, 51), (200, 24), (1, 1)])
+def test_common_types_scale_with_the_vocabulary(types: int, common: int) -> None:
+    """The paper's 500 of 32,000; elsewhere the share of running text that Zipf's law gives these is about the same."""
+    found = Frequencies({token: 1 / (1 + token) for token in range(types)}, source="Zipf")
+    assert found.common == common
+
+    def share(first: int, of: int) -> float:
+        return sum(1 / rank for rank in range(1, first + 1)) / sum(1 / rank for rank in range(1, of + 1))
+
+    assert types == 1 or abs(share(common, types) - share(500, 32_000)) < 0.05
+
+
+def test_special_tokens_are_not_of_the_text() -> None:
+    marks = tokenizer()
+    found = counted(["b", "a b"], marks)
+    assert not [token for token in marks.all_special_ids if found.count(token) > 0]
+    assert found.rank(marks.convert_tokens_to_ids("b")) == 1
 
 
 def test_files(tmp_path: Path) -> None:
@@ -47,6 +67,16 @@ def test_files(tmp_path: Path) -> None:
     ):
         with pytest.raises(CorpusError, match=said):
             read_frequencies(tmp_path / name, marks)
+    for text, said in (
+        ('{"w5": 1' + "0" * 5000 + "}", "too many digits"),
+        ('{"w5": 1' + "0" * 400 + "}", "'w5', has the count"),
+        ('{"w5": ' + "[" * 100_000, "nested too deeply"),
+        ('{"w5": true}', "has the count 'True', expected a finite number"),
+        ('{"w5": NaN}', "has the count 'nan'"),
+    ):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(CorpusError, match=said):
+            read_frequencies(tmp_path / "bad.json", marks)
     with pytest.raises(UsageError, match="No token"):
         Frequencies({}, source="nothing")
 

@@ -50,6 +50,58 @@ def test_bad_tables(tmp_path: Path, lines: list[str], options: dict[str, str], m
         read_labelled(write(tmp_path, "a.tsv", *lines), **options)
 
 
+def test_values_that_are_no_text_are_refused_by_file_line_and_column(tmp_path: Path) -> None:
+    """Formerly read as the texts "None", "True", "['a']" ..."""
+    good = {"text": "fine", "other": "too", "label": 1}
+    for value, kind in (
+        (None, "null"),
+        (True, r"a boolean \(true\)"),
+        (["a"], "a list"),
+        ({"a": 1}, "an object"),
+        (3, r"a number \(3\)"),
+        (2.5, r"a number \(2.5\)"),
+    ):
+        for column in ("text", "other", "label"):
+            if column == "label" and value == 3:
+                continue  # the class number 3
+            path = write(tmp_path, "a.jsonl", json.dumps(good), json.dumps({**good, column: value}))
+            with pytest.raises(CorpusError, match=rf"a\.jsonl:2 has {kind} in column '{column}'; allowed is"):
+                read_labelled(path, pair="other")
+        path = write(tmp_path, "a.jsonl", json.dumps({"text": value}))
+        with pytest.raises(CorpusError, match=rf"a\.jsonl:1 has {kind} in column 'text'; allowed is text"):
+            read_plain(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": ' + "[" * 100_000, "a.jsonl:1 is JSON of lists or objects nested too deeply"),
+        ('{"label": 1' + "0" * 5000 + "}", "a.jsonl:1 has a number of too many digits"),
+        (r'{"text": "a\u0000b", "label": 1}', "a.jsonl:1, column 'text', has a NUL"),
+        (r'{"text": "a\ud800b", "label": 1}', "a.jsonl:1, column 'text', has half of a surrogate pair"),
+        ("[1]", "a.jsonl:1 is a list, expected an object"),
+    ],
+)
+def test_lines_of_json_that_cannot_be_used(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        read_labelled(write(tmp_path, "a.jsonl", line))
+
+
+@pytest.mark.parametrize("labels", [("-1", "0", "1"), ("1", "1.0"), ("0", "300000000")])
+def test_labels_that_are_no_classes_are_refused_by_line(tmp_path: Path, labels: tuple[str, ...]) -> None:
+    line = next(number for number, label in enumerate(labels, start=2) if label not in ("0", "1"))
+    path = write(tmp_path, "a.tsv", "label\ttext", *(f"{label}\ta" for label in labels))
+    with pytest.raises(
+        CorpusError, match=rf"a\.tsv:{line} has the label '{labels[line - 2]}'. A label is a class number"
+    ):
+        read_labelled(path)
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="two columns of the same name: text, label, text"):
+        read_labelled(write(tmp_path, "a.tsv", "text\tlabel\ttext", "a\t1\tb"))
+
+
 def test_no_file_and_other_files(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no file"):
         read_labelled(tmp_path / "none.tsv")
@@ -65,6 +117,15 @@ def test_plain_text(tmp_path: Path) -> None:
         (tmp_path / "empty.txt").write_text("\n \n")
         with pytest.raises(CorpusError, match=message):
             read_plain(tmp_path / name)
+
+
+def test_plain_text_of_a_table(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", '{"text": "one", "title": "1"}', "", '{"text": " ", "title": "2"}')
+    assert read_plain(path) == ["one"]
+    assert read_plain(path, text="title") == ["1", "2"]
+    assert read_plain(write(tmp_path, "a.tsv", "id\ttext", "1\tone")) == ["one"]
+    with pytest.raises(CorpusError, match="has no column 'body'; it has text, title"):
+        read_plain(path, text="body")
 
 
 def test_splits_of_a_folder(tmp_path: Path) -> None:
@@ -86,6 +147,20 @@ def test_splits_of_a_folder(tmp_path: Path) -> None:
         read_labelled(tmp_path / "empty", split="dev")
 
 
+def test_a_split_under_two_names_is_refused_and_others_are_read(tmp_path: Path) -> None:
+    for name in ("dev.tsv", "val.tsv", "test.jsonl"):
+        write(tmp_path, name, *(["label\ttext", "1\ta"] if name.endswith("tsv") else ['{"label": 1, "text": "a"}']))
+    for split in ("dev", "validation"):
+        with pytest.raises(CorpusError, match=r"has dev\.tsv and val\.tsv for the split dev"):
+            read_labelled(tmp_path, split=split)
+    assert read_labelled(tmp_path, split="test").texts == ["a"]
+    write(tmp_path, "valid.txt", "a")
+    assert read_plain(tmp_path, split="dev") == ["a"]
+    write(tmp_path, "dev.txt", "b")
+    with pytest.raises(CorpusError, match=r"has dev\.txt and valid\.txt for the split dev"):
+        read_plain(tmp_path, split="dev")
+
+
 def test_data_sets_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub's own code is replaced by a data set made here; the rest is the real road."""
     import datasets
@@ -101,3 +176,5 @@ def test_data_sets_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_plain("hf:glue:sst2", split="dev", text="sentence", limit=1) == ["fine"]
     with pytest.raises(CorpusError, match="the columns sentence, label, idx"):
         read_plain("hf:glue:sst2", split="dev")
+    with pytest.raises(CorpusError, match=r"row 0 has a number \(0\) in column 'idx'"):
+        read_plain("hf:glue:sst2", split="dev", text="idx")

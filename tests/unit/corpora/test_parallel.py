@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,11 @@ def folder(tmp_path: Path, **splits: list[tuple[str, str]]) -> Path:
     return path
 
 
+def read_all(place: str | Path, **options: Any) -> dict[str, Any]:
+    """Every split: what is not asked for is not read."""
+    return dict(read_parallel(place, **options).splits)
+
+
 def test_a_folder_of_lines(tmp_path: Path) -> None:
     corpus = read_parallel(
         folder(tmp_path, train=PAIRS, valid=PAIRS[:1], test2017=PAIRS[:2]), languages=("en", "de"), longest=5
@@ -51,6 +58,73 @@ def test_the_other_way_round_and_after_a_change(tmp_path: Path) -> None:
     assert len(read_parallel(path, languages=("de", "en"))["train"]) == 3
 
 
+def test_the_same_name_in_another_folder_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formerly a relative path, size and time of change were enough to be given the sentences of another folder."""
+    for name, text in (("one", "a\tb\n"), ("other", "c\td\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "test.tsv").write_text(text)
+        os.utime(tmp_path / name / "test.tsv", ns=(0, 0))
+        monkeypatch.chdir(tmp_path / name)
+        assert read_parallel("test.tsv")["test"][0] == dict(zip(("source", "target"), text.split(), strict=True))
+
+
+def test_a_file_of_the_same_size_and_time_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "test.tsv"
+    for text in ("a\tb\n", "c\td\n"):
+        path.write_text(text)
+        os.utime(path, ns=(0, 0))
+        assert read_parallel(path)["test"][0] == dict(zip(("source", "target"), text.split(), strict=True))
+
+
+def test_only_the_split_asked_for_is_read(tmp_path: Path) -> None:
+    path = folder(tmp_path, test=PAIRS[:1], dev=PAIRS[:1])
+    (path / "raw.dev.tsv").write_text("id\tsentence\tlabel\n1\ta\t0\n")
+    (path / "notes.en").write_text("a file without counterpart\n")
+    corpus = read_parallel(path, languages=("en", "de"))
+    assert corpus["test"]["source"][:] == ["a dog runs"]
+    assert set(corpus.splits) == {"test", "dev", "raw.dev", "notes"}
+    with pytest.raises(CorpusError, match=r"raw\.dev\.tsv:2 has no text under"):
+        corpus["raw.dev"]
+    with pytest.raises(CorpusError, match="has no counterpart"):
+        corpus["notes"]
+
+
+def test_a_split_under_two_names_is_refused_once_asked_for(tmp_path: Path) -> None:
+    path = folder(tmp_path, test=PAIRS[:1], dev=PAIRS[:1], val=PAIRS[:2])
+    corpus = read_parallel(path, languages=("en", "de"))
+    assert len(corpus["test"]) == 1
+    for name in ("dev", "val"):
+        with pytest.raises(CorpusError, match=r"has dev\.en with dev\.de and val\.en with val\.de for the split dev"):
+            corpus[name]
+    (path / "test.jsonl").write_text('{"en": "a", "de": "b"}\n')
+    with pytest.raises(CorpusError, match=r"test\.en with test\.de and test\.jsonl for the split test"):
+        read_parallel(path, languages=("en", "de"))["test"]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    path = folder(tmp_path, test=PAIRS[:1])
+    for file in (path / "test.en", path / "test.de"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert read_parallel(path, languages=("en", "de"))["test"][0] == {
+        "source": "a dog runs",
+        "target": "ein Hund läuft",
+    }
+    for name, text in (
+        ("a.tsv", "source\ttarget\nx\ty\n"),
+        ("b.tsv", "x 1\ty 1\n"),
+        ("c.jsonl", '{"source": "x", "target": "y"}'),
+    ):
+        (tmp_path / name).write_text("\ufeff" + text)
+        (pair,) = read_parallel(tmp_path / name)[name[0]]
+        assert (pair["source"][0], pair["target"][0]) == ("x", "y")
+
+
+def test_a_header_is_found_in_any_order(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("de\ten\nHund\tdog\n")
+    (pair,) = read_parallel(tmp_path / "a.tsv", languages=("en", "de"))["a"]
+    assert pair == {"source": "dog", "target": "Hund"}
+
+
 def test_it_is_memory_mapped(tmp_path: Path) -> None:
     corpus = read_parallel(folder(tmp_path, train=PAIRS[:2] * 500), languages=("en", "de"))
     assert corpus["train"].cache_files
@@ -70,7 +144,7 @@ def test_a_table_with_more_columns(tmp_path: Path) -> None:
     path.write_text("id\tenglish\tgerman\n1\tdog\tHund\n")
     assert read_parallel(path, columns=("english", "german"))["pairs"][0] == {"source": "dog", "target": "Hund"}
     with pytest.raises(CorpusError, match="columns="):
-        read_parallel(path)
+        read_all(path)
 
 
 @pytest.mark.parametrize("nested", [True, False])
@@ -94,8 +168,8 @@ def test_a_data_set_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = read_parallel("hf:some/set:de-en", languages=("en", "de"), longest=5)
     assert corpus["dev"]["target"] == ["ein Hund läuft", "zwei Katzen"]
     assert corpus.skipped["dev"] == {"empty or too long": 2}
-    with pytest.raises(CorpusError, match="columns="):
-        read_parallel("hf:some/set:de-en", languages=("fr", "de"))
+    with pytest.raises(CorpusError, match=r"row 0 .*columns="):
+        read_all("hf:some/set:de-en", languages=("fr", "de"))
 
 
 def test_a_hub_that_cannot_be_reached() -> None:
@@ -117,16 +191,16 @@ def test_bad_input(tmp_path: Path) -> None:
     ]
     for arguments, message in cases:
         with pytest.raises(CorpusError, match=message):
-            read_parallel(**arguments)
+            read_all(**arguments)
     (path / "train.de").write_text("eins\n")
     with pytest.raises(CorpusError, match=r"train\.de ends after 1 lines, its counterpart has 4"):
-        read_parallel(path, languages=("en", "de"))
+        read_all(path, languages=("en", "de"))
     (path / "train.de").write_bytes(b"eins\n\xff\xfe\n")
     with pytest.raises(CorpusError, match=r"train\.de:2 is not UTF-8"):
-        read_parallel(path, languages=("en", "de"))
+        read_all(path, languages=("en", "de"))
     (path / "train.de").write_text("\n\n\n\n")
     with pytest.raises(CorpusError, match="no usable pair"):
-        read_parallel(path, languages=("en", "de"))
+        read_all(path, languages=("en", "de"))
 
 
 @pytest.mark.parametrize(
@@ -134,12 +208,25 @@ def test_bad_input(tmp_path: Path) -> None:
     [
         ("a.tsv", "source\ttarget\none\n", ":2 has 1 columns"),
         ("a.jsonl", '{"source": "x", "target": "y"}\n{', ":2 is not JSON"),
-        ("a.jsonl", '{"source": 3, "target": "y"}', "no text under"),
+        (
+            "a.jsonl",
+            '{"source": 3, "target": "y"}',
+            r"a\.jsonl:1 has a number \(3\) in column 'source'; allowed is text",
+        ),
+        ("a.jsonl", '{"source": "x", "target": null}', r"a\.jsonl:1 has null in column 'target'; allowed is text"),
+        ("a.jsonl", '{"translation": {"source": ["x"], "target": "y"}}', "a list in column 'source'"),
+        ("a.jsonl", '{"source": "x"}', "no text under 'source' and 'target' but"),
+        ("a.jsonl", '{"source": ' + "[" * 100_000, r"a\.jsonl:1 is JSON of lists or objects nested too deeply"),
+        ("a.tsv", "x\ty\na\0b\tc\n", r"a\.tsv:2 has a NUL"),
         ("a.jsonl", "[]", "expected an object"),
         ("a.tsv", "", "no usable pair"),
+        ("a.tsv", "en\tde\nx\ty\n", r"a\.tsv:1 looks like names of columns, 'en' and 'de'"),
+        ("a.tsv", "English\tGerman\nx\ty\n", "looks like names of columns"),
+        ("a.tsv", "source\tde\nx\ty\n", "looks like names of columns"),
+        ("a.tsv", "Source\tTarget\nx\ty\n", "looks like names of columns"),
     ],
 )
 def test_bad_tables(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(CorpusError, match=message):
-        read_parallel(tmp_path / name)
+        read_all(tmp_path / name)

@@ -313,7 +313,7 @@ def test_what_was_learned_is_kept_when_something_goes_wrong_later(
 
 
 def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenizer: Any, tmp_path: Path) -> None:
-    from headcount import journal
+    from headcount import locks
 
     options = {**SHORT, "steps": 10, "tune": 0, "kinds": ["encoder"]}
 
@@ -321,7 +321,7 @@ def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenize
         arguments = ("l0", hc.load(saved), task("train", tokenizer), tmp_path / "s", Saving(str(saved)))
         return sweep(*arguments, penalties=[0.0, 5.0], **options)
 
-    with journal.alone(tmp_path / "s" / ".5.claim") as mine:
+    with locks.alone(tmp_path / "s" / ".5.claim") as mine:
         assert mine
         record = run()
         assert record.parts["elsewhere"] == [5.0]
@@ -336,10 +336,10 @@ def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenize
 
 def test_who_is_done_last_sums_a_shared_sweep_up(saved: Path, tokenizer: Any, tmp_path: Path) -> None:
     """Another process is at the first factor, and done while this one is at the second."""
-    from headcount import journal
+    from headcount import locks
 
     other = contextlib.ExitStack()
-    assert other.enter_context(journal.alone(tmp_path / "s" / ".0.claim"))
+    assert other.enter_context(locks.alone(tmp_path / "s" / ".0.claim"))
     record = sweep(
         "l0", hc.load(saved), task("train", tokenizer), tmp_path / "s", Saving(str(saved)), penalties=[0.0, 5.0],
         progress=lambda *_: other.close(), **{**SHORT, "steps": 20, "tune": 0, "kinds": ["encoder"]},

@@ -119,6 +119,18 @@ def test_splitting_words_does_not_change_a_syntactic_verdict() -> None:
     assert any(holds for *_, holds in values[0].values())
 
 
+@pytest.mark.parametrize(("trials", "verdict"), [(2, None), (29, None), (30, True)])
+def test_a_verdict_takes_thirty_trials(trials: int, verdict: bool | None) -> None:
+    """In a sentence of two tokens one query has a token at -1: the head always looks there."""
+    marks, model = tokenizer(), bert(layers=1)
+    with planted(model, {"encoder.0.0": offset(-1)}):
+        found = hc.roles(model, ["a b"] * trials, tokenizer=marks, roles=["positional"], resamples=20)
+    (before,) = (one for one in found["encoder.0.0"] if one.label == "-1")
+    assert (before.value, before.trials, before.holds) == (1.0, trials, verdict)
+    assert before.certain is bool(verdict)
+    assert labels(found, "encoder.0.0") == ({("positional", "-1")} if verdict else set())
+
+
 def test_a_tie_is_no_maximum() -> None:
     """Two keys with the same weight, or weights that differ by rounding alone: no maximum."""
     marks, model = tokenizer(), bert(layers=1)
@@ -151,10 +163,10 @@ def test_offsets_planted_in_weights() -> None:
                 attention.key.weight[16 * head + place, place] = 3.0
                 if 0 <= place + by < 16:
                     attention.query.weight[16 * head + place + by, place] = 3.0
-    found = hc.roles(model, short, tokenizer=marks, roles=["positional"])
+    found = hc.roles(model, short, tokenizer=marks, roles=["positional", "current-token", "same-token"])
     assert labels(found, "encoder.0.0") == {("positional", "-1")}
     assert labels(found, "encoder.0.1") == {("positional", "+2")}
-    assert labels(found, "encoder.0.2") == {("positional", "0")}
+    assert labels(found, "encoder.0.2") == {("current-token", "itself")}  # offset 0 is no positional head of the paper
     assert labels(found, "encoder.0.3") == set()
 
 
@@ -171,7 +183,7 @@ def test_same_token_and_induction() -> None:
         return at(places, len(ids))
 
     with planted(model, {"encoder.0.0": again, "encoder.0.1": after}):
-        found = hc.roles(model, texts * 5, tokenizer=marks, roles=["same-token", "induction"])
+        found = hc.roles(model, texts * 5, tokenizer=marks, roles=["same-token", "current-token", "induction"])
     assert labels(found, "encoder.0.0") == {("same-token", "another occurrence")}
     assert labels(found, "encoder.0.1") >= {("induction", "after the last time")}
     assert labels(found, "encoder.0.2") == set()
@@ -188,16 +200,18 @@ def test_readings_change_the_verdict() -> None:
         return weights
 
     with planted(model, {"encoder.0.0": offset(2), "encoder.0.1": mostly_itself}):
-        usual = hc.roles(model, trees(), tokenizer=marks, roles=["positional"])
-        every = hc.roles(model, trees(), tokenizer=marks, roles=["positional"], edges="all")
-        outside = hc.roles(model, trees(), tokenizer=marks, roles=["positional"], diagonal=False)
-        strict = hc.roles(model, trees(), tokenizer=marks, roles=["positional"], thresholds={"positional": 1.01})
+        chosen = ["positional", "current-token"]
+        usual = hc.roles(model, trees(), tokenizer=marks, roles=chosen)
+        every = hc.roles(model, trees(), tokenizer=marks, roles=chosen, edges="all")
+        outside = hc.roles(model, trees(), tokenizer=marks, roles=chosen, diagonal=False)
+        strict = hc.roles(model, trees(), tokenizer=marks, roles=chosen, thresholds=dict.fromkeys(chosen, 1.01))
     value = {name: next(e.value for e in found["encoder.0.0"] if e.label == "+2") for name, found in
              (("usual", usual), ("every", every))}  # fmt: skip
     assert value["usual"] == 1.0
     assert value["every"] < 1.0
-    assert labels(usual, "encoder.0.1") == {("positional", "0")}
+    assert labels(usual, "encoder.0.1") == {("current-token", "itself")}
     assert labels(outside, "encoder.0.1") == {("positional", "-1")}
+    assert not [one for one in outside["encoder.0.1"] if one.role == "current-token"]
     assert not any(labels(strict, head) for head in ("encoder.0.0", "encoder.0.1"))
     with planted(model, {"encoder.0.0": by_sentence(marks, to_subjects)}):
         relative = hc.roles(model, trees(), tokenizer=marks, roles=["syntactic"], relations=["nsubj"], excess=0.5)

@@ -142,7 +142,18 @@ def test_a_causal_model_is_asked_for_what_it_can_see() -> None:
     llama = zoo.build("llama", "eager")
     found = hc.roles(llama, short(), tokenizer=tokenizer(), common=10)
     offsets = [one.label for one in found["decoder.0.0"] if one.role == "positional"]
-    assert offsets == ["-5", "-4", "-3", "-2", "-1", "0"]
+    assert offsets == ["-5", "-4", "-3", "-2", "-1"]
+
+
+@pytest.mark.parametrize("common", [None, 3])
+def test_how_many_tokens_are_common_is_in_the_signature(common: int | None) -> None:
+    """Scaled by the number of types in the corpus if not given, never the paper's 500 of a vocabulary of 99."""
+    texts = [tree.text for tree in short()]
+    types = {token for text in texts for token in tokenizer()(text, add_special_tokens=False)["input_ids"]}
+    found = hc.roles(model(), texts, tokenizer=tokenizer(), resamples=20, common=common)
+    expected = common or min(range(1, 99), key=lambda k: abs(k - len(types) ** (np.log(500) / np.log(32_000))))
+    assert found.signature.arguments["common"] == expected
+    assert [one for one in found["encoder.0.0"] if one.role == "rare"]
 
 
 def test_intervals_shrink_with_data() -> None:

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from headcount.studies.source import ParallelText, TaskText
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import headcount as hc
+import zoo
+from headcount.errors import UsageError
+from headcount.studies.source import Loading, ParallelText, TaskText
+from tokens import sentences, word_tokenizer
+
+LOADING = Loading(None, None, False)
+FIELDS = {"text": None, "label": None, "pair": None}
+
+
+def plain_text(file: Path, *, max_length: int = 256) -> TaskText:
+    text = ParallelText(str(file), None, None, 250)
+    return TaskText("language-modelling", text, "dev", None, 16, max_length, FIELDS, {})
 
 
 def test_a_task_is_said_again_as_it_was_asked_for() -> None:
@@ -15,3 +33,50 @@ def test_a_task_is_said_again_as_it_was_asked_for() -> None:
     labelled = {"text": "sentence", "label": "its class", "pair": None}
     plain = TaskText("classification", ParallelText("d", None, None, 250), "dev", None, 16, 256, labelled, {})
     assert plain.as_options() == "--task classification --data d --text sentence --label 'its class'"
+
+
+@pytest.mark.parametrize(("architecture", "longest"), [("gpt2", 64), ("llama", 70)])
+def test_texts_are_cut_to_the_positions_of_the_model(architecture: str, longest: int, tmp_path: Path) -> None:
+    """With a count of them; a model that computes its positions reads them all."""
+    hc.save(zoo.build(architecture), tmp_path / "model", tokenizer=word_tokenizer())
+    (tmp_path / "texts.txt").write_text("\n".join([" ".join(["w5"] * 70), " ".join(["w6"] * 90), "w7 w8"]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        task = plain_text(tmp_path / "texts.txt", max_length=70).build(str(tmp_path / "model"), LOADING)
+    assert task.lengths[:, 0].tolist() == [longest, longest, 2]
+    messages = [str(warning.message) for warning in caught if "the model can read" in str(warning.message)]
+    assert [message.split(",")[0] for message in messages] == (["2 texts reach 64 tokens"] if longest == 64 else [])
+    assert task.quality(LOADING.load(str(tmp_path / "model"), task="language-modelling")).value > 1
+
+
+def test_a_file_is_halved_by_its_texts(tmp_path: Path) -> None:
+    """The halves have no text in common, also where they are limited differently and texts come twice."""
+    hc.save(zoo.build("gpt2"), tmp_path / "model", tokenizer=word_tokenizer())
+    texts = sentences(30, seed=5)
+    (tmp_path / "texts.txt").write_text("\n".join([*texts, *texts]))
+    chosen, measured = plain_text(tmp_path / "texts.txt").parts()
+    tasks = [part.build(str(tmp_path / "model"), LOADING) for part in (replace(chosen, limit=20), measured)]
+    assert len(tasks[1]) < 60
+    assert set(tasks[0].example_hashes).isdisjoint(tasks[1].example_hashes)
+    assert tasks[1].split == "the other half of texts.txt"
+    (tmp_path / "texts.txt").write_text("w5 w6\nw5 w6\n")
+    with pytest.raises(UsageError, match=r"too few texts.*--measure-split"):
+        [part.build(str(tmp_path / "model"), LOADING) for part in (chosen, measured)]
+
+
+@pytest.mark.parametrize(
+    ("splits", "split", "expected"),
+    [
+        (("train", "dev", "test"), "dev", "test"),
+        (("train", "dev"), "dev", "the other half of dev"),
+        (("dev", "test"), "test", "the other half of test"),
+    ],
+)
+def test_what_is_measured_on_by_default(splits: tuple[str, ...], split: str, expected: str, tmp_path: Path) -> None:
+    for name in splits:
+        (tmp_path / f"{name}.txt").write_text("w5 w6\n")
+    chosen, measured = replace(plain_text(tmp_path), split=split).parts()
+    assert measured.part == expected
+    assert chosen.part == (split if expected == "test" else f"one half of {split}")
+    named = replace(plain_text(tmp_path), measured="train").parts()
+    assert [part.part for part in named] == ["dev", "train"]

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 import headcount as hc
 import laboratory
-from headcount import journal, processes
+from headcount import journal, locks, processes
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
@@ -346,7 +346,7 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
     free = threading.Event()
     monkeypatch.setattr(points.time, "sleep", lambda _: free.set())
 
-    with journal.alone(claim) as mine:
+    with locks.alone(claim) as mine:
         assert mine
         assert point(work, arm) is None
         found: list[Any] = []

@@ -99,7 +99,7 @@ def test_a_part_pruned_on_its_own_is_saved_as_it_is(tmp_path: Path) -> None:
 def test_a_pruned_body_gets_another_head(tmp_path: Path) -> None:
     body = scaled(tf.BertForMaskedLM(tf.BertConfig(**BERT)))
     hc.save(hc.remove(body, hc.locate(body).mask(off="encoder.1.*")), tmp_path / "m")
-    found = hc.load(tmp_path / "m", task="classification")
+    found = hc.load(tmp_path / "m", task="classification", new_weights="head")
     assert type(found) is tf.BertForSequenceClassification
     assert hc.locate(found)["encoder.1"].heads == ()
     assert torch.equal(found.bert.encoder.layer[0].output.dense.weight, body.bert.encoder.layer[0].output.dense.weight)

@@ -87,6 +87,7 @@ def test_wrong_input(bert: nn.Module) -> None:
         ({"texts": ["a"], "labels": [0, 1]}, "1 texts and 2 labels"),
         ({"texts": ["a"], "labels": [0], "pairs": ["b", "c"]}, "1 texts and 2 pairs"),
         ({"texts": ["a"], "labels": [-1]}, "from 0; got -1"),
+        ({"texts": ["a"], "labels": [1.5]}, r"labels\[0\] is 1.5 \(float\)"),
         ({"texts": ["a"], "labels": [0], "batch_size": 0}, "at least 1"),
     ]
     for arguments, message in cases:
@@ -99,3 +100,18 @@ def test_wrong_input(bert: nn.Module) -> None:
     with pytest.raises(UnknownName, match="classification"):
         hc.task("classifikation")
     assert tasks.names() == ("classification", "language-modelling", "translation")
+
+
+@pytest.mark.parametrize(("architecture", "limit"), [("bert", 64), ("gpt2", 64), ("roberta", 62), ("marian", 64)])
+def test_a_text_longer_than_the_positions_of_a_model_is_refused_with_the_limit(architecture: str, limit: int) -> None:
+    model, tokenizer, texts = zoo.build(architecture), word_tokenizer(), [" ".join(["w5"] * (limit + 6))]
+    data: dict[str, Any] = {"texts": texts}
+    name = {"bert": "classification", "marian": "translation"}.get(architecture, "language-modelling")
+    data = {"source": texts, "target": texts} if name == "translation" else data
+    data |= {"labels": [0]} if name == "classification" else {}
+    options = {"metric": "loss"} if name == "translation" else {}
+    with pytest.raises(UsageError, match=rf"{limit + 6} tokens.*positions for {limit}.*max_length={limit}"):
+        hc.task(name, **data, tokenizer=tokenizer, **options).quality(model)
+    assert np.isfinite(hc.task(name, **data, tokenizer=tokenizer, max_length=limit, **options).quality(model).value)
+    rotary = zoo.build("llama")
+    assert np.isfinite(hc.task("language-modelling", texts=texts, tokenizer=tokenizer).quality(rotary).value)

@@ -71,6 +71,22 @@ def test_interrupted_or_not_the_same_model(start: Path, tmp_path: Path) -> None:
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+def test_other_text_under_an_interrupted_run_is_refused(start: Path, tmp_path: Path) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(report: Any) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        tuned(start, tmp_path / "out", watch=Watch(step=stop), save_seconds=0.0)
+    tokenizer = word_tokenizer(32)
+    changed = hc.task("classification", texts=[*TEXTS[:-1], "w5"], labels=LABELS, tokenizer=tokenizer)
+    model = hc.load(start, task="classification", classes=["bad", "good"])
+    with pytest.raises(UsageError, match="other settings \\(train: "):
+        fine_tune(model, tokenizer, changed, task(tokenizer), tmp_path / "out", SETTINGS)
+
+
 def test_a_language_model_learns(tmp_path: Path) -> None:
     torch.manual_seed(0)
     tokenizer = word_tokenizer(32)

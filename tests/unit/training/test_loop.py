@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -16,13 +17,15 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
+from datasets import Dataset
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MarianMTModel, PegasusForConditionalGeneration
 
 import headcount as hc
 import laboratory
+from headcount import locks
 from headcount.checkpoints.companions import load_tokenizer
-from headcount.errors import CheckpointError, CorpusError, UsageError
+from headcount.errors import CheckpointError, CorpusError, FolderError, RecordError, UsageError
 from headcount.record import Record
 from headcount.studies.translation import Settings, train_translation
 from headcount.training.average import average
@@ -144,7 +147,22 @@ def test_other_data_of_the_same_name_are_refused(tmp_path: Path) -> None:
     other = laboratory.parallel(train=290)
     with pytest.raises(UsageError, match="train: 300 there, 290 now"):
         train_translation(other, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
+    data = laboratory.parallel()
+    for split in ("train", "dev"):
+        texts = data[split][:]
+        texts["target"][0] += " changed"
+        changed = replace(data, splits={**data.splits, split: Dataset.from_dict(texts)})
+        with pytest.raises(UsageError, match=f"other settings \\(fingerprint of the text of {split}: "):
+            train_translation(changed, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
     assert (out / "training" / "state.safetensors").is_file()
+
+
+def test_data_that_cannot_be_read_begin_no_folder(tmp_path: Path) -> None:
+    data = laboratory.parallel()
+    only_train = replace(data, splits={"train": data["train"]})
+    with pytest.raises(CorpusError, match="needs the splits train and dev; there are train"):
+        train_translation(only_train, tmp_path / "model", laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
+    assert not (tmp_path / "model").exists()
 
 
 _SCRIPT = """
@@ -253,6 +271,24 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="something else"):
         train(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_folder_has_one_run_at_a_time(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    out.mkdir()
+    with open(out / locks.FOLDER_LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(FolderError, match="model is in use by another process"):
+            train(out)
+    assert [path.name for path in out.iterdir()] == [locks.FOLDER_LOCK]
+
+
+def test_settings_that_were_cut_off_are_named(tmp_path: Path) -> None:
+    settings = tmp_path / "training" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"data": "gram')
+    with pytest.raises(RecordError, match=r"settings.json is not JSON"):
+        train(tmp_path)
 
 
 def test_a_damaged_state_is_said_to_be(finished: Path, tmp_path: Path) -> None:

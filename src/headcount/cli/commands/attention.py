@@ -49,21 +49,12 @@ def _show(console: Any, name: str, record: Any, output: options.Output) -> None:
 
 
 def _map(console: Any, found: dict[str, Any]) -> None:
-    """Rows look, columns are looked at; the darker, the more. Every second column is numbered."""
+    """Rows look, columns are looked at; the darker, the more. Numbers of columns are read from top to bottom."""
     from rich.text import Text
 
     from headcount.cli import tables
 
-    queries, keys, weights = found["queries"], found["keys"], found["weights"]
-    width = min(14, max(map(len, queries)))
-    numbers = "".join(f"{number:<4}" for number in range(0, len(keys), 2))
-    console.print(Text(" " * (width + 5) + numbers, style="dim"), soft_wrap=True)
-    for number, (query, row) in enumerate(zip(queries, weights, strict=True)):
-        line = Text(f"{query[:width]:>{width}} {number:>2}  ")
-        for weight in row:
-            line.append(*tables.shade(weight))
-        top = max(range(len(row)), key=row.__getitem__)
-        line.append(f" {row[top]:.2f} {keys[top]}", style="dim")
-        console.print(line, soft_wrap=True)
-    if queries != keys:
-        console.print(Text("\ncolumns: " + " ".join(f"{number}:{key}" for number, key in enumerate(keys)), style="dim"))
+    console.print(tables.attention_table(found["queries"], found["keys"], found["weights"]))
+    if found["queries"] != found["keys"]:
+        columns = " ".join(f"{number}:{key}" for number, key in enumerate(found["keys"]))
+        console.print(Text(f"\ncolumns: {columns}", style="dim"))

@@ -11,7 +11,7 @@ from headcount.cli import options
 
 
 @click.command("demo")
-@click.option("--out", default="demo", show_default=True, type=options.FOLDER, help="Folder for models and report.")
+@options.out_folder("Folder for models and report.", default="demo", show_default=True)
 @click.option("--quick", is_flag=True, help="A smaller version of everything, in a few minutes.")
 @click.option("--seed", default=0, show_default=True, type=int, help="Another seed, another model.")
 def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
@@ -38,7 +38,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     with show.Training() as shown:
         model = trained(out, seed=seed, quick=quick, watch=Watch(step=shown.step, said=shown.say))
     show.line(console, "The experiments of both papers run on it.")
-    with show.Bars() as bars:
+    with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
     refresh(record)
     for part, reason in record.parts["missing"].items():

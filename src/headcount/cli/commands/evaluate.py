@@ -22,7 +22,7 @@ from headcount.cli import data, options
 @click.option(
     "--tokens", default=4096, show_default=True, type=click.IntRange(1), help="Source tokens times beams of a batch."
 )
-@click.option("--out", type=options.FOLDER, help="Folder to write record.json and translations.txt to.")
+@options.out_folder("Folder to write record.json and translations.txt to.")
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,7 +19,7 @@ _FIGURES = Registry[object]("figure", "headcount.report.figures", "FIGURE")
 @click.argument("name", type=click.Choice([*_FIGURES.names(), "all"]))
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @options.figure_formats
-@click.option("--out", default="figures", show_default=True, type=options.FOLDER, help="Folder to write to.")
+@options.out_folder("Folder to write to.", shared=True, default="figures", show_default=True)
 def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out: Path) -> None:  # noqa: N802
     """Draw a figure of RECORDS (record.json, or the folder that holds it): the picture, its caption, its data as CSV.
 
@@ -25,20 +27,25 @@ def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out:
     of a combined record the parts that fit are taken.
     """
     from headcount.cli import show
+    from headcount.record import displayed
+
+    console = show.console()
+    with displayed(records):
+        for file in _written(name, options.read_records(records), out, formats):
+            show.line(console, str(file))
+
+
+def _written(name: str, given: list[Any], out: Path, formats: tuple[str, ...]) -> Iterator[Path]:
     from headcount.errors import UsageError
-    from headcount.record import Record
     from headcount.report.figure import figures, fitting, write
     from headcount.report.subject import flat
 
-    given = [Record.load(path / "record.json" if path.is_dir() else path) for path in records]
     groups = [list(flat(record)) for record in given]
     every = [{found for record in group for found in fitting(record)} for group in groups]
     names = [name] if name != "all" else sorted(set.intersection(*every))
     if not names:
         raise UsageError(f"There is no figure of {', '.join(record.study for record in given)} records.")
-    console = show.console()
     for one in names:
         # a single record that does not fit is for `write` to refuse, with what it has
         chosen = [record for group in groups for record in group if len(group) == 1 or figures[one].fits(record)]
-        for file in write(one, chosen or given, out, formats):
-            show.line(console, str(file))
+        yield from write(one, chosen or given, out, formats)

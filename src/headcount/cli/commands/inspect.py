@@ -13,7 +13,7 @@ from headcount.cli import options
 
 @click.command("inspect")
 @options.loading
-@click.option("--out", type=options.FOLDER, help="Folder to write record.json to.")
+@options.out_folder("Folder to write record.json to.")
 @options.length
 @options.as_json
 def COMMAND(model: str, length: int, out: Path | None, as_json: bool, how: options.Loading) -> None:  # noqa: N802
@@ -37,7 +37,7 @@ def _show(name: str, parts: dict[str, Any]) -> None:
     console, sites = show.console(), parts["sites"]
     heads = sum(len(site["heads"]) for site in sites)
     show.title(console, name, f"{parts['class']}, {heads} heads in {len(sites)} sites")
-    console.print(tables.site_table(sites, width=console.width))
+    console.print(tables.site_table(sites))
     for reason in sorted({site["obstacle"] for site in sites if site["obstacle"]}):
         show.line(console, f"\nMasked only: {reason}.")
     console.print()

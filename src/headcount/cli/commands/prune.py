@@ -85,7 +85,7 @@ _LOADED_BY = {
 @click.option("--chunk", type=click.IntRange(1), help="Source tokens run at once (l0, subset).")
 @click.option("--seed", type=click.IntRange(0), help="Of gates and data order (l0, subset).")
 @click.option("--save-seconds", type=_POSITIVE, help="How often to save a state to go on from (l0, subset).")
-@data.tasked(split="dev", required=False, measured="the one heads are chosen on")
+@data.tasked(split="dev", required=False, measured=f"{data.HELD_OUT} (l0, subset: the one of --split)")
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
@@ -112,24 +112,15 @@ def COMMAND(  # noqa: N802
     --data). With --compensate the heads that stay make up for those that go, as far as they can. The methods l0 and
     subset train: the same command again goes on where it was interrupted.
     """
-    from headcount.checkpoints.save import check_target
     from headcount.cli import show
 
-    learns = method in _LEARNING
-    if not learns:
-        check_target(out, overwrite)  # a wrong folder is said before a large model is loaded
-    elif overwrite:
+    if overwrite and method in _LEARNING:
         raise click.UsageError(f"--method {method} goes on in a folder it has begun; --overwrite is not for it.")
     asked = _Asked(model, how, remove, keep, out)
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
-    if method is None:
-        making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
-        options.refuse(search, "goes with --method: heads that are named need no search")
-        record = _given(asked, {**saving, **cutting}, **making_up)
-    else:
-        function = _learned if learns else _searched
-        record = function(method, asked, saving, {**search, **cutting})
+    with options.reserved(out, shared=len(_factors(search["penalty"])) > 1):  # processes share the factors of a sweep
+        record = _pruned(method, asked, saving, cutting, search)
     if as_json:
         show.json(show.console(), record)
     elif "sweep" in record.parts:
@@ -147,6 +138,22 @@ class _Asked:
     remove: str | None
     keep: str | None
     out: Path
+
+
+def _pruned(
+    method: str | None, asked: _Asked, saving: dict[str, Any], cutting: dict[str, Any], search: dict[str, Any]
+) -> Any:
+    """The record of a smaller model that is saved."""
+    from headcount.checkpoints.save import check_target
+
+    if method in _LEARNING:
+        return _learned(method, asked, saving, {**search, **cutting})
+    check_target(asked.out, saving["overwrite"])  # a wrong folder is said before a large model is loaded
+    if method is not None:
+        return _searched(method, asked, saving, {**search, **cutting})
+    making_up = {name: search.pop(name) for name in ("work", "compensate", "add_bias", "calibrate_split")}
+    options.refuse(search, "goes with --method: heads that are named need no search")
+    return _given(asked, {**saving, **cutting}, **making_up)
 
 
 def _given(
@@ -196,8 +203,9 @@ def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[s
         raise click.UsageError("--step is a share of the heads, such as 10%.")
     kinds, calibrate_split = _kinds(search.pop("kinds"), kind), search.pop("calibrate_split")
     with show.working(f"Loading {model}"):
-        task, measure_on = work.both(model, how)
-        calibrate_on = work.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
+        chosen, measured = work.parts()
+        task, measure_on = chosen.build(model, how), measured.build(model, how)
+        calibrate_on = chosen.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
         live = how.load(model, task=work.task)
     told = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
     with show.Bars() as bars:
@@ -299,6 +307,7 @@ def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
 
     console = show.console()
     verified = ", verified" if parts["verified"] else ""
+    show.measured(console, parts)
     show.title(console, name, f"{len(parts['removed'])} of {parts['heads']} heads removed{verified}")
     if "gates" in parts:
         _show_gates(console, parts)
@@ -340,6 +349,7 @@ def _show_sweep(name: str, out: Path, parts: dict[str, Any]) -> None:
     from headcount.cli import show, tables
 
     console = show.console()
+    show.measured(console, parts)
     show.title(console, name, f"{parts['method']}, one model for each lambda")
     console.print(tables.sweep_table(parts["sweep"]))
     if parts["elsewhere"]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from headcount.cli import options
+
 
 @click.command("report")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
@@ -22,19 +24,21 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, text: bool,
     """
     from headcount import journal
     from headcount.cli import show
-    from headcount.record import Record
+    from headcount.record import displayed
 
-    read = [Record.load(path / "record.json" if path.is_dir() else path) for path in records]
     console = show.console()
     if text or short:
         from headcount.report import text as terminal
 
-        terminal.show(console, read, tables=not short)
+        with displayed(records):
+            terminal.show(console, options.read_records(records), tables=not short)
         return
     from headcount.report.html import page
 
-    with show.working("Drawing"):
-        written = journal.write_text(out / "report.html" if out.is_dir() else out, page(read, title=title))
+    file = out / "report.html" if out.is_dir() else out
+    journal.check_place(file)
+    with show.working("Drawing"), displayed(records):
+        written = journal.write_text(file, page(options.read_records(records), title=title))
     show.line(console, f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     show.line(
         console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True

@@ -43,10 +43,14 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
     help="Of tokens, for the rare role: train (of the grammar or of parallel text), corpus, tokenizer, or a file: "
     ".json or .tsv with counts, or text (.conllu or lines) to count.",
 )  # fmt: skip
-@click.option("--common", default=500, show_default=True, type=click.IntRange(0), help="Tokens that are never rare.")
+@click.option(
+    "--common", type=click.IntRange(0),
+    help="How many of the most frequent tokens are not rare; the paper's 500 of 32,000, scaled, if not given.",
+)  # fmt: skip
 @click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
 @click.option("--seed", default=0, show_default=True, type=int)
+@click.option("--all", "every", is_flag=True, help="Print every head, not the ten clearest of each role.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -63,6 +67,7 @@ def COMMAND(  # noqa: N802
     directions: str,
     frequencies: str,
     relevance: Path | None,
+    every: bool,
     output: options.Output,
     as_json: bool,
     **reading: Any,
@@ -72,7 +77,6 @@ def COMMAND(  # noqa: N802
 
     from headcount.cli import show
     from headcount.corpora.sentences import read_sentences
-    from headcount.record import Record
     from headcount.studies.roles import look
     from headcount.studies.source import quiet
 
@@ -83,7 +87,7 @@ def COMMAND(  # noqa: N802
         sentences = replace(sentences, targets=None) if encoder_only else sentences
         tokenizer = how.tokenizer(model)
         known = _frequencies(frequencies, data, pair, tokenizer)
-        before = Record.load(relevance / "record.json" if relevance.is_dir() else relevance) if relevance else None
+        before = options.read_records([relevance])[0] if relevance else None
     with show.working(f"Loading {model}"):
         live = how.load(model)
     asked: dict[str, Any] = {
@@ -97,7 +101,7 @@ def COMMAND(  # noqa: N802
             live, sentences, tokenizer, name=model, data=f"{data} {split}", frequencies=known, relevance=before,
             progress=lambda done, of: bars.show("sentences", done, of), **reading,
         )  # fmt: skip
-    output.present(record, as_json, lambda console: _show(console, model, record))
+    output.present(record, as_json, lambda console: _show(console, model, record, every))
 
 
 def _list(text: str | None) -> list[str] | None:
@@ -120,17 +124,38 @@ def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: 
     return counted(splits["train"]["source"], tokenizer, source=f"{data} train") if "train" in splits else None
 
 
-def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show, tables
+def _show(console: Any, name: str, record: Any, every: bool) -> None:
+    from headcount.cli import role_tables, show
+    from headcount.report.verdicts import undecided
 
     parts = record.parts
     trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
-    show.title(console, name, f"what heads do on {parts['sentences']} sentences{trees}")
-    console.print(tables.role_table(parts))
+    show.title(console, name, f"what {len(parts['roles'])} heads do on {parts['sentences']} sentences{trees}")
+    console.print(role_tables.summary_table(parts))
+    if every:
+        console.print()
+        console.print(role_tables.every_head_table(parts))
+    else:
+        _show_clearest(console, parts)
     if parts["syntax"]:
         console.print("\nBest head of each relation against the best fixed offset:\n")
-        console.print(tables.syntax_table(parts["syntax"]))
+        console.print(role_tables.syntax_table(parts["syntax"]))
+    few = undecided(evidence for head in parts["evidence"].values() for evidence in head)
+    if few:
+        console.print("\nNo verdict:")
+    for reason in few:
+        console.print(f"  {reason}", markup=False)
     for reason, count in parts["skipped"].items():
         console.print(f"left out: {count} ({reason})", style="yellow")
-    head = next((one for one in parts["roles"] if parts["roles"][one]), next(iter(parts["confidence"])))
+    head = next((head for head, held in parts["roles"].items() if held), next(iter(parts["confidence"])))
     show.line(console, f"Next: headcount attention {shlex.quote(name)} --head {head} --text '...'", dim=True)
+
+
+def _show_clearest(console: Any, parts: dict[str, Any]) -> None:
+    from headcount.cli import role_tables
+
+    for role, heads in role_tables.heads_by_role(parts).items():
+        most = role_tables.CLEAREST
+        title = f"{role}, the {most} clearest of {len(heads)} heads (--all prints every head)"
+        console.print(f"\n{title if len(heads) > most else role}:\n")
+        console.print(role_tables.clearest_table(heads))

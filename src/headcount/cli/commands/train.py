@@ -32,7 +32,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     help="A new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
 )
 @data.parallel
-@click.option("--out", required=True, type=options.FOLDER, help="Folder for the model; one begun before goes on.")
+@options.out_folder("Folder for the model; one begun before goes on.", required=True)
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
 @click.option("--dev-split", default="dev", show_default=True, help="Part of the data to watch training on.")
 @click.option("--text", "text_column", help="Column with the text (classification, language-modelling).")
@@ -118,7 +118,6 @@ def _translation(
     given: dict[str, Any],
     options_of_run: dict[str, Any],
 ) -> Any:
-    from headcount.cli import show
     from headcount.studies.translation import train_translation
 
     settings = _settings(text, preset, given)
@@ -126,9 +125,7 @@ def _translation(
         from headcount.training.transformer import size_like
 
         settings = replace(settings, like=like, size=size_like(like))
-    with show.working("Reading the data"):
-        pairs = text.read()
-    return train_translation(pairs, out, settings, **options_of_run)
+    return train_translation(text.read(), out, settings, **options_of_run)
 
 
 def _fine_tuned(
@@ -156,8 +153,8 @@ def _fine_tuned(
     new: dict[str, Any] = {}
     if task == "classification":
         new["classes"] = how.classes(start) or train.labelled().classes
-    torch.manual_seed(recipe.seed)  # of a new classifier
-    live = how.load(start, task=task, **new)
+    torch.manual_seed(recipe.seed)  # of a new head
+    live = how.load(start, task=task, new_weights="head", **new)
     learned, watched = (part.build(start, how, **new) for part in (train, dev))
     check_apart(learned, watched)
     return fine_tune(live, how.tokenizer(start), learned, watched, out, settings, **options_of_run)

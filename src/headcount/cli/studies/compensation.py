@@ -46,8 +46,8 @@ def COMMAND(  # noqa: N802
     from headcount.studies.held_out import check_apart
 
     with show.working(f"Loading {model}"):
-        measure_on = work.build(model, how)
-        task = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit).build(model, how)
+        calibrated = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit)
+        task, measure_on = (part.build(model, how) for part in calibrated.halves(work))
         check_apart(task, measure_on)
         live = how.load(model, task=work.task)
     with show.Bars() as bars:
@@ -65,6 +65,7 @@ def _draw(console: Any, name: str, record: Any, again: str) -> None:
 
     parts = record.parts
     full = parts["full"]
+    show.measured(console, parts)
     show.title(console, name, f"{parts['metric']} {full['value']:.2f} with all {parts['heads']} heads")
     console.print("Negative log-likelihood of a held-out example above the full model's:\n")
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -12,7 +12,7 @@ from headcount.cli import data, options
 
 @click.command("curves")
 @options.loading
-@data.tasked(split="dev", measured="the one heads are chosen on")
+@data.tasked(split="dev", measured=data.HELD_OUT)
 @click.option("--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by.")
 @click.option("--random", default=5, show_default=True, type=click.IntRange(0), help="Random orders as control.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -45,6 +45,7 @@ def COMMAND(  # noqa: N802
         record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)
 
     def draw(console: Any) -> None:
+        show.measured(console, record.parts)
         show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
         console.print(tables.curves_table(record.parts, step / 100))
         show.claims(console, record.parts["claims"])

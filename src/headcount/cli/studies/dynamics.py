@@ -13,7 +13,7 @@ from headcount.cli import data, options
 
 @click.command("dynamics")
 @options.loading
-@data.tasked(split="dev", measured="the one heads are chosen on")
+@data.tasked(split="dev", measured=data.HELD_OUT)
 @click.option("--epochs", help="Which epochs, such as 1,2,5,10; all if not given.")
 @click.option("--order", default="gradient", show_default=True, help="Score to rank heads by.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -48,6 +48,7 @@ def COMMAND(  # noqa: N802
         )  # fmt: skip
 
     def draw(console: Any) -> None:
+        show.measured(console, record.parts)
         show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
         console.print(tables.dynamics_table(record.parts))
         show.claims(console, record.parts["claims"])

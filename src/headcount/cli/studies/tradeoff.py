@@ -22,7 +22,7 @@ _WAYS = (
 
 @click.command("tradeoff")
 @options.loading
-@data.tasked(split="dev", measured="test")
+@data.tasked(split="dev", measured="test if not given")
 @click.option(
     "--keep",
     required=True,
@@ -50,7 +50,7 @@ _WAYS = (
 @click.option(
     "--trees", help="Sentences to look at: a treebank (.conllu) or a text file; those of --data if not given."
 )
-@options.output
+@options.shared_output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
@@ -97,6 +97,7 @@ def COMMAND(  # noqa: N802
         record = tradeoff(live, Data(train, choose, measure), plan, name=model, progress=bars.show, **told)
 
     def draw(console: Any) -> None:
+        show.measured(console, record.parts)
         show.title(console, model, f"{record.parts['metric']} {record.parts['whole']['value']:.2f} with all heads")
         console.print(tables.tradeoff_table(record.parts))
         if record.parts.get("all_kinds"):

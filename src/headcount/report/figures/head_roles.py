@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headcount.heads import Head
+from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
+from headcount.report.verdicts import undecided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OF_THE_PAPER = ("positional", "syntactic", "rare")
-_SHORT = {"rarest": "rare", "two rarest": "rare", "another occurrence": "same", "after the last time": "ind."}
+_SHORT = {
+    "rarest": "rare",
+    "two rarest": "rare",
+    "another occurrence": "same",
+    "itself": "self",
+    "after the last time": "ind.",
+}
 _SHORT |= {
     "start": "start",
     "end": "end",
@@ -100,7 +106,7 @@ def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, 
                 height = 1 / max(1, len(shown))
                 corner = (column - 0.5, row - 0.5 + part * height)
                 colour = role_colour(role) if role != "none" else GREY
-                strength = 0.95 if role in _OF_THE_PAPER else 0.3 if role != "none" else 0.22
+                strength = 0.95 if role in PAPER_ROLES else 0.3 if role != "none" else 0.22
                 axes.add_patch(Rectangle(corner, 1, height, color=colour, alpha=strength, linewidth=0))
                 if text:
                     longest = max(map(len, text.split("\n")))
@@ -115,7 +121,7 @@ def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, 
 def _shown(held: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """At most three roles of a head with their labels, those of the paper first, each role once."""
     found: dict[str, list[str]] = {}
-    for one in sorted(held, key=lambda one: one["role"] not in _OF_THE_PAPER):
+    for one in sorted(held, key=lambda one: one["role"] not in PAPER_ROLES):
         label = one["label"].replace("->", "\u2192")
         found.setdefault(one["role"], []).append(_SHORT.get(label, label))
     shown = []
@@ -140,10 +146,10 @@ def _legend(canvas: Any, records: Sequence[Record]) -> None:
     from matplotlib.patches import Patch
 
     present = {one["role"] for record in records for held in record.parts["roles"].values() for one in held}
-    others = [role for role in sorted(present) if role not in _OF_THE_PAPER]
-    named_roles = [*_OF_THE_PAPER, *others]
+    others = [role for role in sorted(present) if role not in PAPER_ROLES]
+    named_roles = [*PAPER_ROLES, *others]
     patches = [
-        Patch(color=role_colour(role), alpha=0.95 if role in _OF_THE_PAPER else 0.3, label=role) for role in named_roles
+        Patch(color=role_colour(role), alpha=0.95 if role in PAPER_ROLES else 0.3, label=role) for role in named_roles
     ]
     patches.append(Patch(color=GREY, alpha=0.22, label="no role"))
     canvas.legend(handles=patches, loc="outside lower center", ncols=min(8, len(patches)))
@@ -151,6 +157,7 @@ def _legend(canvas: Any, records: Sequence[Record]) -> None:
 
 def _rows(record: Record, layers: Mapping[int, list[str]]) -> list[dict[str, Any]]:
     relevance = record.parts.get("relevance") or {}
+    evidence = record.parts.get("evidence") or {}
     return [
         {
             "model": record.signature.model,
@@ -158,6 +165,7 @@ def _rows(record: Record, layers: Mapping[int, list[str]]) -> list[dict[str, Any
             "relevance": relevance.get(name),
             "confidence": record.parts["confidence"][name]["value"],
             "roles": "; ".join(f"{one['role']} {one['label']}" for one in record.parts["roles"][name]),
+            "without_verdict": "; ".join(undecided(evidence.get(name, ()))),
         }
         for names in layers.values()
         for name in names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headcount.heads import Head
+from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Held = Mapping[str, Sequence[Mapping[str, Any]]]  # head -> roles it holds
-_OF_THE_PAPER = ("positional", "syntactic", "rare")
 _STRIP = 0.2  # of a column's width, for what the head did in the whole model
 _GAP = 0.08
 
@@ -69,7 +68,7 @@ def _columns(record: Record) -> list[tuple[str, Held]]:
 def _shown(held: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
     """Roles to colour, the paper's where a head has any of these, and how many functions they are."""
     names = {one["role"] for one in held}
-    roles = [role for role in _OF_THE_PAPER if role in names] or sorted(names)
+    roles = [role for role in PAPER_ROLES if role in names] or sorted(names)
     return roles, len({(one["role"], one["label"]) for one in held if one["role"] in roles})
 
 
@@ -78,7 +77,7 @@ def _ordered(held: Held) -> list[str]:
 
     def key(name: str) -> tuple[int, int, Head]:
         roles, functions = _shown(held[name])
-        first = _OF_THE_PAPER.index(roles[0]) if roles and roles[0] in _OF_THE_PAPER else 3 if roles else 4
+        first = PAPER_ROLES.index(roles[0]) if roles and roles[0] in PAPER_ROLES else 3 if roles else 4
         return first, -functions, Head.parse(name)
 
     return sorted(held, key=key)
@@ -120,7 +119,7 @@ def _colour(role: str) -> str:
 
 
 def _strength(role: str) -> float:
-    return 0.95 if role in _OF_THE_PAPER else 0.45 if role == "none" else 0.3
+    return 0.95 if role in PAPER_ROLES else 0.45 if role == "none" else 0.3
 
 
 def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> None:
@@ -143,7 +142,7 @@ def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> N
 def _legend(canvas: Any, roles: set[str]) -> None:
     from matplotlib.patches import Patch
 
-    drawn = [*_OF_THE_PAPER, *sorted(roles - {*_OF_THE_PAPER}), "none"]
+    drawn = [*PAPER_ROLES, *sorted(roles - {*PAPER_ROLES}), "none"]
     patches = [
         Patch(color=_colour(role), alpha=_strength(role), label="no role" if role == "none" else role, linewidth=0)
         for role in drawn

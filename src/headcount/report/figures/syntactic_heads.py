@@ -10,6 +10,7 @@ from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import INK, LINES
+from headcount.report.verdicts import verdict
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -35,10 +36,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
             plot.hlines(100 * row["baseline"], x - half, x + half, color=INK, linewidth=1.6)
             if row["low"] is not None:
                 plot.vlines(x, 100 * row["low"], 100 * row["high"], color=INK, linewidth=0.8)
-            if row["holds"]:
-                top = 100 * max(row["high"] or row["value"], row["baseline"]) + 2
-                plot.text(x, top, "\u2713", ha="center", va="bottom", size=8, color=INK)
-            rows.append({"model": record.signature.model, "data": record.signature.arguments.get("data"), **row})
+            sign = "\u2713" if row["holds"] else f"n={row['trials']}" if row["holds"] is None else ""
+            top = 100 * max(row["high"] or row["value"], row["baseline"]) + 2
+            plot.text(x, top, sign, ha="center", va="bottom", size=8 if row["holds"] else 5, color=INK)
+            data = record.signature.arguments.get("data")
+            rows.append({"model": record.signature.model, "data": data, **row, "verdict": verdict(row)})
     plot.set_xticks(range(len(labels)), [label.replace(" ", "\n").replace("->", "\u2192") for label in labels])
     plot.tick_params(axis="x", length=0)
     plot.set_ylabel("accuracy of the best head, %")
@@ -48,7 +50,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     plot.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     caption = (
         "Accuracy of the best head on each relation and direction with its 95% interval over sentences; black bars: "
-        "the best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record."
+        "the best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record; "
+        "n: so few trials that there is no verdict."
     )
     return Drawing(canvas, caption, rows)
 

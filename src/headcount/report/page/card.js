@@ -37,10 +37,11 @@ function rolesPart(subject, place) {
   const held = subject.roles[place] || [];
   const badges = held.map((one) => make("span", { class: "badge" }, [make("i", { style: `background:${data.roleColours[one.role] || "#999999"}` }), `${one.role} ${one.label}`]));
   const evidence = (subject.evidence?.[place] || held).filter((one) => one.value !== null).sort((one, other) => other.holds - one.holds || (other.value - other.threshold) - (one.value - one.threshold)).slice(0, 8);
-  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), one.holds ? "yes" : "no"]);
+  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), verdictOf(one)]);
   return [make("h3", {}, "Roles"), make("p", {}, badges.length ? badges : "No role was found."),
     ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
 }
+const verdictOf = (one) => (one.holds === null ? `not enough trials (${one.trials})` : one.holds ? "yes" : "no");
 const percentOf = (share) => (share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`);
 
 function pruningPart(subject, place) {

@@ -32,6 +32,8 @@ def _answer(record: Record) -> str:
         digits = max(digits_for(end["value"]) for end in ends)
         metric = parts.get("metric", "quality")
         said += f"; {metric} was {ends[0]['value']:.{digits}f} before and is {ends[1]['value']:.{digits}f} after"
+    if parts.get("measured_on", {}).get("held_out") is False:
+        said += ", which flatters: it was measured on texts that heads were chosen on"
     return said + "."
 
 

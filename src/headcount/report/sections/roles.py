@@ -7,6 +7,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.report.section import Labelled, Printed, Section, told
 from headcount.report.table import Column, Table, interval
+from headcount.report.verdicts import undecided
 
 _MOST = 30  # rows; cards of heads have the rest
 
@@ -46,7 +47,13 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("baseline, %", 0), Column("trials"),
     ]  # fmt: skip
     shown, lines = told(labelled, rows, columns)
-    note = f"The {_MOST} clearest; the card of a head has the rest."
+    evidence = [
+        one for _, record in labelled for every in (record.parts.get("evidence") or {}).values() for one in every
+    ]
+    few = undecided(evidence)
+    note = f"The {_MOST} clearest; the card of a head has the rest." + (
+        f" No verdict: {'; '.join(few)}." if few else ""
+    )
     return [Table("Roles that heads hold", shown, lines, note)]
 
 

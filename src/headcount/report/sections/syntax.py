@@ -8,6 +8,7 @@ from headcount.record import Record
 from headcount.report.section import Labelled, Printed, Section, told
 from headcount.report.sections.roles import interval_percent
 from headcount.report.table import Column, Table
+from headcount.report.verdicts import verdict
 
 # best head / best fixed offset in percent: WMT; subtitles
 _PAPER = {
@@ -29,13 +30,17 @@ def _best(record: Record) -> list[dict[str, Any]]:
 def _answer(record: Record) -> str:
     rows = _best(record)
     held = [row["label"] for row in rows if row["holds"]]
+    unsure = sum(row["holds"] is None for row in rows)
+    few = f" {unsure} have too few instances for a verdict." if unsure else ""
     if not held:
-        return f"For none of {len(rows)} dependencies a head is better than the best fixed offset by what is asked."
+        return (
+            f"For none of {len(rows)} dependencies a head is better than the best fixed offset by what is asked.{few}"
+        )
     clearest = max((row for row in rows if row["holds"]), key=lambda row: row["value"] - row["baseline"])
     shares = f"{100 * clearest['value']:.0f}% against {100 * clearest['baseline']:.0f}%"
     return (
         f"For {len(held)} of {len(rows)} dependencies a head beats the best fixed offset; most clearly "
-        f"{clearest['head']} for {clearest['label']}: {shares}."
+        f"{clearest['head']} for {clearest['label']}: {shares}.{few}"
     )
 
 
@@ -44,7 +49,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         return [
             [
                 row["kind"], row["label"], row["head"], 100 * row["value"], interval_percent(row),
-                100 * row["baseline"], row["trials"], row["holds"],
+                100 * row["baseline"], row["trials"], verdict(row),
             ]
             for row in _best(record)
         ]  # fmt: skip

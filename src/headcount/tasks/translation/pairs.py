@@ -18,7 +18,9 @@ from headcount.metrics import LOSS, PERPLEXITY
 from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
+from headcount.tasks.overlap import example_hash
 from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
+from headcount.tasks.texts import check_length
 from headcount.tasks.translation.bleu import METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
@@ -31,6 +33,7 @@ class Translation:
     """Source and target sentences with the tokenizer that reads both sides."""
 
     name = "translation"
+    split: str | None = None  # the part of the data that the sentences are, for records
 
     def __init__(
         self,
@@ -71,6 +74,11 @@ class Translation:
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint(row.tobytes() for ids in (self.source_ids, self.target_ids) for row in ids)
+
+    @cached_property
+    def example_hashes(self) -> list[str]:
+        """[N]: a hash of each pair of sentences."""
+        return [example_hash(*pair) for pair in zip(self.source, self.target, strict=True)]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -203,6 +211,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     config: Any = getattr(model, "module", model).config  # under several processes the model is wrapped
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
+    check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
     device = next(model.parameters()).device
     labels_BT = batch["labels"].to(device)
     before_BT = labels_BT.roll(1, dims=1)

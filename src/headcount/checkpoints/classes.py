@@ -1,0 +1,110 @@
+"""Classes of transformers: which one a checkpoint is loaded as, and what each is for. Knows no weights."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import transformers
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from headcount.errors import CheckpointError
+from headcount.sites.locate import locate
+
+TASKS = {
+    "translation": "AutoModelForSeq2SeqLM",
+    "classification": "AutoModelForSequenceClassification",
+    "language-modelling": "AutoModelForCausalLM",
+}
+
+
+def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
+    """The class for a task, of the type of model that a config describes."""
+    mapping = getattr(transformers, TASKS[task])._model_mapping
+    if type(config) not in mapping:
+        raise CheckpointError(f"{name} is a {config.model_type} model; transformers has none of that type for {task}.")
+    return _classes(mapping, type(config))[0]
+
+
+def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) -> Any:
+    """The class that a checkpoint was saved from; AutoModel where its config does not say."""
+    architecture = saved_class_name(config)
+    if architecture is None:
+        return transformers.AutoModel
+    if hasattr(transformers, architecture):
+        return getattr(transformers, architecture)
+    remote_code = [key for key in getattr(config, "auto_map", None) or {} if key.startswith("AutoModel")]
+    if not remote_code:
+        raise CheckpointError(
+            f"{name} was saved from the class {architecture}, which transformers lacks. Pass model_class=."
+        )
+    if not trust_remote_code:
+        raise CheckpointError(
+            f"{name} needs code of its own ({architecture}). Look at it, then pass trust_remote_code=True."
+        )
+    return getattr(transformers, remote_code[0])
+
+
+def saved_class_name(config: PreTrainedConfig) -> str | None:
+    """The name of the class that a checkpoint was saved from; None where its config does not say."""
+    architecture = (config.architectures or [None])[0]
+    return None if architecture is None else str(architecture)
+
+
+def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
+    """Raise where a checkpoint was saved from a class for another task.
+
+    A body without a head passes: what it lacks for the task is known once its weights are read.
+    """
+    architecture = saved_class_name(config)
+    purposes = automatic_classes(type(config), architecture) if architecture else []
+    if not purposes or TASKS[task] in purposes or "AutoModel" in purposes:
+        return
+    tasks = [known for known, automatic in TASKS.items() if automatic in purposes]
+    raise CheckpointError(
+        f"{name} was saved from {architecture}, which is for {tasks[0] if tasks else _in_words(purposes)}, not for "
+        f"{task}. {remedy(task, name)}"
+    )
+
+
+def check_direction(model: PreTrainedModel, name: str) -> None:
+    """Raise where a language model sees the tokens it predicts: an encoder that is not told to be a decoder."""
+    if getattr(model.config, "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}:
+        raise CheckpointError(
+            f"{name} attends in both directions, so that as a language model ({type(model).__name__}) it would see the "
+            "tokens it predicts. Choose a decoder, or set is_decoder to true in its config.json and fine-tune it."
+        )
+
+
+def remedy(task: str | None, name: str) -> str:
+    """What to do with a checkpoint that has no trained head for a task."""
+    if task in ("classification", "language-modelling"):
+        first = f"Fine-tune it first (headcount train --task {task} --from {name} ...), or load it"
+    else:
+        first = "Load it"
+    return f'{first} with hc.load(..., new_weights="head") for a training loop of your own.'
+
+
+def automatic_classes(config_class: type[PreTrainedConfig], class_name: str) -> list[str]:
+    """The Auto classes of transformers that give this class for this type of config."""
+    names = []
+    for name in transformers.__all__:
+        automatic = getattr(transformers, name) if name.startswith("AutoModel") else None
+        mapping = getattr(automatic, "_model_mapping", None)
+        if mapping is None or config_class not in mapping:
+            continue
+        if class_name in {choice.__name__ for choice in _classes(mapping, config_class)}:
+            names.append(name)
+    return names
+
+
+def _classes(mapping: Any, config_class: type[PreTrainedConfig]) -> tuple[Any, ...]:
+    classes = mapping[config_class]
+    return tuple(classes) if isinstance(classes, tuple | list) else (classes,)
+
+
+def _in_words(automatic: list[str]) -> str:
+    """AutoModelForMaskedLM, AutoModelForPreTraining -> masked language modelling."""
+    name = sorted(automatic, key=lambda name: name == "AutoModelForPreTraining")[0].removeprefix("AutoModelFor")
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return re.sub(r"\blm\b", "language modelling", words)

@@ -1,0 +1,164 @@
+"""A checkpoint's folder, before anything in it is trusted: where it is, its JSON, its links, its weight files.
+
+Knows files, not models. What may be a hub id passes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from headcount.errors import CheckpointError
+
+CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+_GENERATION = "generation_config.json"
+_MOST_NESTED = 100  # levels of JSON; the configs of transformers have about five
+_MOST_LAYERS = 256  # that are believed without weights for them; the deepest model of the hub has 126
+_MOST_LABELS = 1_000_000  # transformers makes a name for each
+_COUNTS_LAYERS = re.compile(r"layers?$|hidden_groups$|inner_group_num$")
+
+
+def check_source(name: str) -> None:
+    """Clear words where a local folder is meant and none is there, or where its files cannot be trusted."""
+    folder = Path(name)
+    looks_local = name.startswith((".", "/", "~")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
+    if not folder.exists() and looks_local:
+        raise CheckpointError(
+            f"There is no folder {name}. Give a folder with config.json and *.safetensors, or a hub id."
+        )
+    if folder.is_file():
+        raise CheckpointError(f"{name} is a file. Give the folder that holds config.json and *.safetensors.")
+    if not folder.exists():
+        return
+    _check_links(folder)
+    check_settings_files(name, (CONFIG, _GENERATION))  # transformers ignores a damaged generation_config.json
+
+
+def check_weight_files(name: str) -> None:
+    """Raise where a local folder lacks the config or the weights, or where its index leads out of it."""
+    folder = Path(name)
+    if not folder.exists():
+        return
+    if not (folder / CONFIG).is_file():
+        raise CheckpointError(f"{name} has no config.json: it is not a checkpoint folder.")
+    if (folder / INDEX).is_file():
+        _indexed_files(folder)
+    elif not (folder / WEIGHTS).is_file():
+        raise CheckpointError(
+            f"{name} has no model.safetensors. Weights in other formats are not read: convert them first."
+        )
+    _check_number_of_layers(folder)
+
+
+def check_settings_files(name: str, files: Iterable[str]) -> None:
+    """Raise where one of these JSON files of a local folder cannot be read, with its name and why."""
+    for path in (Path(name) / file for file in files):
+        if path.is_file():
+            _check_settings(path)
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file; CheckpointError with its name where it is damaged or made to hurt."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: also bytes that are no text, endless integers
+        raise CheckpointError(f"{path} is not readable JSON: {error}.") from error
+    level: list[Any] = [content]
+    for _ in range(_MOST_NESTED):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return content
+    raise CheckpointError(f"{path} is not readable JSON: it is nested deeper than {_MOST_NESTED} levels.")
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _check_settings(path: Path) -> None:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is not a JSON object.")
+    labels = content.get("num_labels")
+    if path.name == CONFIG and isinstance(labels, int | float) and labels > _MOST_LABELS:
+        raise CheckpointError(f"{path} states {labels:,.0f} labels; at most {_MOST_LABELS:,} are read.")
+
+
+def _check_links(folder: Path) -> None:
+    """Raise at a link to a file elsewhere: what a model's files hold is copied beside the models made from it.
+
+    The hub's cache keeps its files as links from models--NAME/snapshots/COMMIT into models--NAME/blobs.
+    """
+    home = folder.resolve()
+    allowed = [home]
+    if home.parent.name == "snapshots":
+        allowed.append(home.parent.parent / "blobs")
+    templates = folder / "additional_chat_templates"  # the one folder of which a tokenizer reads files
+    for path in (*folder.iterdir(), *templates.glob("*")):
+        if not path.is_symlink() or (path.is_dir() and path != templates):
+            continue
+        target = path.resolve()
+        if not any(target.is_relative_to(place) for place in allowed):
+            raise CheckpointError(
+                f"{path} is a link to {target}, outside the model's folder. Copy the file into the folder "
+                "if it belongs to the model, or delete the link."
+            )
+
+
+def _indexed_files(folder: Path) -> list[Path]:
+    """The weight files that a folder's index names, all of them there."""
+    index = read_json(folder / INDEX)
+    names = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise CheckpointError(f"{folder / INDEX} has no weight_map from names to files.")
+    for name in set(names.values()):
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise CheckpointError(
+                f"The weight index of {folder} points to {name!r}; only *.safetensors beside it are read."
+            )
+        if not (folder / name).is_file():
+            raise CheckpointError(f"{folder} lacks {name}, which its weight index names: the checkpoint is incomplete.")
+    return [folder / name for name in sorted(set(names.values()))]
+
+
+def _check_number_of_layers(folder: Path) -> None:
+    """Raise where the config states far more layers than there are weights: building them would take for ever."""
+    stated = max(_layer_counts(read_json(folder / CONFIG)), default=0)
+    if stated <= _MOST_LAYERS:
+        return  # what is missing is named after loading
+    files = _indexed_files(folder) if (folder / INDEX).is_file() else [folder / WEIGHTS]
+    stored = max(map(_stored_layers, files))
+    if stated > stored:
+        raise CheckpointError(
+            f"{folder / CONFIG} states {stated:,.0f} layers, the weights beside it have {stored}: "
+            "they do not belong together."
+        )
+
+
+def _layer_counts(settings: Any) -> Iterator[float]:
+    """All numbers of layers that a config states, also those of its parts."""
+    if not isinstance(settings, dict):
+        return
+    for name, value in settings.items():
+        if isinstance(value, int | float) and _COUNTS_LAYERS.search(name):
+            yield value
+        yield from _layer_counts(value)
+
+
+def _stored_layers(path: Path) -> int:
+    """The length of the longest list of layers in a weight file, read from its header."""
+    try:
+        with safe_open(path, framework="numpy") as weights:
+            keys = weights.keys()
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"Cannot load {path}: {error}.") from error
+    return max((int(number) for key in keys for number in re.findall(r"(?:^|\.)(\d{1,9})(?=\.)", key)), default=-1) + 1

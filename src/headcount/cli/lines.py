@@ -1,0 +1,50 @@
+"""Lines: signs of life of long work where no bar can be drawn, as in a log file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Self
+
+from rich.console import Console
+from rich.text import Text
+
+SECONDS = 30.0  # between two lines
+
+
+class Lines:
+    """Plain lines where no bar can be drawn: one every half minute, none for short work, whatever the work does."""
+
+    def __init__(self, console: Console, describe: Callable[[], str]) -> None:
+        """describe: where the work stands; nothing is printed where it has not begun."""
+        self._console, self._describe = console, describe
+        self._begin, self._end = time.monotonic(), threading.Event()
+        self._thread = threading.Thread(target=self._print_on, daemon=True)
+
+    def print(self) -> None:
+        text = self._describe()
+        if text:
+            elapsed = clock(time.monotonic() - self._begin)
+            self._console.print(Text(f"{elapsed}  {text}"), soft_wrap=True)
+
+    def _print_on(self) -> None:
+        while not self._end.wait(SECONDS):
+            try:
+                self.print()
+            except BrokenPipeError:  # nobody reads them: the work goes on
+                return
+
+    def __enter__(self) -> Self:
+        if not self._console.is_terminal:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+
+def clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -1,0 +1,72 @@
+"""Classes: labels as data spell them, turned into class numbers. Knows no files and no models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from headcount.errors import CorpusError
+
+MAX_CLASSES = 100_000  # each costs a row of the classifier: a larger number is an id, not a class
+_ALLOWED = "A label is a class number (0 to n - 1 for n classes) or a class name"
+_CLASS_NUMBER = re.compile(r"(?:LABEL_)?([0-9]+)")  # LABEL_3: transformers' name of a class 3 that nobody named
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+class Classes:
+    """The labels of a data set, added one by one.
+
+    known: the names of the classes by number, where a model has some. A label is then one of these names, or a class
+    number unless the names are numbers themselves that count otherwise (1 to 5).
+    """
+
+    def __init__(self, known: Sequence[str] | None = None) -> None:
+        self._known = tuple(known) if known else None
+        self._numbers = {name: number for number, name in reversed(list(enumerate(known or ())))}
+        self._names_count_otherwise = any(
+            _class_number(name) not in (None, number) for number, name in enumerate(known or ())
+        )
+        self._labels: list[int | str] = []
+        self._first: dict[type, str] = {}  # where the first class number and the first class name stand
+
+    def add(self, label: str | int, where: str) -> None:
+        """Take a label in; one that is neither a class number nor a class name is an error that names its place."""
+        text = str(label).strip()
+        if text in self._numbers:
+            self._labels.append(self._numbers[text])
+            return
+        number = _class_number(text)
+        if self._known:
+            if number is None or self._names_count_otherwise or number >= len(self._known):
+                raise CorpusError(f"{where} has the label {text!r:.40}; the model knows {self._allowed()}.")
+        elif number is None and _NUMBER.fullmatch(text):
+            raise CorpusError(f"{where} has the label {text!r:.40}. {_ALLOWED}, no negative and no decimal number.")
+        elif number is not None and number >= MAX_CLASSES:
+            raise CorpusError(f"{where} has the label {text!r:.40}. {_ALLOWED}, and n is {MAX_CLASSES} at most.")
+        self._labels.append(text if number is None else number)
+        self._first.setdefault(type(self._labels[-1]), f"{where} has the label {text!r:.40}")
+
+    def numbered(self) -> tuple[list[int], tuple[str, ...]]:
+        """The class number of each label, and the name of each class; new names are numbered by alphabet."""
+        if len(self._first) > 1:
+            raise CorpusError(f"{', '.join(self._first.values())}: give either class numbers or class names.")
+        if str in self._first:
+            names = tuple(sorted({str(label) for label in self._labels}))
+            numbers = {name: number for number, name in enumerate(names)}
+            return [numbers[str(label)] for label in self._labels], names
+        found = [int(label) for label in self._labels]
+        return found, self._known or tuple(map(str, range(max(found, default=-1) + 1)))
+
+    def _allowed(self) -> str:
+        names = self._known or ()
+        listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        return listed if self._names_count_otherwise else f"{listed} (class numbers 0 to {len(names) - 1})"
+
+
+def _class_number(text: str) -> int | None:
+    """The class number that a label spells; one of too many digits to be one is as large as the largest."""
+    match = _CLASS_NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    digits = match[1].lstrip("0") or "0"
+    return int(digits) if len(digits) <= len(str(MAX_CLASSES)) else MAX_CLASSES

@@ -1,0 +1,139 @@
+"""Pair files: the pairs of sentences of one split, in two files of lines or one table, memory-mapped by `datasets`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headcount.corpora.lines import read_lines
+from headcount.corpora.tables import read_rows, text_cell
+from headcount.errors import CorpusError
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+_READER = 2  # in the key of cached pairs; a reader that reads the same files otherwise counts on
+# fmt: off
+_COLUMN_NAMES = {
+    "source", "target", "src", "tgt", "trg", "original", "translation", "text", "sentence", "sentence1", "sentence2",
+    "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian", "chinese", "japanese",
+}
+# fmt: on
+_LANGUAGE_CODE = re.compile(r"[a-z]{2}([-_][a-z]{2,4})?")  # en, pt-br, zh_hans
+Pair = dict[str, str]  # {"source": ..., "target": ...}
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Where one split is written down: two files of lines, or one table."""
+
+    paths: tuple[Path, ...]
+    columns: tuple[str, str]
+    longest: int  # words
+
+    @property
+    def name(self) -> str:
+        return " with ".join(path.name for path in self.paths)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        if len(self.paths) == 2:
+            return _aligned(*self.paths)
+        return _rows(self.paths[0], self.columns)
+
+    def read(self) -> tuple[Dataset, Counter[str]]:
+        """The usable pairs, and how many were left out for which reason."""
+        counts = self._count()
+        if not counts.pop("", 0):
+            raise CorpusError(
+                f"{self.paths[0]} has no usable pair of sentences; left out: {dict(counts) or 'nothing'}."
+            )
+        return self._mapped(), counts
+
+    def usable(self) -> Iterator[Pair]:
+        for source, target in self.pairs():
+            if not fault(source, target, self.longest):
+                yield {"source": source.strip(), "target": target.strip()}
+
+    def _count(self) -> Counter[str]:
+        """Pairs by fault, "" for usable ones. Errors come here, before anything is written."""
+        return Counter(fault(source, target, self.longest) for source, target in self.pairs())
+
+    def _mapped(self) -> Dataset:
+        """The usable pairs as a memory-mapped data set, made anew when a file changes."""
+        from datasets import Dataset
+
+        # As text: a list would be taken for shards, and each of them read.
+        key = " ".join([str(_READER), *(f"{path.resolve()} {_content_hash(path)}" for path in self.paths)])
+        dataset: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": self, "key": key})
+        return dataset
+
+
+def _generate(files: PairFiles, key: str) -> Iterator[Pair]:  # noqa: ARG001
+    """`key` only tells the cache of `datasets` whether the files are still the same."""
+    yield from files.usable()
+
+
+def _content_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fault(source: str, target: str, longest: int) -> str:
+    """Why a pair is left out; empty for a usable one."""
+    if not source.strip() or not target.strip():
+        return "empty"
+    return "too long" if max(len(source.split()), len(target.split())) > longest else ""
+
+
+def pair_cells(row: Any, columns: tuple[str, str], where: str) -> tuple[str, str]:
+    """The pair in a row, also where it stands under `translation`, as on the hub."""
+    if isinstance(row.get("translation"), Mapping):
+        row = row["translation"]
+    if not all(name in row for name in columns):
+        raise CorpusError(
+            f"{where} has no text under {columns[0]!r} and {columns[1]!r} but {sorted(row)}; name them with columns=."
+        )
+    return text_cell(row, columns[0], where), text_cell(row, columns[1], where)
+
+
+def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    if not target.is_file():
+        raise CorpusError(f"{source} has no counterpart {target}: every split needs a file in both languages.")
+    lines = zip_longest(read_lines(source), read_lines(target))
+    for number, (source_line, target_line) in enumerate(lines):
+        if source_line is None or target_line is None:
+            ended = source if source_line is None else target
+            total = number + 1 + sum(1 for _ in lines)
+            raise CorpusError(f"{ended} ends after {number} lines, its counterpart has {total}: lines must be aligned.")
+        yield source_line, target_line
+
+
+def _rows(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    header = _header(path, columns) if path.suffix == ".tsv" else None
+    for where, row in read_rows(path, header=header):
+        yield pair_cells(row, columns, where) if row else ("", "")
+
+
+def _header(path: Path, columns: tuple[str, str]) -> tuple[str, str] | None:
+    """The columns of a table of two that does not name them, source first; None where its first line does."""
+    first = next(read_lines(path), "").split("\t")
+    if len(first) != 2 or set(columns) == set(first):
+        return None
+    names = [cell.strip().lower() for cell in first]
+    if set(names) & {column.lower() for column in columns} or all(map(_names_column, names)):
+        raise CorpusError(
+            f"{path}:1 looks like names of columns, {first[0]!r} and {first[1]!r}, but {columns[0]!r} and "
+            f"{columns[1]!r} were asked for. If it is, name them with columns=, source first; if it is a pair of "
+            f"sentences, put a first line with {columns[0]!r}, a tab and {columns[1]!r} above it."
+        )
+    return columns
+
+
+def _names_column(cell: str) -> bool:
+    return cell in _COLUMN_NAMES or _LANGUAGE_CODE.fullmatch(cell) is not None

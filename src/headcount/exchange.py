@@ -1,0 +1,26 @@
+"""exchange: two files or folders swap their names in one step, where the system can."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+_HERE = -100  # AT_FDCWD
+_EXCHANGE = 2  # RENAME_EXCHANGE, linux/fs.h
+_UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # an older kernel, or a file system such as NFS
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Swap two paths of one file system; False, with nothing changed, where that cannot be done in one step."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux, or a C library without it
+        return False
+    if rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNABLE:
+        return False
+    raise OSError(number, os.strerror(number), str(first), None, str(second))

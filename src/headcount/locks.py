@@ -1,0 +1,106 @@
+"""Locks that end with the process that holds them, also when it is killed. Knows not what they protect."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from headcount.errors import FolderError
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: whoever asks may work
+    fcntl = None  # type: ignore[assignment]
+
+FOLDER_LOCK = ".headcount.lock"
+_ATTEMPTS = 100  # at a lock file that its last holder removes at the same moment
+_BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+_held: set[Path] = set()  # folders that this process holds
+
+
+@contextlib.contextmanager
+def alone(path: str | Path) -> Iterator[bool]:
+    """Whether this process may work on something: one at a time may, and its claim ends with it, even if killed."""
+    if fcntl is None:
+        yield True
+        return
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        yield _try_lock(file.fileno(), shared=False)
+
+
+@contextlib.contextmanager
+def held(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a folder while working in it; one that another process holds is an error that names the process.
+
+    shared: processes that ask for it hold the folder together, others are kept out.
+    The folder is made where there is none, and removed where nothing was written to it.
+    """
+    path = Path(folder).resolve()
+    if fcntl is None or path in _held:  # by the command that runs this study
+        yield
+        return
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    descriptor = _acquire(path, shared)
+    _held.add(path)
+    try:
+        yield
+    finally:
+        _held.discard(path)
+        _release(path / FOLDER_LOCK, descriptor)
+        with contextlib.suppress(OSError):  # not empty: results are in it
+            for parent in missing:
+                parent.rmdir()
+
+
+def _acquire(folder: Path, shared: bool) -> int:
+    """The descriptor of the folder's lock file, locked."""
+    for _ in range(_ATTEMPTS):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder / FOLDER_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        except FileNotFoundError:  # the last holder has just removed the folder
+            continue
+        except OSError as error:
+            raise FolderError(
+                f"Cannot write in {folder}: {os.strerror(error.errno or 0)}. Make it writable, or give another folder."
+            ) from error
+        if not _try_lock(descriptor, shared=shared):
+            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
+            os.close(descriptor)
+            raise FolderError(f"{folder} is in use by {holder}. Wait until it ends, end it, or give another folder.")
+        if _is_at(descriptor, folder / FOLDER_LOCK):
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            return descriptor
+        os.close(descriptor)
+    raise FolderError(f"Cannot write in {folder}: it is removed again and again. Give another folder.")
+
+
+def _release(file: Path, descriptor: int) -> None:
+    """Remove the lock file where nobody else holds it: whoever opened it meanwhile sees that it is gone."""
+    if _try_lock(descriptor, shared=False) and _is_at(descriptor, file):
+        with contextlib.suppress(OSError):
+            file.unlink()
+    os.close(descriptor)
+
+
+def _try_lock(descriptor: int, *, shared: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _BUSY  # a file system without locks keeps nobody out
+    return True
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    """Whether an open file is still the one of this name."""
+    try:
+        there = file.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(descriptor))

@@ -1,0 +1,32 @@
+"""current-token: the head looks at the token itself; `same-token` is another occurrence of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from headcount.roles.reading import Reading
+from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.sight import Sight, View
+
+
+class CurrentToken:
+    """At least 90% of queries have their maximum on themselves; nothing is asked where the diagonal is left out."""
+
+    kinds = ("self",)
+
+    def labels(self, reading: Reading) -> Sequence[str]:
+        return ["itself"]
+
+    def trials(self, view: View) -> Trials:
+        return asking(view, [(view.offsets_QK == 0).expand_as(view.seen_BQK)])
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        return looking(trials, sight)
+
+    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
+        return Verdict(reading.threshold("current-token"), sure=True)
+
+
+ROLE = CurrentToken()

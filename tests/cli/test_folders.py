@@ -1,0 +1,115 @@
+"""Folders for results as a user meets them: in use, not writable, left by killed runs; and what is said of them."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+import headcount as hc
+import records as made
+import zoo
+from headcount import journal, locks
+from headcount.cli.commands.study import STUDIES
+from headcount.cli.main import commands, main
+from tokens import sentences, word_tokenizer
+
+TASK = ["--task", "language-modelling", "--data", "DIR/no.txt"]
+WITH_OUT = {
+    "ablate": ["DIR/no", *TASK],
+    "attention": ["DIR/no", "--head", "encoder.0.0", "--text", "a b"],
+    "bench": ["DIR/no"],
+    "demo": [],
+    "evaluate": ["DIR/no", "--data", "DIR/no"],
+    "figure": ["all", "DIR/record.json"],
+    "inspect": ["DIR/no"],
+    "prune": ["DIR/no", "--remove", "encoder.0.0"],
+    "roles": ["DIR/no", "--data", "DIR/no"],
+    "score": ["DIR/no", *TASK],
+    "train": ["--data", "DIR/no"],
+    "study all": ["--model", "DIR/no", "--data", "DIR/no"],
+    "study compensation": ["DIR/no", *TASK],
+    "study curves": ["DIR/no", *TASK],
+    "study dynamics": ["DIR/no", *TASK],
+    "study examples": ["DIR/no", "--data", "DIR/no"],
+    "study michel2019": ["--model", "DIR/no", "--data", "DIR/no"],
+    "study rules": ["DIR/no", *TASK],
+    "study tradeoff": ["DIR/no", *TASK, "--keep", "1"],
+    "study voita2019": ["--model", "DIR/no", "--data", "DIR/no"],
+}
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def takes_out(command: click.Command) -> bool:
+    return any(parameter.name == "out" for parameter in command.params)
+
+
+def test_every_command_with_a_folder_is_listed_above() -> None:
+    there = {name for name, command in commands.items() if takes_out(command)} - {"report"}  # which writes a file
+    there |= {f"study {name}" for name, command in STUDIES.items() if takes_out(command)}
+    assert there == set(WITH_OUT)
+
+
+@pytest.mark.parametrize("name", WITH_OUT)
+def test_a_folder_in_use_or_broken_is_said_before_any_work(name: str, tmp_path: Path) -> None:
+    """Models and data are not there: to look for them is work."""
+    made.SAMPLES["ablation-map"][0].save(tmp_path / "record.json")
+    given = [argument.replace("DIR", str(tmp_path)) for argument in WITH_OUT[name]]
+    (tmp_path / "out").mkdir()
+    with open(tmp_path / "out" / locks.FOLDER_LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        print("process 4242 on elsewhere", file=file, flush=True)
+        busy = run(*name.split(), *given, "--out", str(tmp_path / "out"))
+    (tmp_path / "out" / locks.FOLDER_LOCK).unlink()
+    (tmp_path / "out" / "figures").symlink_to(tmp_path / "nowhere")
+    broken = run(*name.split(), *given, "--out", str(tmp_path / "out"))
+    for done, message in ((busy, "out is in use by process 4242 on elsewhere."), (broken, "which does not exist")):
+        assert done.exit_code == 1
+        assert message in done.output
+        assert done.output.count("\n") == 1
+
+
+def test_a_report_that_cannot_be_written_is_said_before_it_is_drawn(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("report", str(tmp_path), "--out", str(tmp_path / "file" / "report.html"))
+    assert done.exit_code == 1
+    assert "file is not a folder that you may write in" in done.output
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "gpt2"
+    hc.save(zoo.build("gpt2"), folder, tokenizer=word_tokenizer())
+    (folder / "texts.txt").write_text("\n".join(sentences(4)))
+    return folder
+
+
+def test_only_figures_that_are_there_are_named(writer: Path, tmp_path: Path) -> None:
+    task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt"]
+    done = run("score", str(writer), *task, "--method", "magnitude", "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    assert "record.json" in done.output
+    assert ("figures:" in done.output) == (tmp_path / "out" / "figures").exists()
+    assert not (tmp_path / "out" / locks.FOLDER_LOCK).exists()
+
+
+def test_prune_replaces_a_model_whose_replacement_was_killed(writer: Path, tmp_path: Path) -> None:
+    """Between the two renames of a system that cannot exchange names."""
+    out, scratch = tmp_path / "small", tmp_path / ".small.headcount-dead"
+    hc.save(zoo.build("gpt2"), scratch / "old")
+    (scratch / "lock").touch()
+    prune = ["prune", str(writer), "--remove", "decoder.0.0", "--out", str(out), "--no-verify"]
+    refused = run(*prune)
+    assert refused.exit_code == 1
+    assert "not empty; pass overwrite=True (--overwrite)" in refused.output
+    assert len(hc.locate(hc.load(out)).heads) == 12
+    assert run(*prune, "--overwrite").exit_code == 0
+    assert len(hc.locate(hc.load(out)).heads) == 11
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+    assert not [path for path in out.iterdir() if path not in journal.contents(out)]

@@ -1,0 +1,87 @@
+"""What reaches the terminal, or a file in its place: progress, text of others, a pipe that is closed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import records as made
+from headcount.cli import lines, show
+from headcount.cli.main import main
+from headcount.record import Record, Signature
+from headcount.training.loop import Report
+
+
+def test_training_has_lines_where_it_has_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with show.Training() as shown:
+        shown.step(Report(step=20, of=600, epoch=2, loss=3.2143, tokens_per_second=5400.0, rate=0.1))
+        shown.step(Report(step=40, of=600, epoch=2, loss=3.0, tokens_per_second=5400.0, rate=0.1))
+    assert capsys.readouterr().err == "0:00  step 20 of 600, epoch 2, loss 3.214, 5400 tokens/s\n"
+
+
+def test_parts_have_lines_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for every_part, expected in ((True, "0:00  ablation 0 of 9\n0:00  curves 1\n"), (False, "")):
+        with show.Bars(every_part=every_part) as bars:
+            for part, done, of in (("ablation", 0, 9), ("ablation", 9, 9), ("curves", 1, 0)):
+                bars.show(part, done, of)
+        assert capsys.readouterr().err == expected
+
+
+def test_long_work_has_a_line_every_half_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lines.SECONDS == 30
+    monkeypatch.setattr(lines, "SECONDS", 0.0)
+    asked = threading.Semaphore(0)
+
+    def describe() -> str:
+        asked.release()
+        return "reading"
+
+    with lines.Lines(show.console(), describe):
+        for _ in range(3):
+            assert asked.acquire(timeout=60)
+    assert capsys.readouterr().out.startswith("0:00  reading\n0:00  reading\n")
+
+
+def test_text_of_a_record_is_text(tmp_path: Path) -> None:
+    signature = Signature("model\x1b[31mred\x1b]0;title\x07\x9b2J")
+    Record("score", signature, {"method": "\x1b[2Jx", "scores": {"encoder.0.0": 1.0}}).save(tmp_path / "record.json")
+    shown = CliRunner().invoke(main, ["report", "--text", str(tmp_path)], color=True)
+    assert shown.exit_code == 0
+    assert "modelred" in shown.output
+    Record("odd\x1b[31mstudy", signature).save(tmp_path / "record.json")
+    wrong = CliRunner().invoke(main, ["figure", "all", str(tmp_path), "--out", str(tmp_path / "out")], color=True)
+    assert "oddstudy" in wrong.output
+    assert not set("\x1b\x9b\x07") & set(shown.output + wrong.output)
+
+
+@pytest.mark.parametrize("command", [["report"], ["report", "--text"], ["figure", "ablation-map"]], ids=" ".join)
+@pytest.mark.parametrize(("part", "value"), [("one_out", 5), ("alpha", None)])
+def test_a_record_that_lacks_something_is_named(command: list[str], part: str, value: Any, tmp_path: Path) -> None:
+    record = made.ablation()
+    record.parts |= {part: value}
+    if value is None:
+        del record.parts[part]
+    file = record.save(tmp_path / "record.json")
+    out = [] if "--text" in command else ["--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, [*command, str(file), *out])
+    assert done.exit_code == 1
+    assert f"Error: {file} cannot be shown: something in it is missing or of another type" in done.output
+
+
+def test_a_reader_that_has_enough_ends_the_program_quietly(tmp_path: Path) -> None:
+    made.ablation().save(tmp_path / "record.json")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "headcount", "report", "--text", str(tmp_path)]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -1,0 +1,119 @@
+"""Folders before they are trusted: links, damaged and hostile JSON, absurd numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+import headcount as hc
+from headcount.checkpoints.companions import class_names, copy_companions, load_tokenizer
+from headcount.errors import CheckpointError
+from tokens import word_tokenizer
+
+DAMAGED = {
+    "cut off": '{"a": ',
+    "no object": "[]",
+    "endless integer": '{"a": ' + "9" * 5000 + "}",
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.fixture
+def folder(bert: nn.Module, tmp_path: Path) -> Path:
+    return hc.save(bert, tmp_path / "m", tokenizer=word_tokenizer())
+
+
+def test_links_out_of_the_folder_are_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "out").mkdir()
+    (folder / "vocab.txt").symlink_to(tmp_path / "secret")
+    for use in (hc.load, load_tokenizer, class_names, lambda source: copy_companions(source, tmp_path / "out")):
+        with pytest.raises(CheckpointError, match=r"vocab.txt is a link to .*secret, outside the model's folder"):
+            use(str(folder))
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_links_of_chat_templates_are_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "x.jinja").symlink_to(tmp_path / "secret")
+    with pytest.raises(CheckpointError, match=r"x\.jinja is a link"):
+        load_tokenizer(str(folder))
+
+
+def test_links_inside_the_folder_and_to_the_folder_work(folder: Path, tmp_path: Path) -> None:
+    (folder / "tokenizer.json").rename(folder / "words.json")
+    (folder / "tokenizer.json").symlink_to("words.json")
+    (folder / "data").symlink_to(tmp_path)  # a folder is not read
+    (tmp_path / "link").symlink_to(folder)
+    assert hc.load(tmp_path / "link")
+    assert load_tokenizer(str(tmp_path / "link"))
+
+
+def test_links_of_the_hub_cache_work(folder: Path, tmp_path: Path) -> None:
+    home = tmp_path / "models--me--mine"
+    snapshot = home / "snapshots" / "0123"
+    snapshot.mkdir(parents=True)
+    (home / "blobs").mkdir()
+    for number, path in enumerate(sorted(folder.iterdir())):
+        path.rename(home / "blobs" / str(number))
+        (snapshot / path.name).symlink_to(f"../../blobs/{number}")
+    assert hc.load(snapshot)
+    (tmp_path / "out").mkdir()
+    assert "tokenizer.json" in copy_companions(str(snapshot), tmp_path / "out")
+    (home / "blobs" / "1").unlink()
+    (home / "blobs" / "1").symlink_to("/etc/hostname")
+    with pytest.raises(CheckpointError, match="outside the model's folder"):
+        hc.load(snapshot)
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
+def test_damaged_settings_of_a_model_are_named(folder: Path, name: str, damage: str) -> None:
+    """Without generation_config.json a model translates by other rules: a damaged one may not pass for none."""
+    (folder / name).write_text(DAMAGED[damage])
+    for use in (hc.load, load_tokenizer, class_names):
+        with pytest.raises(CheckpointError, match=rf"/{name} is not"):
+            use(str(folder))
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "tokenizer.json"])
+def test_damaged_settings_of_a_tokenizer_are_named(folder: Path, name: str, damage: str) -> None:
+    (folder / name).write_text(DAMAGED[damage])
+    with pytest.raises(CheckpointError, match=f"/{name} is not"):
+        load_tokenizer(str(folder))
+
+
+def test_json_that_is_read_but_too_deep_to_copy_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text('{"a": ' * 400 + "1" + "}" * 400)
+    with pytest.raises(CheckpointError, match="nested deeper than 100 levels"):
+        hc.load(folder)
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGED if name != "no object"])
+def test_a_damaged_index_is_named(folder: Path, damage: str) -> None:
+    (folder / "model.safetensors.index.json").write_text(DAMAGED[damage])
+    with pytest.raises(CheckpointError, match=r"model.safetensors.index.json is not readable JSON"):
+        hc.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hidden_layers": 10**7}, r"config.json states 10,000,000 layers, the weights beside it have 3"),
+        ({"num_hidden_layers": 1e300}, "the weights beside it have 3"),
+        ({"text_config": {"n_layer": 10**12}}, "states 1,000,000,000,000 layers"),
+        ({"num_labels": 3 * 10**8, "id2label": None}, "states 300,000,000 labels"),
+    ],
+)
+def test_absurd_numbers_are_refused_before_anything_is_built(
+    folder: Path, change: dict[str, object], message: str
+) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(CheckpointError, match=message):
+        hc.load(folder)

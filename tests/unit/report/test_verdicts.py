@@ -1,0 +1,47 @@
+"""A role that was tried too rarely has no verdict, and everything that shows it says so."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import subjects as made
+from headcount.report.figure import write
+from headcount.report.html import page
+from headcount.report.text import show
+from headcount.report.verdicts import undecided, verdict
+
+FEW = "not enough trials (2)"
+
+
+def test_words_for_a_verdict() -> None:
+    evidence = {"role": "syntactic", "label": "obj v->o", "trials": 2}
+    assert [verdict({**evidence, "holds": holds}) for holds in (True, False, None)] == ["yes", "no", FEW]
+    assert undecided([{**evidence, "holds": None}] * 2) == [f"syntactic obj v->o: {FEW}"]
+    assert undecided([{**evidence, "holds": False}]) == []
+
+
+def test_the_terminal_says_so() -> None:
+    terminal = Console(width=120, file=io.StringIO(), record=True)
+    show(terminal, [made.roles(made.even(1, 4))])
+    text = " ".join(terminal.export_text().split())
+    assert f"No verdict: syntactic advmod a->v: {FEW}" in text  # below the roles that are held
+    assert "1 have too few instances" in text
+    assert text.count(FEW) >= 2  # and in the table of dependencies
+
+
+def test_the_page_says_so() -> None:
+    text = page([made.roles(made.even(1, 4))])
+    assert f"No verdict: syntactic advmod a-&gt;v: {FEW}" in text
+    assert f"<td>{FEW}</td>" in text
+
+
+@pytest.mark.parametrize(("figure", "column"), [("syntactic-heads", "verdict"), ("head-roles", "without_verdict")])
+def test_the_numbers_of_figures_say_so(figure: str, column: str, tmp_path: Path) -> None:
+    files = {file.suffix: file for file in write(figure, [made.roles(made.even(1, 4))], tmp_path, ["svg"])}
+    rows = list(csv.DictReader(files[".csv"].open(encoding="utf-8")))
+    assert any(FEW in row[column] for row in rows)
