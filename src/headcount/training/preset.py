@@ -37,7 +37,7 @@ _SMALL = Preset(
         dropout=0.2,
         attention_dropout=0.1,
         activation_dropout=0.1,
-    ),  # fmt: skip
+    ),
     vocabulary=4000,
     recipe=Recipe(batch=1000, chunk=1000, rate=2e-3, warmup=800, steps=12_000, cooldown=11_200, clip=1.0, average=3),
     use="tens of thousands of sentences, an hour on a laptop",
@@ -54,7 +54,7 @@ _BASE = Preset(
         dropout=0.1,
         attention_dropout=0.1,
         activation_dropout=0.1,
-    ),  # fmt: skip
+    ),
     vocabulary=32_000,
     recipe=Recipe(batch=16_000, chunk=4000, factor=4.0, warmup=16_000, patience=10, average=5),
     use="millions of sentences, one or more GPUs",
@@ -69,7 +69,7 @@ _BIG = Preset(
         dropout=0.3,
         attention_dropout=0.1,
         activation_dropout=0.1,
-    ),  # fmt: skip
+    ),
     vocabulary=32_000,
     recipe=Recipe(batch=32_000, chunk=4000, factor=4.0, warmup=16_000, patience=10, average=5),
     use="tens of millions of sentences, several GPUs",

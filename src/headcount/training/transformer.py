@@ -1,4 +1,4 @@
-"""A new translation model: the Transformer of Vaswani et al. 2017 as a plain Hugging Face model, with its first weights.
+"""A new translation model: the Transformer of Vaswani et al. 2017 as a Hugging Face model, with its first weights.
 
 norm "pre"    normalised before each sublayer and once at the end, as Voita et al. 2019 trained: the class Pegasus
 norm "post"   normalised after each sum, as in Vaswani et al. 2017: the class Marian

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Domain:
-    """How often what occurs; all are probabilities. Persons of subjects follow Voita et al. 2019: WMT, and subtitles."""
+    """Probabilities of what occurs. The persons of subjects follow Voita et al. 2019: WMT, and subtitles."""
 
     first_person: float
     second_person: float
