@@ -197,3 +197,50 @@ def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[
         if len(there):
             low[place], high[place] = np.percentile(there, [tail, 100 - tail])
     return low, high
+
+
+def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
+    """Exact distribution of how many marked heads a random choice keeps, from 0 on.
+
+    layers: [L, 3], heads of a layer, marked ones among them, and heads that are kept: every choice of as many heads in
+    each layer is equally likely. Layers of several models may stand side by side.
+    """
+    from scipy.stats import hypergeom
+
+    chance = np.ones(1)
+    for heads, marked, kept in np.asarray(layers, dtype=np.int64):
+        chance = np.convolve(chance, hypergeom(heads, marked, kept).pmf(np.arange(min(marked, kept) + 1)))
+    return chance
+
+
+def permutation_of_groups(
+    values: ArrayLike, marked: ArrayLike, groups: ArrayLike, *, rounds: int = 20_000, seed: int = 0
+) -> float:
+    """One-sided p that marked values are no larger than others: marks are dealt anew within each group.
+
+    The statistic is the mean over groups of (mean of the marked - mean of the others); groups of one kind do not count.
+    """
+    numbers, marks, names = np.asarray(values, dtype=np.float64), np.asarray(marked, dtype=bool), np.asarray(groups)
+    parts = [(numbers[names == name], marks[names == name]) for name in np.unique(names)]
+    parts = [(inside, mark) for inside, mark in parts if 0 < mark.sum() < len(mark)]
+    if not parts:
+        return float("nan")
+    observed = np.mean([inside[mark].mean() - inside[~mark].mean() for inside, mark in parts])
+    random, total = np.random.default_rng(seed), np.zeros(rounds)
+    for inside, mark in parts:
+        order = random.permuted(np.tile(inside, (rounds, 1)), axis=1)
+        count = int(mark.sum())
+        total += order[:, :count].mean(1) - order[:, count:].mean(1)
+    return float((1 + (total / len(parts) >= observed - 1e-12).sum()) / (rounds + 1))
+
+
+def mean_interval(values: ArrayLike) -> Interval:
+    """The mean of independent values with its 95% t-interval; without ends for a single value."""
+    from scipy.stats import t
+
+    sample = np.asarray(values, dtype=np.float64)
+    mean = float(sample.mean())
+    if len(sample) < 2:
+        return Interval(mean, float("nan"), float("nan"))
+    half = float(t.ppf(0.975, len(sample) - 1) * sample.std(ddof=1) / len(sample) ** 0.5)
+    return Interval(mean, mean - half, mean + half)

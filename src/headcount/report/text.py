@@ -15,8 +15,11 @@ from headcount.report.subject import subjects
 from headcount.report.table import Table
 
 
-def show(console: Console, records: Sequence[Record], *, tables: bool = True) -> None:
-    """Print the report; tables: also the numbers behind the answers."""
+def show(console: Console, records: Sequence[Record], *, tables: bool = True, missing: bool = True) -> None:
+    """Print the report.
+
+    tables: also the numbers behind the answers. missing: also the questions that these records do not answer.
+    """
     found = subjects(records)
     present = [(section, labelled_for(section, found)) for _, section in ordered()]
     console.print(f"[bold]The heads of {escape(' and '.join(subject.label for subject in found))}[/]\n", soft_wrap=True)
@@ -24,7 +27,7 @@ def show(console: Console, records: Sequence[Record], *, tables: bool = True) ->
         if labelled:
             _section(console, section, labelled, tables)
     absent = [section for section, labelled in present if not labelled]
-    if absent:
+    if absent and missing:
         console.print("[bold]Not measured[/]", soft_wrap=True)
         for section in absent:
             console.print(Text(f"  {section.question}"))

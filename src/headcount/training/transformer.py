@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -24,7 +24,7 @@ from transformers import (
 from headcount.errors import UsageError
 from headcount.surgery.manifest import KEY, note, rebuild
 
-TranslationModel = PegasusForConditionalGeneration | MarianMTModel
+TranslationModel: TypeAlias = PegasusForConditionalGeneration | MarianMTModel
 NORMS = ("pre", "post")
 
 

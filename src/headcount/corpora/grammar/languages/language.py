@@ -96,7 +96,8 @@ def dependent(head: Word, relation: str, words: Sequence[Word]) -> Word | None:
 
 def _senses() -> Iterator[str]:
     """Everything that has a stem."""
-    for entry in (*lexicon.all_nouns(), *lexicon.all_verbs()):
+    entries: tuple[lexicon.Noun | lexicon.Verb, ...] = (*lexicon.all_nouns(), *lexicon.all_verbs())
+    for entry in entries:
         yield from dict.fromkeys(entry.sense(topic) for topic in lexicon.TOPICS)
     yield from (*lexicon.ADJECTIVES, *lexicon.ADVERBS, *lexicon.PREPOSITIONS, *lexicon.PRONOUNS)
     yield from ("and", "not", "of", "statement", "question")  # the last two: auxiliaries

@@ -1,0 +1,88 @@
+"""specialisation: planted truths in both directions, and the statistics against enumeration."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headcount.statistics import chance_of_overlap, mean_interval, permutation_of_groups
+from headcount.studies.specialisation import pooled
+
+
+def model(costs: list[float], roles: list[int], kept: list[int]) -> dict[str, Any]:
+    """Two layers of four heads; roles, kept: numbers of heads from 0 to 7."""
+    heads = {
+        f"encoder.{number // 4}.{number % 4}": {
+            "roles": ["positional"] if number in roles else [],
+            "at_neighbour": 0.9 if number in roles else 0.01 * number,
+            "cost": costs[number],
+            "kept": number in kept,
+        }
+        for number in range(8)
+    }
+    return {"heads": heads, "best": [{"role": "positional", "label": "-1", "has_role": bool(roles)}]}
+
+
+def test_specialised_heads_that_survive() -> None:
+    models = [model([1.0, 0, 0, 0, 2.0, 0.1, 0, 0], [0, 4], [0, 4]) for _ in range(4)]
+    parts = pooled(models)
+    assert parts["survival"]["kept"] == parts["survival"]["heads"] == 8
+    assert parts["survival"]["expected"] == pytest.approx(8 * 0.25)
+    assert parts["survival"]["p"] == pytest.approx(0.25**8)
+    assert parts["cost"]["p"] < 0.001
+    assert parts["cost"]["with_role"] == pytest.approx(1.5)
+    assert parts["shares"]["value"] > 0.5
+    assert parts["counts"]["labels"] == {"positional -1": 4}
+
+
+def test_specialised_heads_that_do_not_matter() -> None:
+    models = [model([0.0, 1, 1, 1, 0.0, 1, 1, 1], [0, 4], [1, 5]) for _ in range(4)]
+    parts = pooled(models)
+    assert parts["survival"]["kept"] == 0
+    assert parts["survival"]["p"] == pytest.approx(1.0)
+    assert parts["cost"]["p"] > 0.9
+
+
+def test_a_model_without_roles_says_nothing() -> None:
+    parts = pooled([model([0.1] * 8, [], [0, 4])])
+    assert parts["survival"]["heads"] == 0
+    assert parts["cost"]["difference"] is None
+    assert np.isnan(parts["cost"]["p"])
+
+
+def test_chance_of_overlap_by_enumeration() -> None:
+    layers = [(4, 2, 1), (5, 3, 2)]
+    counts = np.zeros(4)
+    for first in combinations(range(4), 1):
+        for second in combinations(range(5), 2):
+            counts[sum(head < 2 for head in first) + sum(head < 3 for head in second)] += 1
+    assert chance_of_overlap(layers) == pytest.approx(counts / counts.sum())
+
+
+def test_permutation_by_enumeration() -> None:
+    """All deals of two marks among five values, and of one among three."""
+    values, marked = [5.0, 3.0, 1.0, 2.0, 0.5, 1.0, 4.0, 2.0], [1, 1, 0, 0, 0, 0, 1, 0]
+    groups = [0] * 5 + [1] * 3
+
+    def statistic(first: tuple[int, ...], second: tuple[int, ...]) -> float:
+        total = 0.0
+        for members, chosen in ((range(5), first), (range(5, 8), second)):
+            inside = [values[place] for place in chosen]
+            outside = [values[place] for place in members if place not in chosen]
+            total += float(np.mean(inside) - np.mean(outside))
+        return total
+
+    every = [statistic(first, second) for first in combinations(range(5), 2) for second in combinations(range(5, 8), 1)]
+    exact = np.mean([value >= statistic((0, 1), (6,)) - 1e-12 for value in every])
+    assert permutation_of_groups(values, marked, groups, rounds=50_000) == pytest.approx(exact, abs=0.004)
+
+
+def test_interval_of_a_mean() -> None:
+    """Student's t with two degrees of freedom: 4.303."""
+    interval = mean_interval([1.0, 2.0, 3.0])
+    assert interval.value == 2
+    assert interval.high - 2 == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
+    assert np.isnan(mean_interval([1.0]).low)
