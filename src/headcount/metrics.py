@@ -34,6 +34,8 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
 
 
 ACCURACY = Metric("accuracy", _ratio)  # columns: right, 1
+TOKEN_ACCURACY = Metric("token accuracy", _ratio)  # columns: right predictions, predictions
+COSINE_DISTANCE = Metric("cosine distance", _ratio, higher_is_better=False)  # columns: 1 - cosine, 1
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False)  # the same columns
 

@@ -26,6 +26,8 @@ TASKS = {
     "translation": "AutoModelForSeq2SeqLM",
     "classification": "AutoModelForSequenceClassification",
     "language-modelling": "AutoModelForCausalLM",
+    "masked-language-modelling": "AutoModelForMaskedLM",
+    "embedding": "AutoModel",
 }
 Model = TypeVar("Model", bound=type[PreTrainedModel])
 
@@ -43,8 +45,8 @@ def load(
 ) -> PreTrainedModel:
     """A model in eval mode from a folder or a hub id, plain or pruned by headcount.
 
-    task: "translation", "classification" or "language-modelling" chooses the model's head; None takes the class
-        the checkpoint was saved from.
+    task: one of `TASKS`, such as "classification" or "masked-language-modelling", chooses the model's head; None takes
+        the class the checkpoint was saved from.
     model_class: the class itself, for classes that are not part of transformers.
     classes: names of the classes of a new classifier, for fine-tuning; its weights are random where the checkpoint
         has none of that size.

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 
+PLAIN = ("language-modelling", "masked-language-modelling", "embedding")  # tasks on plain text
+
+
 @dataclass(frozen=True)
 class Loading:
     """How MODEL is loaded."""
@@ -14,6 +17,7 @@ class Loading:
     dtype: str | None
     revision: str | None
     trust_remote_code: bool
+    device: str | None = None  # such as cuda or mps; the CPU if not given
 
     def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
         from headcount.checkpoints.load import load
@@ -21,7 +25,8 @@ class Loading:
         quiet()
         if self.revision:
             options["revision"] = self.revision
-        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+        live = load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+        return live if self.device is None else _moved(live, self.device)
 
     def tokenizer(self, model: str) -> Any:
         from headcount.checkpoints.companions import load_tokenizer
@@ -34,6 +39,23 @@ class Loading:
         from headcount.checkpoints.companions import class_names
 
         return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def objective(self, model: str) -> Any:
+        """What the class of a model says of its task."""
+        from headcount.checkpoints.objective import objective
+
+        quiet()
+        return objective(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+
+def _moved(model: Any, device: str) -> Any:
+    from headcount.errors import UsageError
+
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch has many words for a device that is not there
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"The model cannot be moved to the device {device!r}: {reason}") from error
 
 
 @dataclass(frozen=True)
@@ -72,6 +94,7 @@ class TaskText:
     fields: dict[str, str | None]  # columns of labelled text
     quality: dict[str, Any]  # how quality is measured
     measured: str | None = None  # split to measure on, where it is not the one heads are chosen on
+    against: str | None = None  # the model whose embeddings others are compared with; the one that is measured if None
 
     def as_options(self) -> str:
         """The same task on the same data again on a command line, measured in the same way."""
@@ -104,9 +127,10 @@ class TaskText:
         quiet()
         common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
         common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
-        if self.task == "language-modelling":
+        if self.task in PLAIN:
             plain = read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit)
-            return task(self.task, texts=plain, **common)
+            whole = {"model": how.load(self.against or model)} if self.task == "embedding" else {}
+            return task(self.task, texts=plain, **whole, **common)
         found = self.labelled(classes or how.classes(model))
         return task(self.task, texts=found.texts, labels=found.labels, pairs=found.pairs, **common)
 
@@ -122,7 +146,7 @@ class TaskText:
             pairs = self.text.read()[self.split]
             rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
             return Sentences(list(rows["source"]), list(rows["target"]))
-        if self.task == "language-modelling":
+        if self.task in PLAIN:
             return Sentences(read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit))
         return Sentences(self.labelled().texts)
 

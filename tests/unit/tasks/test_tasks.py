@@ -98,4 +98,6 @@ def test_wrong_input(bert: nn.Module) -> None:
         hc.task("language-modelling", texts=["w5"], tokenizer=tokenizer).quality(zoo.build("gpt2"))
     with pytest.raises(UnknownName, match="classification"):
         hc.task("classifikation")
-    assert tasks.names() == ("classification", "language-modelling", "translation")
+    assert tasks.names() == (
+        "classification", "embedding", "language-modelling", "masked-language-modelling", "translation",
+    )  # fmt: skip
