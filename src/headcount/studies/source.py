@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
-
 PLAIN = ("language-modelling", "masked-language-modelling", "embedding")  # tasks on plain text
 
 

@@ -1,4 +1,4 @@
-"""masked-language-modelling: corrupted tokens of each text, predicted from the others (Devlin et al. 2019, section 3.1).
+"""masked-language-modelling: corrupted tokens of each text, predicted from the others (Devlin et al. 2019).
 
 Shapes: B batch, T tokens, P predicted tokens of a batch, V vocabulary.
 """
@@ -102,11 +102,15 @@ class MaskedLanguageModelling:
         return self.loss_sum(model, batch) / self.predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss and accuracy per corrupted token."""
+        """Loss and accuracy per corrupted token, and perplexity where that is the task's metric."""
         with evaluating(model):
-            sums = sum(self._contributions(model, batch).sum(0) for batch in self.batches())
-        nll, right, count = np.asarray(sums).tolist()
-        return {"loss": nll / max(count, 1), "accuracy": right / max(count, 1)}
+            sums = np.asarray(sum(self._contributions(model, batch).sum(0) for batch in self.batches()))
+        others = {"perplexity": float(PERPLEXITY.of_sums(sums[[0, 2]]))} if self.metric is PERPLEXITY else {}
+        return {
+            "loss": float(LOSS.of_sums(sums[[0, 2]])),
+            "accuracy": float(TOKEN_ACCURACY.of_sums(sums[[1, 2]])),
+            **others,
+        }
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         device = next(model.parameters()).device

@@ -63,8 +63,8 @@ def _task(model: str, how: options.Loading) -> str:
     objective = how.objective(model)
     if objective.task is None:
         raise click.UsageError(
-            f"The class of {model}, {objective.architecture or 'which its config does not name'}, does not say what the "
-            f"model does: give --task, one of {', '.join(data.TASKS.names())}."
+            f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
+            f"does: give --task, one of {', '.join(data.TASKS.names())}."
         )
     return str(objective.task)
 
