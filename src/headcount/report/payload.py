@@ -16,7 +16,7 @@ from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
 _OF_THE_PAPER = ("positional", "syntactic", "rare")
-EXAMPLES = 6  # sentences on the page at most
+EXAMPLES = 16  # sentences on the page at most
 
 
 def payload(found: Sequence[Subject]) -> dict[str, Any]:

@@ -70,7 +70,8 @@ class Embedding:
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: the cosine distance of each text, which stands for a loss."""
         reference_BD = self._reference_ND[batch["rows"]]
-        return 1 - nn.functional.cosine_similarity(self._embeddings(model, batch), reference_BD, dim=-1)
+        cosine_B = nn.functional.cosine_similarity(self._embeddings(model, batch), reference_BD, dim=-1)
+        return (1 - cosine_B).clamp_min(0)  # rounding can make a cosine larger than 1
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return self.nll(model, batch).mean()

@@ -25,6 +25,13 @@ def _answer(record: Record) -> str:
     worst = max(effects, key=lambda head: _harm(record, effects[head]))
     digits = digits_for(effects[worst]["difference"])
     change = Column("", digits, signed=True).text(effects[worst]["difference"])
+    if parts.get("distance"):
+        order = sorted(effect["difference"] for effect in effects.values())
+        return (
+            f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without a "
+            f"middling head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, so "
+            "that only sizes can be compared: that it is not zero says nothing of a head."
+        )
     return (
         f"Of {len(effects)} heads {len(sure)} change {metric} significantly when masked alone (p < {alpha:g} after "
         f"Holm's correction), {better} of them for the better; {worst} matters most ({metric} {change})."
