@@ -26,7 +26,8 @@ from headcount.studies.whole import PARTS, Part, Progress, Subject, run_parts
 from headcount.studies.whole import Settings as WholeSettings
 
 EMBEDDED = "embedded English sentences"
-_COUNTED = 10_000  # embedded sentences that token frequencies are counted in
+_GRAMMAR = Grammar(train=3000)  # its training sentences are for counting tokens
+_SCORED = 128  # sentences of the gradient at most
 _LONGEST_TEXT = 64  # tokens of a sentence whose attention is shown
 _SHOWN = 4  # sentences whose attention is shown, where fewer are given
 _LEAST, _MOST = 16, 128  # sentences of one-head-out
@@ -46,7 +47,7 @@ _MEASURED = {
 
 @dataclass(frozen=True)
 class Settings(WholeSettings):
-    """What decides the numbers; `sentences` is for roles and the gradient."""
+    """What decides the numbers; `sentences` is for roles."""
 
     data: str = ""  # the embedded sentences if empty
     sentences: int = 300
@@ -90,7 +91,7 @@ class Explored(Subject):
         """The user's sentences, or the embedded ones."""
         own = self.settings
         if not own.data:
-            return Sentences([row.tree for row in Grammar().split("dev")[: own.sentences]])
+            return Sentences([row.tree for row in _GRAMMAR.split("dev")[: own.sentences]])
         if own.with_columns and self.objective != "translation" and not own.data.startswith(GRAMMAR):
             return self._work.sentences()
         return read_sentences(
@@ -102,7 +103,7 @@ class Explored(Subject):
         """What roles are looked for on: the text, and the embedded trees where it has none."""
         items = [*self.text]
         if not self.text.trees:
-            items += [row.tree for row in Grammar().split("dev")[: self.settings.sentences]]
+            items += [row.tree for row in _GRAMMAR.split("dev")[: self.settings.sentences]]
         targets = [*self.targets, *self._written(items[len(self.text) :])] if self.objective == "translation" else None
         return replace(self.text, items=items, targets=targets)
 
@@ -114,7 +115,7 @@ class Explored(Subject):
     @cached_property
     def choosing(self) -> Any:
         """The task of the gradient."""
-        return self._task(self.settings.sentences)
+        return self._task(min(_SCORED, self.settings.sentences))
 
     @cached_property
     def measuring(self) -> Any:
@@ -129,7 +130,7 @@ class Explored(Subject):
         if own.data:
             texts: Sequence[str] = _texts(self.text)
             return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {own.data}")
-        texts = [row.tree.text for row in Grammar(train=_COUNTED).split("train")]
+        texts = [row.tree.text for row in _GRAMMAR.split("train")]
         return counted(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
 
     @property

@@ -25,7 +25,7 @@ _TEXTS = 12  # that a page has room for
 @click.option("--languages", help="Endings of the files in a folder of parallel text: SOURCE,TARGET.")
 @click.option("--text", "texts", multiple=True, help="A sentence whose attention the page shows; may be repeated.")
 @click.option("--frequencies", default="", help="Frequencies of tokens: .json, .tsv, or text to count them in.")
-@click.option("--sentences", default=300, show_default=True, type=click.IntRange(1), help="For roles and the gradient.")
+@click.option("--sentences", default=300, show_default=True, type=click.IntRange(1), help="For roles, at most.")
 @click.option(
     "--one-out", default=0, type=click.IntRange(0), help="Sentences for one head out; by the model's size if 0."
 )

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from headcount.record import Record
-from headcount.report.section import Section
+from headcount.report.section import Labelled, Section, told
+from headcount.report.table import Column, Table
 
 
 def _answer(record: Record) -> str:
     parts = record.parts
-    gradient = f"the gradient on {parts['gradient_on']}, " if parts["gradient_on"] else ""
-    sentences = [
-        f"Importance of this {parts['architecture']} is by {parts['measured_by']}",
-        parts["because"].rstrip("."),
-        f"Measured were roles on {parts['looked_at']}, {gradient}one head out on {parts['one_out_on']}",
-        f"How rare a token is was counted in {parts['counted_in']}",
-    ]
-    return ". ".join(sentence for sentence in sentences if sentence) + "."
+    reason = f" {parts['because']}" if parts["because"] else ""
+    return f"Importance of this {parts['architecture']} is by {parts['measured_by']}.{reason}"
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record) -> list[list[str]]:
+        parts = record.parts
+        return [
+            ["roles and confidence", parts["looked_at"]],
+            ["gradient score", parts["gradient_on"] or "not defined"],
+            ["one head out", parts["one_out_on"]],
+            ["how rare a token is", parts["counted_in"]],
+        ]
+
+    shown, lines = told(labelled, rows, [Column("what"), Column("measured on")])
+    return [Table("What was measured on which text", shown, lines)]
 
 
 SECTION = Section(
@@ -30,4 +39,5 @@ SECTION = Section(
         "The objective follows from the class that the model was saved from: what it was trained for, or how far its "
         "output moves where it has no objective of its own."
     ),
+    tables=_tables,
 )
