@@ -30,7 +30,7 @@ def joined(records: Sequence[Record]) -> Record | None:
         return None
     measures = {
         label: values
-        for record in records
+        for record in sorted(records, key=lambda record: record.study != "ablate")  # the exact measure first
         if not _differ(roles.signature.weights, record.signature.weights)
         for label, values in _importance(record)
     }
@@ -105,7 +105,7 @@ def _within_layers(heads: Sequence[str], values: Mapping[str, float]) -> dict[st
     layers: dict[tuple[str, int], list[float]] = {}
     for head in heads:
         layers.setdefault(Head.parse(head).site, []).append(values[head])
-    means = {site: sum(some) / len(some) for site, some in layers.items()}
+    means = {site: sum(numbers) / len(numbers) for site, numbers in layers.items()}
     return {head: values[head] - means[Head.parse(head).site] for head in heads}
 
 

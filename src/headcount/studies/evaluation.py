@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 def evaluate(model: nn.Module, task: Task, *, name: str, data: str) -> Record:
     """The quality of a model at a task with its 95% interval over examples, and what else the task measures."""
     quality = task.quality(model)
-    others: dict[str, float] = task.held_out(model) if hasattr(task, "held_out") else {}
+    measures: dict[str, float] = task.held_out(model) if hasattr(task, "held_out") else {}
     parts = {
         "task": task.name,
-        "quality": {quality.name: quality.value, **_besides(quality, others)},
+        "quality": {quality.name: quality.value, **_besides(quality, measures)},
         "metric": quality.name,
         "interval": _interval(quality),
         "examples": len(quality.statistics),
@@ -44,9 +44,9 @@ def _interval(quality: Quality) -> list[float]:
     return list(bootstrap_interval(quality.statistics, quality.metric.of_sums)[1:])
 
 
-def _besides(quality: Quality, others: Mapping[str, float]) -> dict[str, float]:
+def _besides(quality: Quality, measures: Mapping[str, float]) -> dict[str, float]:
     """Measures that say something else than the quality does."""
-    return {name: value for name, value in others.items() if not math.isclose(value, quality.value)}
+    return {name: value for name, value in measures.items() if not math.isclose(value, quality.value)}
 
 
 def evaluate_translation(

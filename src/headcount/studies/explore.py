@@ -27,11 +27,13 @@ from headcount.studies.whole import Settings as WholeSettings
 
 EMBEDDED = "embedded English sentences"
 _GRAMMAR = Grammar(train=3000)  # its training sentences are for counting tokens
+_COUNTED = 20_000  # sentences of the user's text that tokens are counted in, at most
+_MASKED = 4  # sentences that heads are masked on at once: progress is seen, many heads run together anyway
 _SCORED = 128  # sentences of the gradient at most
 _LONGEST_TEXT = 64  # tokens of a sentence whose attention is shown
 _SHOWN = 4  # sentences whose attention is shown, where fewer are given
 _LEAST, _MOST = 16, 128  # sentences of one-head-out
-_WORK = 8e11  # heads x parameters x sentences of one-head-out: about four minutes on two cores
+_WORK = 5e11  # heads x weights x sentences of one-head-out: a few minutes on two cores
 _GROUPED = (".tsv", ".jsonl")  # files with columns
 
 _MEASURED = {
@@ -57,9 +59,9 @@ class Settings(WholeSettings):
     @property
     def with_columns(self) -> bool:
         """Whether the data have columns, or sides, that a task may need."""
-        place = self.data
-        grouped = place.startswith(("hf:", GRAMMAR)) or Path(place).suffix in _GROUPED or Path(place).is_dir()
-        return bool(place) and grouped
+        path = Path(self.data)
+        grouped = self.data.startswith(("hf:", GRAMMAR)) or path.suffix in _GROUPED or path.is_dir()
+        return bool(self.data) and grouped
 
 
 @dataclass(frozen=True)
@@ -88,14 +90,20 @@ class Explored(Subject):
 
     @cached_property
     def text(self) -> Sentences:
-        """The user's sentences, or the embedded ones."""
-        own = self.settings
-        if not own.data:
-            return Sentences([row.tree for row in _GRAMMAR.split("dev")[: own.sentences]])
-        if own.with_columns and self.objective != "translation" and not own.data.startswith(GRAMMAR):
+        """The sentences to measure on: the user's, or the embedded ones."""
+        count, every = self.settings.sentences, self._every
+        return replace(every, items=every[:count], targets=every.targets[:count] if every.targets else None)
+
+    @cached_property
+    def _every(self) -> Sentences:
+        """Also those that tokens are only counted in."""
+        settings = self.settings
+        if not settings.data:
+            return Sentences([row.tree for row in _GRAMMAR.split("dev")])
+        if settings.with_columns and self.objective != "translation" and not settings.data.startswith(GRAMMAR):
             return self._work.sentences()
         return read_sentences(
-            own.data, split=own.measure_on, languages=own.languages or None, limit=own.sentences or None
+            settings.data, split=settings.measure_on, languages=settings.languages or None, limit=_COUNTED
         )
 
     @cached_property
@@ -115,31 +123,38 @@ class Explored(Subject):
     @cached_property
     def choosing(self) -> Any:
         """The task of the gradient."""
-        return self._task(min(_SCORED, self.settings.sentences))
+        return self._task(min(_SCORED, self.settings.sentences), batch_size=self.settings.batch_size)
 
     @cached_property
     def measuring(self) -> Any:
         """The task of one-head-out, on fewer sentences."""
-        return self._task(self.settings.one_out or affordable_sentences(self.model))
+        return self._task(self.settings.one_out or affordable_sentences(self.model), batch_size=_MASKED)
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        own = self.settings
-        if own.frequencies:
-            return read_frequencies(own.frequencies, self.tokenizer)
-        if own.data:
-            texts: Sequence[str] = _texts(self.text)
-            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {own.data}")
+        settings = self.settings
+        if settings.frequencies:
+            return read_frequencies(settings.frequencies, self.tokenizer)
+        if settings.data:
+            texts: Sequence[str] = _texts(self._every)
+            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.data}")
         texts = [row.tree.text for row in _GRAMMAR.split("train")]
         return counted(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
 
     @property
     def _work(self) -> TaskText:
-        own = self.settings
-        text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
-        columns = {"text": own.text, "label": own.label, "pair": own.pair}
+        settings = self.settings
+        text = ParallelText(settings.data, settings.languages or None, settings.columns or None, 250)
+        columns = {"text": settings.text, "label": settings.label, "pair": settings.pair}
         return TaskText(
-            self.objective, text, own.measure_on, own.sentences or None, own.batch_size, self._longest, columns, {}
+            self.objective,
+            text,
+            settings.measure_on,
+            _COUNTED,
+            settings.batch_size,
+            self._longest,
+            columns,
+            {},
         )
 
     @cached_property
@@ -148,16 +163,16 @@ class Explored(Subject):
 
         return longest(self.model, self.settings.max_length)
 
-    def _task(self, count: int) -> Any:
+    def _task(self, count: int, *, batch_size: int) -> Any:
         from headcount.tasks.task import task
 
         common = {"tokenizer": self.tokenizer, "max_length": self._longest}
         if self.objective == "classification":
-            return replace(self._work, limit=count or None).build(self.settings.model, self.how)
+            return replace(self._work, limit=count or None, batch_size=batch_size).build(self.settings.model, self.how)
         texts = _texts(self.text)[: count or None]
         if self.objective in PLAIN:
             extra = {"model": self.model} if self.objective == "embedding" else {"metric": "loss"}
-            return task(self.objective, texts=texts, batch_size=self.settings.batch_size, **common, **extra)
+            return task(self.objective, texts=texts, batch_size=batch_size, **common, **extra)
         return task("translation", source=texts, target=list(self.targets[: len(texts)]), metric="loss", **common)
 
     def _written(self, sentences: Sequence[Tree | str]) -> list[str]:
@@ -188,8 +203,8 @@ def _setup(subject: Explored) -> Record:
     """What is measured on what, in words for the page."""
     from headcount.sites.fingerprint import weight_hash
 
-    own, checkpoint = subject.settings, subject.how.objective(subject.settings.model)
-    source = f"texts of {own.data}" if own.data else EMBEDDED
+    settings, checkpoint = subject.settings, subject.how.objective(subject.settings.model)
+    source = f"texts of {settings.data}" if settings.data else EMBEDDED
     parts = {
         "architecture": checkpoint.architecture or type(subject.model).__name__,
         "objective": subject.objective,
@@ -200,8 +215,8 @@ def _setup(subject: Explored) -> Record:
         "one_out_on": f"{len(subject.measuring)} {source}",
         "counted_in": subject.frequencies.source,
     }
-    arguments = {"data": own.data, "sentences": own.sentences}
-    return Record("explore", Signature(own.model, weight_hash(subject.model), arguments=arguments), parts)
+    arguments = {"data": settings.data, "sentences": settings.sentences}
+    return Record("explore", Signature(settings.model, weight_hash(subject.model), arguments=arguments), parts)
 
 
 def _because(subject: Explored, task: str | None) -> str:
@@ -228,9 +243,9 @@ def _looked_at(subject: Explored) -> str:
 def _roles(subject: Explored) -> Record:
     from headcount.studies.roles import look
 
-    own = subject.settings
+    settings = subject.settings
     return look(
-        subject.model, subject.sentences, subject.tokenizer, name=own.model, data=own.data or EMBEDDED,
+        subject.model, subject.sentences, subject.tokenizer, name=settings.model, data=settings.data or EMBEDDED,
         frequencies=subject.frequencies, progress=lambda *at: subject.progress("looking at roles", *at),
     )  # fmt: skip
 
@@ -246,17 +261,17 @@ def _shown(subject: Explored) -> Record:
     """Attention on the sentences that were given, and on short ones of the text where these are few."""
     from headcount.studies.examples import WEIGHTS, examples
 
-    own, sentences, given = subject.settings, subject.sentences, subject.texts
-    check_lengths(given, subject.tokenizer)
-    targets: list[str | None] = [None] * len(given)
+    settings, sentences, texts = subject.settings, subject.sentences, subject.texts
+    check_lengths(texts, subject.tokenizer)
+    targets: list[str | None] = [None] * len(texts)
     targets += sentences.targets or [None] * len(sentences)
-    longest = max([20, *(len(subject.tokenizer(text)["input_ids"]) for text in given)])
+    longest = max([20, *(len(subject.tokenizer(text)["input_ids"]) for text in texts)])
     record = examples(
-        subject.model, subject.tokenizer, [*given, *sentences], targets=targets, count=max(_SHOWN, len(given)),
-        longest=longest, weights=10**9 if given else WEIGHTS, name=own.model, data=own.data or EMBEDDED,
+        subject.model, subject.tokenizer, [*texts, *sentences], targets=targets, count=max(_SHOWN, len(texts)),
+        longest=longest, weights=10**9 if texts else WEIGHTS, name=settings.model, data=settings.data or EMBEDDED,
         progress=subject.progress,
     )  # fmt: skip
-    signature = replace(record.signature, arguments={**record.signature.arguments, "texts": [*given]})
+    signature = replace(record.signature, arguments={**record.signature.arguments, "texts": [*texts]})
     return replace(record, signature=signature)
 
 
@@ -295,7 +310,7 @@ def explore(
     loading = how or Loading(None, None, trust_remote_code=False)
     subject = Explored(settings, loading, out / "unfinished", progress, texts=tuple(texts))
     check_lengths(texts, subject.tokenizer)
-    shown = out / "parts" / "examples.json"
-    if shown.is_file() and Record.load(shown).signature.arguments.get("texts") != list(texts):
-        shown.unlink()
+    examples_file = out / "parts" / "examples.json"
+    if examples_file.is_file() and Record.load(examples_file).signature.arguments.get("texts") != list(texts):
+        examples_file.unlink()
     return run_parts("explore", subject, _MAKERS, out, refresh=refresh)  # type: ignore[arg-type]

@@ -89,7 +89,9 @@ class Embedding:
         original: Any = original_module(model)
         base: Any = getattr(original, "base_model", original)
         if getattr(base.config, "is_encoder_decoder", False):
-            raise UsageError(f"{type(original).__name__} is an encoder-decoder: its task is translation.")
+            raise UsageError(
+                f"{type(original).__name__} is an encoder-decoder: the embedding is of models with one stack."
+            )
         device = next(model.parameters()).device
         inputs = {name: value.to(device) for name, value in batch.items() if name != "rows"}
         states_BTD = base(**inputs).last_hidden_state.double()

@@ -105,11 +105,11 @@ class MaskedLanguageModelling:
         """Loss and accuracy per corrupted token, and perplexity where that is the task's metric."""
         with evaluating(model):
             sums = np.asarray(sum(self._contributions(model, batch).sum(0) for batch in self.batches()))
-        others = {"perplexity": float(PERPLEXITY.of_sums(sums[[0, 2]]))} if self.metric is PERPLEXITY else {}
+        perplexity = {"perplexity": float(PERPLEXITY.of_sums(sums[[0, 2]]))} if self.metric is PERPLEXITY else {}
         return {
             "loss": float(LOSS.of_sums(sums[[0, 2]])),
             "accuracy": float(TOKEN_ACCURACY.of_sums(sums[[1, 2]])),
-            **others,
+            **perplexity,
         }
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -75,6 +75,16 @@ def test_the_page_says_it_with_its_numbers() -> None:
     section = sections["role-importance"]
     (record,) = [record for record in subject.records if section.fits(record)]
     answer = section.answer(record)
-    assert answer.startswith("1 of the 2 most important encoder heads have one of the paper's roles (0.2 by chance)")
+    assert answer.startswith("1 of the 2 most important encoder heads has one of the paper's roles (0.2 by chance)")
     assert "gradient score" in answer
     assert "Are the heads with a role the heads that matter?" in page(given)
+
+
+def test_a_distance_is_not_tested() -> None:
+    record = made.ablation(SITES)
+    distance = replace(record, parts={**record.parts, "distance": True, "metric": "cosine distance"})
+    section = sections["ablation"]
+    assert "significantly" in section.answer(record)
+    assert "A distance is never negative" in section.answer(distance)
+    (table,) = section.tables([("a", distance)])
+    assert all(row[-2:] == [None, None] for row in table.rows)

@@ -79,10 +79,10 @@ def _show(record: Any, name: str, report: Path, model: str) -> None:
     from headcount.report.section import answers, labelled_for, ordered
     from headcount.report.subject import subjects
 
-    console, found = show.console(), subjects([record])
+    console, explored = show.console(), subjects([record])
     show.title(console, name, "what its heads do, and which of them matter")
     for _, section in ordered():
-        labelled = labelled_for(section, found)
+        labelled = labelled_for(section, explored)
         if labelled:
             console.print(f"[bold]{section.question}[/]")
             for answer in answers(section, labelled):

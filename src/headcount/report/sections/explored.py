@@ -10,7 +10,7 @@ from headcount.report.table import Column, Table
 def _answer(record: Record) -> str:
     parts = record.parts
     reason = f" {parts['because']}" if parts["because"] else ""
-    return f"Importance of this {parts['architecture']} is by {parts['measured_by']}.{reason}"
+    return f"Importance of this {parts['architecture']} is measured by {parts['measured_by']}.{reason}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -23,8 +23,8 @@ def _tables(labelled: Labelled) -> list[Table]:
             ["how rare a token is", parts["counted_in"]],
         ]
 
-    shown, lines = told(labelled, rows, [Column("what"), Column("measured on")])
-    return [Table("What was measured on which text", shown, lines)]
+    headings, lines = told(labelled, rows, [Column("what"), Column("measured on")])
+    return [Table("What was measured on which text", headings, lines)]
 
 
 SECTION = Section(

@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.report.joined import STUDY
 from headcount.report.section import Labelled, Section, told
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Table, interval
 
 _NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
 
@@ -16,38 +16,36 @@ _NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
 def _first(record: Record) -> list[Mapping[str, Any]]:
     """By the first measure of importance: for each kind the paper's roles, any role where no head has those."""
     comparisons = record.parts["comparisons"]
-    own = [row for row in comparisons if row["measure"] == comparisons[0]["measure"]]
     kinds: dict[str, Mapping[str, Any]] = {}
-    for row in own:  # the paper's roles come first
-        kinds.setdefault(row["kind"], row)
+    for row in comparisons:  # the paper's roles come first
+        if row["measure"] == comparisons[0]["measure"]:
+            kinds.setdefault(row["kind"], row)
     return list(kinds.values())
 
 
 def _answer(record: Record) -> str:
     rows = _first(record)
     sentences = [
-        f"{row['top_with_role']} of the {row['top']} most important {row['kind']} heads have {_NAMED[row['roles']]} "
-        f"({row['top_expected']:.1f} by chance)"
+        f"{row['top_with_role']} of the {row['top']} most important {row['kind']} heads "
+        f"{'has' if row['top_with_role'] == 1 else 'have'} {_NAMED[row['roles']]} ({row['top_expected']:.1f} by chance)"
         for row in rows
     ]
     main = rows[0]
-    digits = _digits(main)
-    change = Column("", digits, signed=True)
     compared = (
-        f"{main['kind']} heads with such a role have {change.text(main['mean_with'])} on average, those without "
-        f"{change.text(main['mean_without'])}: difference {change.text(main['difference'])} "
-        f"(95% {interval(main['low'], main['high'], digits)})"
+        f"{main['kind']} heads with such a role have {_number(main['mean_with'])} on average, those without "
+        f"{_number(main['mean_without'])}: difference {_spread(main, 'difference', '')}, "
+        f"within layers {_spread(main, 'within_layers', 'within_layers_')}"
     )
     return f"{'; '.join(sentences)}. By {main['measure']}, {compared}."
 
 
-def _digits(row: Mapping[str, Any]) -> int:
-    """Digits that show the smaller of both means."""
-    size = max(abs(row["mean_with"]), abs(row["mean_without"]))
-    digits = digits_for(size)
-    while digits < 7 and size < 0.1 * 10 ** (3 - digits):
-        digits += 1
-    return digits
+def _number(value: float) -> str:
+    """Two significant digits: importance is of any size."""
+    return f"{value:.2g}".replace("-", "\u2212")
+
+
+def _spread(row: Mapping[str, Any], name: str, ends: str) -> str:
+    return f"{_number(row[name])} (95% {_number(row[ends + 'low'])} to {_number(row[ends + 'high'])})"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -55,9 +53,8 @@ def _tables(labelled: Labelled) -> list[Table]:
         return [
             [
                 row["measure"], row["kind"], row["roles"], f"{row['with_role']} of {row['heads']}",
-                f"{row['mean_with']:.3g}", f"{row['mean_without']:.3g}",
-                f"{row['difference']:.2g} ({row['low']:.2g} to {row['high']:.2g})",
-                f"{row['within_layers']:.2g} ({row['within_layers_low']:.2g} to {row['within_layers_high']:.2g})",
+                _number(row["mean_with"]), _number(row["mean_without"]), _spread(row, "difference", ""),
+                _spread(row, "within_layers", "within_layers_"),
                 f"{row['top_with_role']} of {row['top']}", row["top_expected"], row["correlation"],
                 interval(row["correlation_low"], row["correlation_high"], 2),
             ]
@@ -66,15 +63,15 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     columns = [
         Column("importance"), Column("kind"), Column("roles"), Column("heads with one"), Column("mean with"),
-        Column("mean without"), Column("difference (95%)"), Column("within layers (95%)"),
+        Column("mean without"), Column("difference"), Column("difference within layers"),
         Column("of the top have one"), Column("by chance", 1), Column("rank correlation", 2), Column("95% interval"),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
+    headings, lines = told(labelled, rows, columns)
     note = (
         "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind. "
         "Within layers: importance less the mean of the head's layer."
     )
-    return [Table("Importance of heads with and without a role", shown, lines, note)]
+    return [Table("Importance of heads with and without a role", headings, lines, note)]
 
 
 SECTION = Section(
