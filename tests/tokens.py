@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 
-def word_tokenizer(size: int = 99, *, left: bool = False) -> PreTrainedTokenizerFast:
-    """Words w3 to w98 (and <pad>, <s>, </s>), padded on the side asked for."""
+def word_tokenizer(
+    size: int = 99, *, left: bool = False, mask: str | None = None, framed: bool = False
+) -> PreTrainedTokenizerFast:
+    """Words w3 to w98 (and <pad>, <s>, </s>), padded on the side asked for.
+
+    mask: the word that serves as mask token. framed: every text stands between <s> and </s>.
+    """
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2, **{f"w{i}": i for i in range(3, size)}}
     inner = Tokenizer(models.WordLevel(vocabulary, unk_token="w3"))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if framed:
+        inner.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
     return PreTrainedTokenizerFast(
         tokenizer_object=inner,
         pad_token="<pad>",
         bos_token="<s>",
         eos_token="</s>",
+        mask_token=mask,
         padding_side="left" if left else "right",
     )
 

@@ -18,6 +18,7 @@ class Metric:
     name: str
     of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
     higher_is_better: bool = True
+    distance: bool = False  # from the whole model: any change makes it larger, no test of "no change" means much
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
@@ -34,6 +35,8 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
 
 
 ACCURACY = Metric("accuracy", _ratio)  # columns: right, 1
+TOKEN_ACCURACY = Metric("token accuracy", _ratio)  # columns: right predictions, predictions
+COSINE_DISTANCE = Metric("cosine distance", _ratio, higher_is_better=False, distance=True)  # 1 - cosine, 1
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False)  # the same columns
 

@@ -151,6 +151,17 @@ def bootstrap_interval(
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))
 
 
+def mean_difference(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Interval:
+    """Mean of `first` minus mean of `second`, two independent groups, each resampled by itself; NaN without one."""
+    groups = [np.asarray(values, dtype=np.float64) for values in (first, second)]
+    if min(map(len, groups)) == 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    random = np.random.default_rng(seed)
+    means = [random.choice(group, size=(resamples, len(group))).mean(1) for group in groups]
+    low, high = np.percentile(means[0] - means[1], [2.5, 97.5])
+    return Interval(float(groups[0].mean() - groups[1].mean()), float(low), float(high))
+
+
 class Resampling:
     """Bootstrap of sums in constant memory: examples come once, in batches, and are not kept.
 

@@ -12,6 +12,7 @@ from headcount.statistics import (
     bootstrap_sums,
     holm,
     mcnemar,
+    mean_difference,
     paired_bootstrap,
     pearson,
     percentile_interval,
@@ -157,3 +158,13 @@ def test_percentiles_leave_empty_resamples_out() -> None:
     low, high = percentile_interval(drawn)
     assert 1.0 <= low[0] < high[0] <= 2.0
     assert np.isnan(low[1])
+
+
+def test_mean_difference_of_two_groups() -> None:
+    first, second = DRAW.normal(1.0, 1.0, 60), DRAW.normal(0.0, 2.0, 90)
+    found = mean_difference(first, second)
+    assert found.value == pytest.approx(first.mean() - second.mean())
+    error = np.sqrt(first.var() / 60 + second.var() / 90)
+    assert found.low == pytest.approx(found.value - 1.96 * error, abs=0.05)
+    assert found.high == pytest.approx(found.value + 1.96 * error, abs=0.05)
+    assert all(np.isnan(mean_difference([], [1.0, 2.0])))

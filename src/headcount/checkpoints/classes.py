@@ -15,6 +15,8 @@ TASKS = {
     "translation": "AutoModelForSeq2SeqLM",
     "classification": "AutoModelForSequenceClassification",
     "language-modelling": "AutoModelForCausalLM",
+    "masked-language-modelling": "AutoModelForMaskedLM",
+    "embedding": "AutoModel",
 }
 
 
@@ -58,7 +60,7 @@ def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
     """
     architecture = saved_class_name(config)
     purposes = automatic_classes(type(config), architecture) if architecture else []
-    if not purposes or TASKS[task] in purposes or "AutoModel" in purposes:
+    if not purposes or TASKS[task] in purposes or "AutoModel" in (*purposes, TASKS[task]):
         return
     tasks = [known for known, automatic in TASKS.items() if automatic in purposes]
     raise CheckpointError(

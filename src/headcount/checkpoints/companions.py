@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 from transformers.utils import cached_file
 
 from headcount.checkpoints.folder import check_settings_files, check_source
@@ -53,14 +53,20 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
     return tokenizer
 
 
-def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
-    """What the classes of a checkpoint stand for, by number; None where nobody named them (LABEL_0, LABEL_1, ...)."""
+def load_config(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> PreTrainedConfig:
+    """The config of a checkpoint, without its weights."""
     check_source(source)
     options = {"revision": revision} if revision else {}
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
     except Exception as error:
         raise CheckpointError(f"Cannot load the config of {source}: {error}") from error
+    return config
+
+
+def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
+    """What the classes of a checkpoint stand for, by number; None where nobody named them (LABEL_0, LABEL_1, ...)."""
+    config = load_config(source, revision=revision, trust_remote_code=trust_remote_code)
     names = tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
     return None if not names or all(name.startswith("LABEL_") for name in names) else names
 

@@ -42,8 +42,8 @@ def load(
 
     Weights that the checkpoint lacks would be random: they are refused unless `classes` or `new_weights` asks for them.
 
-    task: "translation", "classification" or "language-modelling" chooses the model's head, which the checkpoint must
-        have; None takes the class the checkpoint was saved from.
+    task: one of `TASKS`, such as "classification" or "masked-language-modelling", chooses the model's head, which the
+        checkpoint must have; None takes the class the checkpoint was saved from.
     model_class: the class itself, for classes that are not part of transformers.
     classes: names of the classes of a new classifier, for fine-tuning; its weights are random where the checkpoint
         has none of that size.

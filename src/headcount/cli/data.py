@@ -18,7 +18,7 @@ TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
 _PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 
 HELD_OUT = "test if not given, and half of the texts where there is none"
-_METRICS = "bleu, loss, perplexity; accuracy, f1, matthews. The task's usual one if not given."
+_METRICS = "bleu, loss, perplexity, accuracy, f1, matthews: the task's usual one if not given."
 
 
 _PARALLEL_OPTIONS = (
@@ -46,17 +46,21 @@ def parallel(function: Command) -> Command:
     return command
 
 
-def tasked(split: str, *, required: bool = True, measured: str | None = None) -> Callable[[Command], Command]:
+def tasked(
+    split: str, *, required: bool = True, inferred: bool = False, measured: str | None = None, beams: int = 1
+) -> Callable[[Command], Command]:
     """The task and its data, given to the command as `work`; split: which part of the data by default.
 
     required: whether the command needs a task; otherwise `work` is None without one.
+    inferred: whether the command finds the task of a model by itself; the task of `work` is then empty if not given.
+    beams: of translation, by default.
     measured: where it may measure on another split than it chooses heads on, which one it takes if not told.
     """
 
     def decorate(function: Command) -> Command:
         @wraps(function)
         def command(
-            task: str,
+            task: str | None,
             data: str,
             languages: str | None,
             columns: str | None,
@@ -77,15 +81,17 @@ def tasked(split: str, *, required: bool = True, measured: str | None = None) ->
             parallel_text = _parallel_text(data, languages, columns, longest)
             fields = {"text": text, "label": label, "pair": pair}
             quality = {"beams": beams, "lowercase": lowercase, **({"metric": metric} if metric else {})}
-            work = TaskText(task, parallel_text, split, limit, batch_size, max_length, fields, quality, measure_split)
-            return function(work=work if task and data else None, **rest)
+            work = TaskText(
+                task or "", parallel_text, split, limit, batch_size, max_length, fields, quality, measure_split
+            )
+            return function(work=work if (task or inferred) and data else None, **rest)
 
         for option in (
             *([_measure_split(measured)] if measured else []),
             click.option("--metric", help=_METRICS),
             click.option("--lowercase", is_flag=True, help="Compare without regard to case (translation)."),
             click.option(
-                "--beams", default=1, show_default=True, type=click.IntRange(1), help="1 is greedy (translation)."
+                "--beams", default=beams, show_default=True, type=click.IntRange(1), help="1 is greedy (translation)."
             ),
             click.option("--pair", help="Column with the second text (classification)."),
             click.option("--label", help="Column with the label (classification)."),
@@ -107,7 +113,12 @@ def tasked(split: str, *, required: bool = True, measured: str | None = None) ->
                 help=f"Labelled text: .tsv, .jsonl; plain text: .txt; a folder of them by split; hf:NAME. "
                 f"Parallel text: {_PARALLEL}.",
             ),
-            click.option("--task", required=required, type=click.Choice(TASKS.names()), help="What the model does."),
+            click.option(
+                "--task",
+                required=required and not inferred,
+                type=click.Choice(TASKS.names()),
+                help="What the model does" + ("; what its class says if not given." if inferred else "."),
+            ),
         ):
             command = option(command)
         return command

@@ -130,8 +130,10 @@ def loading(function: Command) -> Command:
     """The argument MODEL and the options for loading it, given to the command as `how`."""
 
     @wraps(function)
-    def command(dtype: str | None, revision: str | None, trust_remote_code: bool, **rest: Any) -> Any:
-        return function(how=Loading(dtype, revision, trust_remote_code), **rest)
+    def command(
+        dtype: str | None, device: str | None, revision: str | None, trust_remote_code: bool, **rest: Any
+    ) -> Any:
+        return function(how=Loading(dtype, revision, trust_remote_code, device), **rest)
 
     for decorate in (
         click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
@@ -139,6 +141,7 @@ def loading(function: Command) -> Command:
         click.option(
             "--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Number format of the weights."
         ),
+        click.option("--device", help="Where the model runs: cpu, cuda, cuda:1, mps; cpu if not given."),
         click.argument("model"),
     ):
         command = decorate(command)

@@ -273,6 +273,7 @@ def _inert(data: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 
 
+@lru_cache(maxsize=1)
 def _packed_charts() -> str:
     """The chart library, packed: a third of its size, and a browser unpacks it only when a chart is near."""
     from plotly.offline import get_plotlyjs

@@ -15,7 +15,7 @@ from headcount.record import Record
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
-EXAMPLES = 6  # sentences on the page at most
+EXAMPLES = 16  # sentences on the page at most
 
 
 def payload(found: Sequence[Subject]) -> dict[str, Any]:

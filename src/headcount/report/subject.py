@@ -9,6 +9,7 @@ from typing import Any
 
 from headcount.record import Record, Signature
 from headcount.report.figure import named
+from headcount.report.joined import joined
 
 _MANY = ("score", "prune", "attention")  # a subject has several of these, told apart by their arguments
 _BY = {"tradeoff": "pruned"}  # and of these, told apart by this part
@@ -60,6 +61,9 @@ def subjects(records: Sequence[Record]) -> list[Subject]:
             subject.missing |= records[place].parts.get("missing") or {}
         taken.setdefault(home, set()).update(brought)
     ordered = [found[place] for place in sorted(found)]
+    for subject in ordered:
+        comparison = joined(subject.records)
+        subject.records += [comparison] if comparison else []
     _tell_apart(ordered)
     return ordered
 

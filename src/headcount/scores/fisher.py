@@ -10,7 +10,7 @@ from torch import nn
 
 from headcount.errors import UnknownName, UsageError
 from headcount.record import Signature
-from headcount.scores.gradient import batch_gradients, example_gradients
+from headcount.scores.gradient import batch_gradients, check_gradient, example_gradients
 from headcount.scores.pieces import Progress, shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
@@ -36,6 +36,7 @@ def fisher(
     """
     if task is None:
         raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")
+    check_gradient(task)
     if granularity not in get_args(Granularity):
         raise UnknownName("granularity", granularity, get_args(Granularity))
     heads = locate(model).heads

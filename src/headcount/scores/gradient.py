@@ -55,6 +55,7 @@ def gradient(
     """
     if task is None:
         raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
+    check_gradient(task)
     if preset is not None:
         if preset not in PRESETS:
             raise UnknownName("preset of the gradient score", preset, PRESETS)
@@ -83,6 +84,15 @@ def gradient(
     mean_H = sums["total"] / sums["count"]
     error_H = _standard_error(mean_H, sums["squares"], sums["count"]) if granularity == "example" else None
     return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
+
+
+def check_gradient(task: Task) -> None:
+    """Raise where every gradient is zero by definition."""
+    if getattr(task, "stationary", False):
+        raise UsageError(
+            f"The gradient is not defined for the task {task.name}: the whole model is the minimum of its distance, "
+            "where every derivative is zero. One head out is defined: use ablation."
+        )
 
 
 def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:

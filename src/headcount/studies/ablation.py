@@ -59,6 +59,7 @@ def ablate(
     parts: dict[str, Any] = {
         "metric": metric.name,
         "higher_is_better": better,
+        "distance": metric.distance,
         "value": value,
         "alpha": alpha,
         "one_out": _by_head(out, ones),

@@ -1,8 +1,9 @@
-"""Evaluation of a translation model: what it writes, and how good that is."""
+"""Evaluation of a model: how good it is at its task, with an interval; of a translation model also what it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sacrebleu.metrics.chrf import CHRF
@@ -12,7 +13,9 @@ from headcount.corpora.ragged import Ragged
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import position_limit
+from headcount.statistics import bootstrap_interval
 from headcount.studies.source import warn_of_cuts
+from headcount.tasks.task import Quality, Task
 from headcount.tasks.translation import Translation
 from headcount.tasks.translation.bleu import COLUMNS
 from headcount.tasks.translation.decoding import Progress, decode
@@ -21,7 +24,33 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
-def evaluate(
+def evaluate(model: nn.Module, task: Task, *, name: str, data: str) -> Record:
+    """The quality of a model at a task with its 95% interval over examples, and what else the task measures."""
+    quality = task.quality(model)
+    measures: dict[str, float] = task.held_out(model) if hasattr(task, "held_out") else {}
+    parts = {
+        "task": task.name,
+        "quality": {quality.name: quality.value, **_besides(quality, measures)},
+        "metric": quality.name,
+        "interval": _interval(quality),
+        "examples": len(quality.statistics),
+        "statistics": quality.statistics.tolist(),
+    }
+    arguments = {"task": task.name, "data": data, **quality.signature.arguments}
+    return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
+
+
+def _interval(quality: Quality) -> list[float]:
+    """95% over examples."""
+    return list(bootstrap_interval(quality.statistics, quality.metric.of_sums)[1:])
+
+
+def _besides(quality: Quality, measures: Mapping[str, float]) -> dict[str, float]:
+    """Measures that say something else than the quality does."""
+    return {name: value for name, value in measures.items() if not math.isclose(value, quality.value)}
+
+
+def evaluate_translation(
     model: nn.Module,
     tokenizer: Any,
     pairs: Dataset,
@@ -48,6 +77,8 @@ def evaluate(
             "loss": held_out["loss"],
             "token accuracy": held_out["token_accuracy"],
         },
+        "task": task.name,
+        "interval": _interval(quality),
         "metric": quality.signature.arguments["metric"],
         "chrF signature": str(chrf.get_signature()),
         "translations": written,

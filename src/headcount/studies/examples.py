@@ -37,9 +37,10 @@ def examples(
     tokenizer: Any,
     sentences: Sequence[Tree | str],
     *,
-    targets: Sequence[str] | None = None,
+    targets: Sequence[str | None] | None = None,
     count: int = 4,
     longest: int = 20,
+    weights: int = WEIGHTS,
     name: str = "",
     data: str = "",
     progress: Progress = lambda *_: None,
@@ -48,6 +49,7 @@ def examples(
 
     targets: what the decoder of an encoder-decoder reads; what the model writes itself if not given.
     count: of sentences, at most. longest: tokens of a sentence, at most, so that a drawing can be read.
+    weights: attention weights of all sentences together, at most, so that a page stays small; one is always kept.
     data: what the sentences are called in the signature.
     """
     if count < 1 or longest < 2:
@@ -62,7 +64,7 @@ def examples(
             left_out += 1
             continue
         used += sum(row.count(" ") + 1 for rows in one["attention"].values() for row in rows)
-        if found and used > WEIGHTS:
+        if found and used > weights:
             break
         found.append(one)
         progress("looking at examples", len(found), count)

@@ -19,8 +19,10 @@ from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run, Watch
 
-# BERT's own: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs.
+# BERT's own: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs. Batch and warm-up here are for
+# runs that ask for them in tokens and steps; others have them by the data (`Settings.examples`, `Settings.warmup`).
 RECIPE = Recipe(batch=1500, chunk=1500, rate=5e-5, warmup=100, epochs=2, clip=1.0, average=1, smoothing=0.0)
+EXAMPLES, WARMUP = 32, 0.06  # of a step; share of the run
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ class Settings:
     precision: str = "no"
     dev_split: str = "dev"
     columns: Mapping[str, str | None] = field(default_factory=dict)  # of the texts and labels
+    examples: int | None = EXAMPLES  # of a step on average; None: as many as the recipe's batch of tokens holds
+    warmup: float | None = WARMUP  # share of the steps; None: as many steps as the recipe says
+    metric: str | None = None  # of the development data; the task's usual one if None
 
 
 def fine_tune(
@@ -52,8 +57,7 @@ def fine_tune(
 ) -> Record:
     """Train a model on `train` to the end of the recipe, watched on `dev`, from wherever the folder stands."""
     recipe = settings.recipe
-    if recipe.watch not in ("loss", *(["accuracy"] if settings.task == "classification" else [])):
-        raise UsageError(f"{settings.task} cannot be watched by {recipe.watch}; loss is there for every task.")
+    _check_watched(recipe, dev)
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds)
     with run.claimed():
@@ -72,7 +76,7 @@ def _fine_tune(model: Any, tokenizer: Any, train: Trainable, dev: Trainable, run
 
     if hasattr(train, "smoothing"):
         train.smoothing = recipe.smoothing
-    run.recipe = _to_the_end(recipe, train)
+    run.recipe = resolved_recipe(settings, train)
     progress = run.train(model, train, judge, width=model.config.hidden_size, tokenizer=tokenizer)
     record = Record(f"train {settings.task}", Signature(arguments=run.plain_settings()))
     if accelerator.is_main_process:
@@ -95,11 +99,28 @@ def _fine_tune(model: Any, tokenizer: Any, train: Trainable, dev: Trainable, run
     return record
 
 
-def _to_the_end(recipe: Recipe, train: Trainable) -> Recipe:
-    """The recipe with its number of steps known, so that the rate can fall to zero by the last of them."""
-    if recipe.epochs is None or recipe.cooldown:
+def _check_watched(recipe: Recipe, dev: Trainable) -> None:
+    metric = getattr(dev, "metric", None)
+    watched = {"loss", *([metric.name.lower()] if metric else []), *(["accuracy"] if "class" in dev.name else [])}
+    if recipe.watch not in watched:
+        raise UsageError(
+            f"{dev.name} cannot be watched by {recipe.watch}: it is measured in {', '.join(sorted(watched))}; another "
+            "metric has to be the one that is measured."
+        )
+
+
+def resolved_recipe(settings: Settings, train: Trainable) -> Recipe:
+    """The recipe for this data: batch, number of steps and warm-up known, the rate falls to zero by the last step."""
+    recipe = settings.recipe
+    if settings.examples is not None:
+        tokens = max(1, round(settings.examples * float(train.lengths[:, 0].mean())))
+        recipe = replace(recipe, batch=tokens, chunk=min(tokens, recipe.chunk))
+    steps = recipe.steps
+    if recipe.epochs is not None:
+        epoch = len(epoch_steps(train.lengths, batch=recipe.batch, chunk=recipe.chunk, seed=recipe.seed, epoch=0))
+        steps = min(steps or epoch * recipe.epochs, epoch * recipe.epochs)
+    if steps is None:  # ends by patience: nobody knows when
         return recipe
-    epoch = len(epoch_steps(train.lengths, batch=recipe.batch, chunk=recipe.chunk, seed=recipe.seed, epoch=0))
-    steps = min(recipe.steps or epoch * recipe.epochs, epoch * recipe.epochs)
-    warmup = min(recipe.warmup, max(1, steps // 10))
-    return replace(recipe, steps=steps, warmup=warmup, cooldown=steps - warmup)
+    warmup = recipe.warmup if settings.warmup is None else round(settings.warmup * steps)
+    warmup = min(max(1, warmup), steps)
+    return replace(recipe, steps=steps, warmup=warmup, cooldown=recipe.cooldown or steps - warmup)

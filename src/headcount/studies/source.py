@@ -11,6 +11,8 @@ from typing import Any
 
 from headcount.errors import UsageError
 
+PLAIN = ("language-modelling", "masked-language-modelling", "embedding")  # tasks on plain text
+
 
 @dataclass(frozen=True)
 class Loading:
@@ -19,6 +21,7 @@ class Loading:
     dtype: str | None
     revision: str | None
     trust_remote_code: bool
+    device: str | None = None  # such as cuda or mps; the CPU if not given
 
     def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
         from headcount.checkpoints.load import load
@@ -26,7 +29,8 @@ class Loading:
         quiet()
         if self.revision:
             options["revision"] = self.revision
-        return load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+        live = load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+        return live if self.device is None else _moved(live, self.device)
 
     def tokenizer(self, model: str) -> Any:
         from headcount.checkpoints.companions import load_tokenizer
@@ -45,6 +49,23 @@ class Loading:
         from headcount.checkpoints.companions import class_names
 
         return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def objective(self, model: str) -> Any:
+        """What the class of a model says of its task."""
+        from headcount.checkpoints.objective import objective
+
+        quiet()
+        return objective(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+
+def _moved(model: Any, device: str) -> Any:
+    from headcount.errors import UsageError
+
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch has many words for a device that is not there
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"The model cannot be moved to the device {device!r}: {reason}") from error
 
 
 @dataclass(frozen=True)
@@ -84,6 +105,7 @@ class TaskText:
     quality: dict[str, Any]  # how quality is measured
     measured: str | None = None  # split to measure on; None: see `parts`
     half: int | None = None  # 1 or 2: of the texts by their hashes; None: all of them
+    against: str | None = None  # the model whose embeddings others are compared with; the one that is measured if None
 
     def as_options(self) -> str:
         """The same task on the same data again on a command line, measured in the same way."""
@@ -126,7 +148,7 @@ class TaskText:
             return tuple(read_hub(self.text.data.removeprefix("hf:")))
         if not Path(self.text.data).is_dir():
             return ()
-        suffixes = (SUFFIX,) if self.task == "language-modelling" else SUFFIXES
+        suffixes = (SUFFIX,) if self.task in PLAIN else SUFFIXES
         return tuple(split_files(Path(self.text.data), suffixes))
 
     def elsewhere(self, data: str | None, split: str | None) -> TaskText:
@@ -173,9 +195,11 @@ class TaskText:
         quiet()
         common = {"tokenizer": tokenizer, "batch_size": self.batch_size, "max_length": self.max_length}
         common |= {"metric": self.quality["metric"]} if "metric" in self.quality else {}
-        if self.task == "language-modelling":
+        if self.task in PLAIN:
             plain = read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit)
-            return task(self.task, texts=[plain[row] for row in self._rows(zip(plain, strict=True))], **common)
+            plain = [plain[row] for row in self._rows(zip(plain, strict=True))]
+            whole = {"model": how.load(self.against or model)} if self.task == "embedding" else {}
+            return task(self.task, texts=plain, **whole, **common)
         found = self.labelled(classes or how.classes(model))
         rows = self._rows(zip(*(texts for texts in (found.texts, found.pairs) if texts is not None), strict=True))
         columns = {"texts": found.texts, "labels": found.labels, "pairs": found.pairs}
@@ -207,7 +231,7 @@ class TaskText:
             pairs = self.text.read()[self.split]
             rows = pairs.select(range(min(self.limit or len(pairs), len(pairs))))
             return Sentences(list(rows["source"]), list(rows["target"]))
-        if self.task == "language-modelling":
+        if self.task in PLAIN:
             return Sentences(read_plain(self.text.data, split=self.split, text=self.fields["text"], limit=self.limit))
         return Sentences(self.labelled().texts)
 

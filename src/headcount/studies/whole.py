@@ -350,29 +350,51 @@ def whole_study(
     A part that this model or data cannot give is left out with the reason.
     """
     wanted = _wanted(name, parts)
+    subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
+    shown = exhibits(None if name == "all" else name)
+    return run_parts(
+        f"study {name}", subject, {part: PARTS[part] for part in wanted}, out, refresh=refresh,
+        exhibits=[asdict(exhibit) for exhibit in shown],
+    )  # fmt: skip
+
+
+def run_parts(
+    study: str,
+    subject: Subject,
+    makers: Mapping[str, Part],
+    out: Path,
+    *,
+    refresh: Callable[[Record], None] = lambda _: None,
+    **beside: Any,
+) -> Record:
+    """Run parts in order and keep each in the folder; beside: further parts of the combined record."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
-    subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
     with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
-        return _run(name, subject, out, wanted, refresh)
+        return _run(study, subject, makers, out, refresh, beside)
 
 
-def _run(name: str, subject: Subject, out: Path, wanted: Sequence[str], refresh: Callable[[Record], None]) -> Record:
+def _run(
+    study: str,
+    subject: Subject,
+    makers: Mapping[str, Part],
+    out: Path,
+    refresh: Callable[[Record], None],
+    beside: Mapping[str, Any],
+) -> Record:
     settings = subject.settings
-    unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in wanted)
-    found = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
+    unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in makers)
+    fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
     _with_defaults(out / "settings.json")
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
-        journal.claim(out, "subject.json", found)
-    record = Record(f"study {name}", Signature(settings.model, arguments={"data": settings.data}), {"records": {}})
-    shown = exhibits(None if name == "all" else name)
-    record.parts |= {"missing": {}, "exhibits": [asdict(exhibit) for exhibit in shown]}
-    record.parts["settings"] = json.loads(json.dumps(asdict(settings)))
-    for part in wanted:
+        journal.claim(out, "subject.json", fingerprints)
+    record = Record(study, Signature(settings.model, arguments={"data": settings.data}), {"records": {}})
+    record.parts |= {"missing": {}, **beside, "settings": json.loads(json.dumps(asdict(settings)))}
+    for part, maker in makers.items():
         file = out / "parts" / f"{part}.json"
         try:
-            made = Record.load(file) if file.is_file() else PARTS[part](subject)
+            made = Record.load(file) if file.is_file() else maker(subject)
         except FolderError:  # not this part alone cannot be written
             raise
         except HeadcountError as error:

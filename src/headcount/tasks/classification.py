@@ -95,14 +95,19 @@ class Classification:
         return self.loss_sum(model, batch) / len(batch["labels"])
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss per text without smoothing, and accuracy."""
-        loss = right = 0.0
+        """Loss per text without smoothing, accuracy, and the task's metric where that is another one."""
+        loss, tables = 0.0, []
         with evaluating(model):
             for batch in self.batches():
                 logits_BC, labels_B = self._logits(model, batch).cpu().float(), batch["labels"]
                 loss += float(nn.functional.cross_entropy(logits_BC, labels_B, reduction="sum"))
-                right += float((logits_BC.argmax(-1) == labels_B).sum())
-        return {"loss": loss / len(self), "accuracy": right / len(self)}
+                answers_B = logits_BC.argmax(-1).numpy()
+                tables.append(confusion(answers_B, labels_B.numpy(), logits_BC.shape[-1]).sum(0, keepdims=True))
+        counts = np.concatenate(tables)
+        classes = round(counts.shape[1] ** 0.5)
+        right = float(counts.sum(0).reshape(classes, classes).trace())
+        others = {} if self.metric is ACCURACY else {self.metric.name.lower(): self.metric.of(counts)}
+        return {"loss": loss / len(self), "accuracy": right / len(self), **others}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         return self._logits(model, batch)[:, None]

@@ -85,10 +85,10 @@ class LanguageModelling:
         return self.loss_sum(model, batch) / _predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss per predicted token."""
+        """Loss per predicted token, and perplexity where that is the task's metric."""
         with evaluating(model):
-            sums = sum(self.measure(model, batch).sum(0) for batch in self.batches())
-        return {"loss": float(LOSS.of_sums(np.asarray(sums)))}
+            sums = np.asarray(sum(self.measure(model, batch).sum(0) for batch in self.batches()))
+        return {name: float(metric.of_sums(sums)) for name, metric in (("loss", LOSS), (self.metric.name, self.metric))}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BTV: Tensor = model(**model_inputs(model, batch, ("input_ids", "attention_mask"))).logits

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headcount.errors import UsageError
 
-WATCHED = ("loss", "bleu", "accuracy")
+WATCHED = ("loss", "bleu", "accuracy", "f1", "matthews")
 
 
 @dataclass(frozen=True)

@@ -312,7 +312,7 @@ def test_combined_records_are_flattened_and_stay_together() -> None:
         [made.roles(SITES), one, made.ablation(SITES)]
     )  # what is of the same model joins, twice is twice
     assert [[record.study for record in some.records] for some in together] == [
-        ["ablate", "score", "roles"],
+        ["ablate", "score", "roles", "role and importance"],  # made of both sides
         ["ablate"],
     ]
     halves = [made.combined([made.roles(SITES)]), made.combined([made.curves(SITES)])]  # of both papers

@@ -84,11 +84,10 @@ def test_texts_without_trees_and_models_without_a_decoder() -> None:
     assert Record.from_json(record.to_json()).parts == record.parts
 
 
-def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch, translator: tuple[Any, Any]) -> None:
+def test_size_is_bounded(translator: tuple[Any, Any]) -> None:
     model, tokenizer = translator
     trees: list[Tree | str] = [row.tree for row in Grammar().split("test")[:20]]
-    monkeypatch.setattr(study, "WEIGHTS", 1)
-    assert len(examples(model, tokenizer, trees, count=4).parts["examples"]) == 1
+    assert len(examples(model, tokenizer, trees, count=4, weights=1).parts["examples"]) == 1
     with pytest.raises(UsageError, match="tokens"):
         examples(model, tokenizer, trees, longest=2)
     with pytest.raises(UsageError, match="At least one"):

@@ -99,7 +99,9 @@ def test_wrong_input(bert: nn.Module) -> None:
         hc.task("language-modelling", texts=["w5"], tokenizer=tokenizer).quality(zoo.build("gpt2"))
     with pytest.raises(UnknownName, match="classification"):
         hc.task("classifikation")
-    assert tasks.names() == ("classification", "language-modelling", "translation")
+    assert tasks.names() == (
+        "classification", "embedding", "language-modelling", "masked-language-modelling", "translation",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("architecture", "limit"), [("bert", 64), ("gpt2", 64), ("roberta", 62), ("marian", 64)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,19 @@ import pytest
 import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
+from transformers import BertConfig, BertForSequenceClassification, BertModel, LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune
+from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune, resolved_recipe
 from headcount.training.run import Watch
 from tokens import word_tokenizer
 
 GOOD, BAD = "w10", "w11"
 TEXTS = [f"w5 {noun} w6 {how}{mood}" for noun in ("w7", "w8") for how in ("", "w9 ") for mood in (GOOD, BAD)] * 6
 LABELS = [int(GOOD in text) for text in TEXTS]
-SETTINGS = Settings("classification", "start", "here", replace(RECIPE, batch=80, chunk=40, rate=1e-2, epochs=15))
+FAST = replace(RECIPE, batch=80, chunk=40, rate=1e-2, epochs=15)
+SETTINGS = Settings("classification", "start", "here", FAST, examples=None, warmup=None)
 
 
 @pytest.fixture
@@ -124,3 +126,48 @@ def test_a_classifier_of_another_size_is_made_anew(start: Path, tmp_path: Path) 
     tuned(start, tmp_path / "two")
     model = hc.load(tmp_path / "two", task="classification", classes=["a", "b", "c"])
     assert model.classifier.out_features == 3
+
+
+def planted(count: int, seed: int) -> tuple[list[str], list[int]]:
+    """Texts of 6 to 12 words; one of the words alone decides the label."""
+    draw, texts, labels = random.Random(seed), [], []
+    for _ in range(count):
+        words = [f"w{draw.randint(12, 98)}" for _ in range(draw.randint(6, 12))]
+        labels.append(draw.randint(0, 1))
+        words[draw.randrange(len(words))] = GOOD if labels[-1] else BAD
+        texts.append(" ".join(words))
+    return texts, labels
+
+
+def test_two_epochs_of_a_small_set_are_enough_with_the_defaults(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    tokenizer = word_tokenizer(framed=True)
+    config = BertConfig(
+        vocab_size=99, hidden_size=256, num_hidden_layers=1, num_attention_heads=4, intermediate_size=512,
+        initializer_range=0.1, num_labels=2,
+    )  # fmt: skip
+    train, dev = (
+        hc.task("classification", texts=texts, labels=labels, tokenizer=tokenizer, metric="matthews")
+        for texts, labels in (planted(2000, 0), planted(200, 1))
+    )
+    settings = Settings("classification", "start", "here", metric="matthews")
+    recipe = resolved_recipe(settings, train)
+    assert 100 <= recipe.steps <= 150  # 2 x 2000 / 32 = 125
+    assert recipe.warmup == round(0.06 * recipe.steps)
+    assert recipe.cooldown == recipe.steps - recipe.warmup
+    record = fine_tune(
+        BertForSequenceClassification(config), tokenizer, train, dev, tmp_path / "out", settings,
+        accelerator=Accelerator(cpu=True),
+    )  # fmt: skip
+    assert record.parts["steps"] == recipe.steps
+    assert record.parts["epochs"][-1]["accuracy"] > 0.9
+    assert record.parts["epochs"][-1]["matthews"] > 0.8
+
+
+def test_warm_up_and_batch_are_as_asked_for() -> None:
+    data = task(word_tokenizer(32))
+    asked = replace(SETTINGS, recipe=replace(FAST, warmup=7, epochs=3))
+    recipe = resolved_recipe(asked, data)
+    assert (recipe.batch, recipe.chunk, recipe.warmup) == (80, 40, 7)
+    assert resolved_recipe(replace(asked, recipe=replace(FAST, warmup=10_000)), data).warmup <= recipe.steps * 5
+    assert resolved_recipe(replace(asked, examples=16), data).batch == round(16 * data.lengths[:, 0].mean())

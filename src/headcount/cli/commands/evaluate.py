@@ -1,8 +1,9 @@
-"""headcount evaluate: how well a translation model translates."""
+"""headcount evaluate: how good a model is at its task."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,61 +11,120 @@ import click
 
 from headcount.cli import data, options
 
+_OF_TRANSLATION = ("beams", "length_penalty", "lowercase", "tokens", "languages", "columns", "longest")
+_OF_OTHERS = ("metric", "batch_size", "max_length", "text", "label", "pair")
+
 
 @click.command("evaluate")
 @options.loading
-@data.parallel
-@click.option("--split", default="test", show_default=True, help="Part of the data to translate.")
-@click.option("--beams", default=4, show_default=True, type=click.IntRange(1), help="1 is greedy.")
-@click.option("--length-penalty", default=0.6, show_default=True, type=float)
-@click.option("--lowercase", is_flag=True, help="Compare without regard to case.")
-@click.option("--limit", type=click.IntRange(1), help="Use so many sentences at most.")
+@data.tasked(split="test", inferred=True, beams=4)
+@click.option("--length-penalty", default=0.6, show_default=True, type=float, help="Of beam search (translation).")
 @click.option(
-    "--tokens", default=4096, show_default=True, type=click.IntRange(1), help="Source tokens times beams of a batch."
+    "--tokens",
+    default=4096,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Source tokens times beams of a batch (translation).",
 )
-@options.out_folder("Folder to write record.json and translations.txt to.")
+@click.option("--against", metavar="MODEL", help="The whole model that embeddings are compared with (embedding).")
+@options.out_folder("Folder to write record.json to, and translations.txt.")
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
     how: options.Loading,
-    text: data.ParallelText,
-    split: str,
+    work: data.TaskText,
+    against: str | None,
     out: Path | None,
     as_json: bool,
     **decoding: Any,
 ) -> None:
-    """Translate a data set with MODEL and measure BLEU, chrF, loss and token accuracy."""
-    from headcount import journal
-    from headcount.cli import show
-    from headcount.studies.evaluation import evaluate
+    """Measure how good MODEL is at its task on a data set, with an interval.
 
-    with show.working(f"Loading {model}"):
-        pairs = text.read()[split]
-        tokenizer = how.tokenizer(model)
-        live = how.load(model, task="translation")
-    with show.Bars() as bars:
-        record = evaluate(
-            live, tokenizer, pairs, name=model, data=f"{text.data} {split}",
-            progress=lambda done, of: bars.show("translating", done, of), **decoding,
-        )  # fmt: skip
+    BLEU, chrF, loss and token accuracy of translations; accuracy, F1 or Matthews correlation of a classifier;
+    perplexity, loss or accuracy of language models; how far the embeddings of a model are from --against.
+    """
+    from headcount import journal
+
+    work = replace(work, task=work.task or _task(model, how), against=against)
+    _check(work, against)
+    translates = work.task == "translation"
+    record = _translation(model, how, work, decoding) if translates else _other(model, how, work)
     if out:
-        written = "".join(line + "\n" for line in record.parts["translations"])
-        journal.write_text(out / "translations.txt", written)
+        if "translations" in record.parts:
+            journal.write_text(out / "translations.txt", "".join(f"{line}\n" for line in record.parts["translations"]))
         record.save(out / "record.json")
     if as_json:
         click.echo(record.to_json())
     else:
-        _show(record, model, out)
+        _show(record, model, work, out)
 
 
-def _show(record: Any, model: str, out: Path | None) -> None:
+def _task(model: str, how: options.Loading) -> str:
+    objective = how.objective(model)
+    if objective.task is None:
+        raise click.UsageError(
+            f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
+            f"does: give --task, one of {', '.join(data.TASKS.names())}."
+        )
+    return str(objective.task)
+
+
+def _check(work: data.TaskText, against: str | None) -> None:
+    """Options that would do nothing, and the one that embeddings need."""
+    translates = work.task == "translation"
+    options.refuse(_OF_OTHERS if translates else _OF_TRANSLATION, f"does nothing with --task {work.task}")
+    if (against is None) == (work.task == "embedding"):
+        raise click.UsageError(
+            "An embedding model has no objective of its own: its quality is how far its embeddings are from those of "
+            "the whole model. Give that with --against."
+            if against is None
+            else f"--against does nothing with --task {work.task}."
+        )
+
+
+def _translation(model: str, how: options.Loading, work: data.TaskText, decoding: dict[str, Any]) -> Any:
+    from headcount.cli import show
+    from headcount.studies.evaluation import evaluate_translation
+
+    with show.working(f"Loading {model}"):
+        pairs = work.text.read()[work.split]
+        tokenizer, live = how.tokenizer(model), how.load(model, task="translation")
+    decoding = {**decoding, **work.quality}
+    with show.Bars() as bars:
+        return evaluate_translation(
+            live, tokenizer, pairs, name=model, data=f"{work.text.data} {work.split}", limit=work.limit,
+            progress=lambda done, of: bars.show("translating", done, of), **decoding,
+        )  # fmt: skip
+
+
+def _other(model: str, how: options.Loading, work: data.TaskText) -> Any:
+    from headcount.cli import show
+    from headcount.studies.evaluation import evaluate
+
+    with show.working(f"Measuring {model}"):
+        task = work.build(model, how)  # wrong data is said before a large model is loaded
+        return evaluate(how.load(model, task=work.task), task, name=model, data=f"{work.text.data} {work.split}")
+
+
+def _show(record: Any, model: str, work: data.TaskText, out: Path | None) -> None:
     from headcount.cli import show
 
     console, parts = show.console(), record.parts
-    show.title(console, model, f"{len(parts['translations'])} sentences of {record.signature.arguments['data']}")
-    for name, value in parts["quality"].items():
-        console.print(f"{name:15} {value:.4g}")
-    show.line(console, f"\n{parts['metric']}", dim=True)
+    count = parts["examples"] if "examples" in parts else len(parts["translations"])
+    show.title(console, model, f"{work.task}, {count} texts of {record.signature.arguments['data']}")
+    low, high = parts["interval"]
+    for number, (name, value) in enumerate(parts["quality"].items()):
+        interval = f"  (95% {low:.4g} to {high:.4g})" if number == 0 else ""
+        console.print(f"{name:15} {value:.4g}{interval}")
+    if "translations" in parts:
+        show.line(console, f"\n{parts['metric']}", dim=True)
     if out:
-        show.line(console, f"Translations: {out / 'translations.txt'}; every number: {out / 'record.json'}", dim=True)
-    show.line(console, f"Next: echo 'A sentence.' | headcount translate {shlex.quote(model)}", dim=True)
+        text = f"Translations: {out / 'translations.txt'}; every" if "translations" in parts else "Every"
+        show.line(console, f"{text} number: {out / 'record.json'}", dim=True)
+    quoted = shlex.quote(model)
+    then = (
+        f"echo 'A sentence.' | headcount translate {quoted}"
+        if work.task == "translation"
+        else f"headcount ablate {quoted} {work.as_options()}"
+    )
+    show.line(console, f"Next: {then}", dim=True)

@@ -17,7 +17,8 @@ _RECIPE = (
     "batch", "chunk", "factor", "rate", "warmup", "cooldown", "steps", "epochs", "patience", "watch", "average",
     "smoothing", "clip", "seed",
 )  # fmt: skip
-_TUNING = ("dev_split", "text_column", "label", "pair", "limit", "max_length", "rate")  # of --from alone
+# of --from alone
+_TUNING = ("dev_split", "text_column", "label", "pair", "limit", "max_length", "rate", "examples", "metric")
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
@@ -49,16 +50,22 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--vocabulary", type=click.IntRange(8), help="Pieces of each side.")
 @click.option("--shared", is_flag=True, help="One vocabulary and one embedding for both sides.")
 @click.option("--lowercase", is_flag=True, help="Fold case on both sides, in the model and in BLEU.")
+@click.option("--examples", type=_COUNT, help="Texts of a step on average (fine-tuning); 32 without it and --batch.")
 @click.option("--batch", type=_COUNT, help="Source tokens of a step, over all processes.")
 @click.option("--chunk", type=_COUNT, help="Source tokens run through the model at once.")
 @click.option("--factor", type=_POSITIVE, help="Factor of the learning rate.")
 @click.option("--rate", type=_POSITIVE, help="Learning rate after warm-up (fine-tuning).")
-@click.option("--warmup", type=_COUNT, help="Steps of warm-up.")
+@click.option("--warmup", type=_COUNT, help="Steps of warm-up; 6% of the run if not given (fine-tuning).")
 @click.option("--cooldown", type=_ANY, help="Steps at the end over which the learning rate falls to zero.")
 @click.option("--steps", type=_COUNT, help="Stop after so many steps.")
 @click.option("--epochs", type=_COUNT, help="Stop after so many passes over the data.")
 @click.option("--patience", type=_ANY, help="Stop after so many epochs without a better one.")
-@click.option("--watch", type=click.Choice(["loss", "bleu", "accuracy"]), help="What makes an epoch better on dev.")
+@click.option("--metric", help="What dev is measured in (fine-tuning): accuracy, f1, matthews, perplexity, loss.")
+@click.option(
+    "--watch",
+    type=click.Choice(["loss", "bleu", "accuracy", "f1", "matthews"]),
+    help="What makes an epoch better on dev.",
+)
 @click.option("--average", type=_COUNT, help="Epochs at the end to average, if that is better than the best one.")
 @click.option("--smoothing", type=_SHARE, help="Label smoothing.")
 @click.option("--clip", type=click.FloatRange(0), help="Largest norm of the gradient; 0: any.")
@@ -100,6 +107,10 @@ def COMMAND(  # noqa: N802
         raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
     other = _TUNING if start is None else _FROM_NOTHING
     options.refuse(other, f"does nothing with --task {task}")
+    if given["examples"] and given["batch"]:
+        raise click.UsageError("--examples and --batch both say how large a step is: give one of them.")
+    if task == "embedding":
+        raise click.UsageError("An embedding model has no objective to be trained on; --task is another one.")
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
         options_of_run = {"watch": Watch(step=shown.step, said=shown.say), "save_seconds": save_seconds}
         if start is None:
@@ -138,17 +149,20 @@ def _fine_tuned(
 ) -> Any:
     import torch
 
-    from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune
+    from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, Settings, fine_tune
     from headcount.studies.held_out import check_apart
 
     how = options.Loading(None, None, trust_remote_code=False)
     fields = {"text": given["text_column"], "label": given["label"], "pair": given["pair"]}
-    train = data.TaskText(task, text, "train", given["limit"], 32, given["max_length"], fields, {})
+    metric = {"metric": given["metric"]} if given["metric"] else {}
+    train = data.TaskText(task, text, "train", given["limit"], 32, given["max_length"], fields, metric)
     dev = replace(train, split=given["dev_split"], limit=None)
     recipe = replace(RECIPE, **_asked_recipe(given, RECIPE.chunk))
     settings = Settings(
         task, start, text.data, recipe, given["limit"], given["max_length"], given["precision"],
-        dev_split=given["dev_split"], columns=fields,
+        dev_split=given["dev_split"], columns=fields, metric=given["metric"],
+        examples=None if given["batch"] else given["examples"] or EXAMPLES,
+        warmup=None if given["warmup"] else WARMUP,
     )  # fmt: skip
     new: dict[str, Any] = {}
     if task == "classification":
@@ -194,9 +208,5 @@ def _show(record: Any, task: str, text: data.ParallelText, out: Path) -> None:
     for split, reasons in parts.get("skipped", {}).items():
         for reason, count in reasons.items():
             console.print(f"{split}: {count} pairs left out ({reason})", style="yellow")
-    then = (
-        f"evaluate {shlex.quote(str(out))}"
-        if task == "translation"
-        else f"ablate {shlex.quote(str(out))} --task {task}"
-    )
+    then = f"evaluate {shlex.quote(str(out))}" + ("" if task == "translation" else f" --task {task}")
     show.line(console, f"Next: headcount {then} {text.as_options()}", dim=True)

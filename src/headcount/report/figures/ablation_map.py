@@ -18,8 +18,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
         parts, effects = record.parts, record.parts["one_out"]
         alpha = parts["alpha"]
         sign = 1 if parts["higher_is_better"] else -1  # what is lost is red
+        digits = _digits(max(abs(effect["difference"]) for effect in effects.values()))
+        tested = not parts.get("distance")  # a distance is never zero: a test says nothing
         texts = {
-            name: f"{_signed(effect['difference'])}{'*' if effect['corrected'] < alpha else ''}"
+            name: f"{_signed(effect['difference'], digits)}{'*' if tested and effect['corrected'] < alpha else ''}"
             for name, effect in effects.items()
         }
         values = {name: sign * effect["difference"] for name, effect in effects.items()}
@@ -27,17 +29,23 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(f"{named(record)}: {parts['metric']} {parts['value']:.2f} with all heads")
         rows += [{"model": record.signature.model, "head": name, **effect} for name, effect in effects.items()]
     parts = records[0].parts
-    caption = (
-        f"Change of {parts['metric']} when each head is masked alone; red: worse without it. "
-        f"* p < {parts['alpha']:g} after Holm's correction for all heads."
-    )
+    caption = f"Change of {parts['metric']} when each head is masked alone; red: worse without it."
+    if not all(record.parts.get("distance") for record in records):
+        caption += f" * p < {parts['alpha']:g} after Holm's correction for all heads."
     return Drawing(canvas, caption, rows)
 
 
-def _signed(value: float) -> str:
-    """Two digits; what rounds to nothing has no sign."""
-    text = f"{value:+.2f}"
-    return text[1:] if float(text) == 0 else text
+def _digits(largest: float) -> int:
+    """Two after the point; up to four where all changes are small."""
+    return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
+
+
+def _signed(value: float, digits: int) -> str:
+    """What rounds to nothing has no sign; without the zero before the point where there is little room."""
+    text = f"{value:+.{digits}f}"
+    if float(text) == 0:
+        return "0" if digits > 2 else text[1:]
+    return text.replace("0.", ".", 1) if digits > 2 else text
 
 
 FIGURE = Figure("Every head masked alone", "Michel et al. 2019, Table 1", ("one_out",), _draw)

@@ -61,7 +61,7 @@ function setUpRelation() {
     const across = subject().measures[+x.value], up = subject().measures[+y.value];
     const r = rankCorrelation(across.values, up.values);
     byId("relation-caption").textContent = `One dot per head; choose one to open its card. ${r === null ? "" : `Spearman's r = ${short(r)}.`}`;
-    chartIn(byId("relation-plot"), () => relationChart(subject(), across, up, colour.value));
+    chartIn(byId("relation-plot"), () => relationChart(subject(), across, up, subject().roles ? colour.value : "kind"));
   };
   for (const select of [x, y, colour]) select.addEventListener("change", show);
   refill();

@@ -25,6 +25,13 @@ def _answer(record: Record) -> str:
     worst = max(effects, key=lambda head: _harm(record, effects[head]))
     digits = digits_for(effects[worst]["difference"])
     change = Column("", digits, signed=True).text(effects[worst]["difference"])
+    if parts.get("distance"):
+        order = sorted(effect["difference"] for effect in effects.values())
+        return (
+            f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without a "
+            f"middling head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, so "
+            "that only sizes can be compared: that it is not zero says nothing of a head."
+        )
     return (
         f"Of {len(effects)} heads {len(sure)} change {metric} significantly when masked alone (p < {alpha:g} after "
         f"Holm's correction), {better} of them for the better; {worst} matters most ({metric} {change})."
@@ -42,13 +49,13 @@ def _tables(labelled: Labelled) -> list[Table]:
     ]  # fmt: skip
 
     def rows(record: Record) -> list[list[Any]]:
-        effects = record.parts["one_out"]
+        effects, tested = record.parts["one_out"], not record.parts.get("distance")
         order = sorted(effects, key=lambda head: -abs(effects[head]["difference"]))[:MOST]
         return [
             [
                 head, effects[head]["value"], effects[head]["difference"],
-                interval(effects[head]["low"], effects[head]["high"], digits), effects[head]["p"],
-                effects[head]["corrected"],
+                interval(effects[head]["low"], effects[head]["high"], digits),
+                effects[head]["p"] if tested else None, effects[head]["corrected"] if tested else None,
             ]
             for head in order
         ]  # fmt: skip
@@ -66,7 +73,8 @@ def _printed(record: Record) -> list[Printed]:
     raw = [effect for effect in encoder.values() if effect["p"] < parts["alpha"]]
     better = sum(_harm(record, effect) < 0 for effect in raw)
     whole = f"{parts['metric']} {parts['value']:.{digits_for(parts['value'])}f}"
-    counted = f"{len(raw)} of {len(encoder)}, {better} better without" if encoder else None
+    tested = encoder and not parts.get("distance")
+    counted = f"{len(raw)} of {len(encoder)}, {better} better without" if tested else None
     return [
         Printed("the whole model", "BLEU 36.05 (WMT14 English-French)", whole),
         Printed(f"encoder heads with p < {parts['alpha']:g}, not corrected", "8 of 96, 4 better without", counted),

@@ -1,0 +1,96 @@
+"""headcount explore: what the heads of any model do and which of them matter, as one page."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headcount.cli import options
+
+_TEXTS = 12  # that a page has room for
+
+
+@click.command("explore")
+@options.loading
+@click.option(
+    "--data",
+    default="",
+    help="Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for "
+    "an encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Embedded English sentences if not given.",
+)
+@click.option("--split", default="test", show_default=True, help="Part of the data, where it has several.")
+@click.option("--languages", help="Endings of the files in a folder of parallel text: SOURCE,TARGET.")
+@click.option("--text", "texts", multiple=True, help="A sentence whose attention the page shows; may be repeated.")
+@click.option("--frequencies", default="", help="Frequencies of tokens: .json, .tsv, or text to count them in.")
+@click.option("--sentences", default=300, show_default=True, type=click.IntRange(1), help="For roles, at most.")
+@click.option(
+    "--one-out", default=0, type=click.IntRange(0), help="Sentences for one head out; by the model's size if 0."
+)
+@click.option("--out", type=options.FOLDER, help="Folder for the page and the records; explore-MODEL if not given.")
+@click.option("--open", "opened", is_flag=True, help="Show the page in a browser at the end.")
+def COMMAND(  # noqa: N802
+    model: str,
+    how: options.Loading,
+    split: str,
+    languages: str | None,
+    texts: tuple[str, ...],
+    out: Path | None,
+    opened: bool,
+    **settings: Any,
+) -> None:
+    """Find out what the heads of MODEL do and which of them matter, and write it as one page. Nothing else is needed.
+
+    Interrupted? The same command goes on. The page is there as soon as there is something to see.
+    """
+    from headcount import journal
+    from headcount.cli import show
+    from headcount.record import Record
+    from headcount.report.html import page
+    from headcount.studies.explore import Settings, explore
+    from headcount.studies.source import quiet
+
+    if len(texts) > _TEXTS:
+        raise click.UsageError(f"A page has room for {_TEXTS} sentences; got {len(texts)}.")
+    name = model.rstrip("/").rpartition("/")[2] or "model"
+    folder = out or Path(f"explore-{name}")
+    report = folder / "report.html"
+    quiet()
+
+    def refresh(record: Record) -> None:
+        journal.write_text(report, page([record]))
+
+    pair = tuple(part.strip() for part in languages.split(",")) if languages else ()
+    with show.Bars() as bars:
+        record = explore(
+            Settings(model, measure_on=split, languages=pair, **settings), folder, how=how, texts=texts,
+            progress=bars.show, refresh=refresh,
+        )  # fmt: skip
+    _show(record, name, report, model)
+    if opened:
+        click.launch(report.resolve().as_uri())
+
+
+def _show(record: Any, name: str, report: Path, model: str) -> None:
+    """Every question with its answer; tables are on the page."""
+    from headcount.cli import show
+    from headcount.report.section import answers, labelled_for, ordered
+    from headcount.report.subject import subjects
+
+    console, explored = show.console(), subjects([record])
+    show.title(console, name, "what its heads do, and which of them matter")
+    for _, section in ordered():
+        labelled = labelled_for(section, explored)
+        if labelled:
+            console.print(f"[bold]{section.question}[/]")
+            for answer in answers(section, labelled):
+                console.print(answer, markup=False)
+            console.print()
+    for part, reason in record.parts["missing"].items():
+        show.line(console, f"{part} is missing: {reason}", dim=True)
+    show.line(console, f"Open {report} in a browser. Every number: {report.parent / 'record.json'}.")
+    show.line(
+        console, f"Next: headcount explore {shlex.quote(model)} --text 'A sentence of your own.' --open", dim=True
+    )

@@ -1,0 +1,43 @@
+"""What an exploration measured, and on what."""
+
+from __future__ import annotations
+
+from headcount.record import Record
+from headcount.report.section import Labelled, Section, told
+from headcount.report.table import Column, Table
+
+
+def _answer(record: Record) -> str:
+    parts = record.parts
+    reason = f" {parts['because']}" if parts["because"] else ""
+    return f"Importance of this {parts['architecture']} is measured by {parts['measured_by']}.{reason}"
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record) -> list[list[str]]:
+        parts = record.parts
+        return [
+            ["roles and confidence", parts["looked_at"]],
+            ["gradient score", parts["gradient_on"] or "not defined"],
+            ["one head out", parts["one_out_on"]],
+            ["how rare a token is", parts["counted_in"]],
+        ]
+
+    headings, lines = told(labelled, rows, [Column("what"), Column("measured on")])
+    return [Table("What was measured on which text", headings, lines)]
+
+
+SECTION = Section(
+    order=5,
+    title="What was measured",
+    question="What is importance here, and on which text?",
+    studies=("explore",),
+    parts=("objective", "measured_by"),
+    command="headcount explore MODEL",
+    answer=_answer,
+    how=(
+        "The objective follows from the class that the model was saved from: what it was trained for, or how far its "
+        "output moves where it has no objective of its own."
+    ),
+    tables=_tables,
+)

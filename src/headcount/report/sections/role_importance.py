@@ -1,0 +1,92 @@
+"""Whether the heads that do something that can be named are the heads that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.joined import STUDY
+from headcount.report.section import Labelled, Section, told
+from headcount.report.table import Column, Table, interval
+
+_NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
+
+
+def _first(record: Record) -> list[Mapping[str, Any]]:
+    """By the first measure of importance: for each kind the paper's roles, any role where no head has those."""
+    comparisons = record.parts["comparisons"]
+    kinds: dict[str, Mapping[str, Any]] = {}
+    for row in comparisons:  # the paper's roles come first
+        if row["measure"] == comparisons[0]["measure"]:
+            kinds.setdefault(row["kind"], row)
+    return list(kinds.values())
+
+
+def _answer(record: Record) -> str:
+    rows = _first(record)
+    sentences = [
+        f"{row['top_with_role']} of the {row['top']} most important {row['kind']} heads "
+        f"{'has' if row['top_with_role'] == 1 else 'have'} {_NAMED[row['roles']]} ({row['top_expected']:.1f} by chance)"
+        for row in rows
+    ]
+    main = rows[0]
+    compared = (
+        f"{main['kind']} heads with such a role have {_number(main['mean_with'])} on average, those without "
+        f"{_number(main['mean_without'])}: difference {_spread(main, 'difference', '')}, "
+        f"within layers {_spread(main, 'within_layers', 'within_layers_')}"
+    )
+    return f"{'; '.join(sentences)}. By {main['measure']}, {compared}."
+
+
+def _number(value: float) -> str:
+    """Two significant digits: importance is of any size."""
+    return f"{value:.2g}".replace("-", "\u2212")
+
+
+def _spread(row: Mapping[str, Any], name: str, ends: str) -> str:
+    return f"{_number(row[name])} (95% {_number(row[ends + 'low'])} to {_number(row[ends + 'high'])})"
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record) -> list[list[Any]]:
+        return [
+            [
+                row["measure"], row["kind"], row["roles"], f"{row['with_role']} of {row['heads']}",
+                _number(row["mean_with"]), _number(row["mean_without"]), _spread(row, "difference", ""),
+                _spread(row, "within_layers", "within_layers_"),
+                f"{row['top_with_role']} of {row['top']}", row["top_expected"], row["correlation"],
+                interval(row["correlation_low"], row["correlation_high"], 2),
+            ]
+            for row in record.parts["comparisons"]
+        ]  # fmt: skip
+
+    columns = [
+        Column("importance"), Column("kind"), Column("roles"), Column("heads with one"), Column("mean with"),
+        Column("mean without"), Column("difference"), Column("difference within layers"),
+        Column("of the top have one"), Column("by chance", 1), Column("rank correlation", 2), Column("95% interval"),
+    ]  # fmt: skip
+    headings, lines = told(labelled, rows, columns)
+    note = (
+        "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind. "
+        "Within layers: importance less the mean of the head's layer."
+    )
+    return [Table("Importance of heads with and without a role", headings, lines, note)]
+
+
+SECTION = Section(
+    order=21,
+    title="Role against importance",
+    question="Are the heads with a role the heads that matter?",
+    studies=(STUDY,),
+    parts=("comparisons",),
+    command="headcount explore MODEL",
+    answer=_answer,
+    how=(
+        "Roles and importance were measured apart and are put together head by head. Intervals of the difference are "
+        "over heads, each group resampled by itself. Layers differ whatever their heads do: within layers, importance "
+        "is less the mean of the head's layer. The rank correlation (Spearman) is between having a role and "
+        "importance. By chance: the share of heads with a role, times the number of the most important heads."
+    ),
+    tables=_tables,
+)

@@ -1,0 +1,316 @@
+"""Exploring a model: roles, importance and attention of every head, with nothing to give but the model.
+
+Text is the embedded English with its trees, or the user's. What importance is measured by follows from the model's
+class. Parts are kept and gone on with as in `whole`; the part `setup` says what was measured on what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headcount.corpora.frequencies import Frequencies, counted, read_frequencies
+from headcount.corpora.grammar.corpus import Grammar
+from headcount.corpora.parallel import GRAMMAR
+from headcount.corpora.sentences import Sentences, read_sentences
+from headcount.corpora.tree import Tree
+from headcount.errors import UsageError
+from headcount.record import Record, Signature
+from headcount.studies.source import PLAIN, Loading, ParallelText, TaskText
+from headcount.studies.whole import PARTS, Part, Progress, Subject, run_parts
+from headcount.studies.whole import Settings as WholeSettings
+
+EMBEDDED = "embedded English sentences"
+_GRAMMAR = Grammar(train=3000)  # its training sentences are for counting tokens
+_COUNTED = 20_000  # sentences of the user's text that tokens are counted in, at most
+_MASKED = 4  # sentences that heads are masked on at once: progress is seen, many heads run together anyway
+_SCORED = 128  # sentences of the gradient at most
+_LONGEST_TEXT = 64  # tokens of a sentence whose attention is shown
+_SHOWN = 4  # sentences whose attention is shown, where fewer are given
+_LEAST, _MOST = 16, 128  # sentences of one-head-out
+_WORK = 5e11  # heads x weights x sentences of one-head-out: a few minutes on two cores
+_GROUPED = (".tsv", ".jsonl")  # files with columns
+
+_MEASURED = {
+    "masked-language-modelling": "masked language modelling: the loss of the 15 % of tokens that are corrupted (80 % "
+    "masked, 10 % random, 10 % unchanged), the same ones every time",
+    "language-modelling": "language modelling: the loss of each token given those before it",
+    "translation": "the loss of each target token given the source and the target tokens before it",
+    "classification": "classification: accuracy on the labelled texts; the gradient is of the loss",
+    "embedding": "how far its output moves: 1 - cosine between the embeddings (means over tokens) of the model with "
+    "and without a head",
+}
+
+
+@dataclass(frozen=True)
+class Settings(WholeSettings):
+    """What decides the numbers; `sentences` is for roles."""
+
+    data: str = ""  # the embedded sentences if empty
+    sentences: int = 300
+    frequencies: str = ""  # file with frequencies of tokens; counted in the text if empty
+    one_out: int = 0  # sentences of one-head-out; by the size of the model if 0
+
+    @property
+    def with_columns(self) -> bool:
+        """Whether the data have columns, or sides, that a task may need."""
+        path = Path(self.data)
+        grouped = self.data.startswith(("hf:", GRAMMAR)) or path.suffix in _GROUPED or path.is_dir()
+        return bool(self.data) and grouped
+
+
+@dataclass(frozen=True)
+class Explored(Subject):
+    """A model to explore, and the text that it is explored on."""
+
+    texts: tuple[str, ...] = ()  # sentences whose attention is to be shown
+    settings: Settings
+
+    @cached_property
+    def objective(self) -> str:
+        """The task that importance is measured by."""
+        task = self.how.objective(self.settings.model).task
+        if task == "classification" and not self.settings.with_columns:
+            return "embedding"
+        return task or "embedding"
+
+    @cached_property
+    def model(self) -> Any:
+        task = None if self.objective == "embedding" else self.objective
+        return self.how.load(self.settings.model, task=task)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        return self.how.tokenizer(self.settings.model)
+
+    @cached_property
+    def text(self) -> Sentences:
+        """The sentences to measure on: the user's, or the embedded ones."""
+        count, every = self.settings.sentences, self._every
+        return replace(every, items=every[:count], targets=every.targets[:count] if every.targets else None)
+
+    @cached_property
+    def _every(self) -> Sentences:
+        """Also those that tokens are only counted in."""
+        settings = self.settings
+        if not settings.data:
+            return Sentences([row.tree for row in _GRAMMAR.split("dev")])
+        if settings.with_columns and self.objective != "translation" and not settings.data.startswith(GRAMMAR):
+            return self._work.sentences()
+        return read_sentences(
+            settings.data, split=settings.measure_on, languages=settings.languages or None, limit=_COUNTED
+        )
+
+    @cached_property
+    def sentences(self) -> Sentences:
+        """What roles are looked for on: the text, and the embedded trees where it has none."""
+        items = [*self.text]
+        if not self.text.trees:
+            items += [row.tree for row in _GRAMMAR.split("dev")[: self.settings.sentences]]
+        targets = [*self.targets, *self._written(items[len(self.text) :])] if self.objective == "translation" else None
+        return replace(self.text, items=items, targets=targets)
+
+    @cached_property
+    def targets(self) -> Sequence[str]:
+        """Translations of the text: the data's, or what the model writes."""
+        return self._written(self.text) if self.text.targets is None else self.text.targets
+
+    @cached_property
+    def choosing(self) -> Any:
+        """The task of the gradient."""
+        return self._task(min(_SCORED, self.settings.sentences), batch_size=self.settings.batch_size)
+
+    @cached_property
+    def measuring(self) -> Any:
+        """The task of one-head-out, on fewer sentences."""
+        return self._task(self.settings.one_out or affordable_sentences(self.model), batch_size=_MASKED)
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        settings = self.settings
+        if settings.frequencies:
+            return read_frequencies(settings.frequencies, self.tokenizer)
+        if settings.data:
+            texts: Sequence[str] = _texts(self._every)
+            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.data}")
+        texts = [row.tree.text for row in _GRAMMAR.split("train")]
+        return counted(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
+
+    @property
+    def _work(self) -> TaskText:
+        settings = self.settings
+        text = ParallelText(settings.data, settings.languages or None, settings.columns or None, 250)
+        columns = {"text": settings.text, "label": settings.label, "pair": settings.pair}
+        return TaskText(
+            self.objective,
+            text,
+            settings.measure_on,
+            _COUNTED,
+            settings.batch_size,
+            self._longest,
+            columns,
+            {},
+        )
+
+    @cached_property
+    def _longest(self) -> int:
+        from headcount.sites.inputs import longest
+
+        return longest(self.model, self.settings.max_length)
+
+    def _task(self, count: int, *, batch_size: int) -> Any:
+        from headcount.tasks.task import task
+
+        common = {"tokenizer": self.tokenizer, "max_length": self._longest}
+        if self.objective == "classification":
+            return replace(self._work, limit=count or None, batch_size=batch_size).build(self.settings.model, self.how)
+        texts = _texts(self.text)[: count or None]
+        if self.objective in PLAIN:
+            extra = {"model": self.model} if self.objective == "embedding" else {"metric": "loss"}
+            return task(self.objective, texts=texts, batch_size=batch_size, **common, **extra)
+        return task("translation", source=texts, target=list(self.targets[: len(texts)]), metric="loss", **common)
+
+    def _written(self, sentences: Sequence[Tree | str]) -> list[str]:
+        """What the model writes for sentences, greedily."""
+        from headcount.tasks.translation import Translation
+
+        texts = _texts(sentences)
+        if not texts:
+            return []
+        work = Translation(source=texts, target=texts, tokenizer=self.tokenizer, max_length=self._longest)
+        return work.translations(self.model, progress=lambda *at: self.progress("writing targets", *at))
+
+
+def _texts(sentences: Sequence[Tree | str]) -> list[str]:
+    return [item.text if isinstance(item, Tree) else item for item in sentences]
+
+
+def affordable_sentences(model: Any) -> int:
+    """Sentences of one-head-out that a few minutes allow: fewer for models with more heads and weights."""
+    from headcount.sites.locate import locate
+
+    tables = 0 if model.get_output_embeddings() is not None else model.get_input_embeddings().weight.numel()
+    weights = sum(parameter.numel() for parameter in model.parameters()) - tables
+    return int(np.clip(_WORK / (len(locate(model).heads) * max(1, weights)), _LEAST, _MOST))
+
+
+def _setup(subject: Explored) -> Record:
+    """What is measured on what, in words for the page."""
+    from headcount.sites.fingerprint import weight_hash
+
+    settings, checkpoint = subject.settings, subject.how.objective(subject.settings.model)
+    source = f"texts of {settings.data}" if settings.data else EMBEDDED
+    parts = {
+        "architecture": checkpoint.architecture or type(subject.model).__name__,
+        "objective": subject.objective,
+        "measured_by": _MEASURED[subject.objective],
+        "because": _because(subject, checkpoint.task),
+        "looked_at": _looked_at(subject),
+        "gradient_on": "" if subject.objective == "embedding" else f"{len(subject.choosing)} {source}",
+        "one_out_on": f"{len(subject.measuring)} {source}",
+        "counted_in": subject.frequencies.source,
+    }
+    arguments = {"data": settings.data, "sentences": settings.sentences}
+    return Record("explore", Signature(settings.model, weight_hash(subject.model), arguments=arguments), parts)
+
+
+def _because(subject: Explored, task: str | None) -> str:
+    """Why importance is measured so, where the class of the model alone does not say it."""
+    if task == "classification" and subject.objective == "embedding":
+        return "A classifier's own objective needs labelled texts: give them with --data."
+    if task is None:
+        return "It has no objective head. There is no gradient score: at the whole model that of a distance is zero."
+    if task == "translation" and subject.text.targets is None:
+        return "No translations were given: the targets are what the model itself writes, greedily."
+    return ""
+
+
+def _looked_at(subject: Explored) -> str:
+    text, every = subject.text, subject.sentences
+    if not subject.settings.data:
+        return f"{len(every)} {EMBEDDED} with gold trees"
+    if text.trees:
+        return f"{len(text)} sentences of {subject.settings.data} with their trees"
+    more = len(every) - len(text)
+    return f"{len(text)} sentences of {subject.settings.data}, and {more} {EMBEDDED} with gold trees for syntax"
+
+
+def _roles(subject: Explored) -> Record:
+    from headcount.studies.roles import look
+
+    settings = subject.settings
+    return look(
+        subject.model, subject.sentences, subject.tokenizer, name=settings.model, data=settings.data or EMBEDDED,
+        frequencies=subject.frequencies, progress=lambda *at: subject.progress("looking at roles", *at),
+    )  # fmt: skip
+
+
+def _one_out(subject: Explored) -> Record:
+    from headcount.studies.ablation import ablate
+
+    name, alpha = subject.settings.model, 0.05
+    return ablate(subject.model, subject.measuring, name=name, alone=False, alpha=alpha, progress=subject.progress)
+
+
+def _shown(subject: Explored) -> Record:
+    """Attention on the sentences that were given, and on short ones of the text where these are few."""
+    from headcount.studies.examples import WEIGHTS, examples
+
+    settings, sentences, texts = subject.settings, subject.sentences, subject.texts
+    check_lengths(texts, subject.tokenizer)
+    targets: list[str | None] = [None] * len(texts)
+    targets += sentences.targets or [None] * len(sentences)
+    longest = max([20, *(len(subject.tokenizer(text)["input_ids"]) for text in texts)])
+    record = examples(
+        subject.model, subject.tokenizer, [*texts, *sentences], targets=targets, count=max(_SHOWN, len(texts)),
+        longest=longest, weights=10**9 if texts else WEIGHTS, name=settings.model, data=settings.data or EMBEDDED,
+        progress=subject.progress,
+    )  # fmt: skip
+    signature = replace(record.signature, arguments={**record.signature.arguments, "texts": [*texts]})
+    return replace(record, signature=signature)
+
+
+def check_lengths(texts: Sequence[str], tokenizer: Any) -> None:
+    """Raise where a sentence is too short or too long to be drawn."""
+    for text in texts:
+        tokens = len(tokenizer(text)["input_ids"])
+        if not 2 <= tokens <= _LONGEST_TEXT:
+            raise UsageError(
+                f"The text {text[:60]!r} has {tokens} tokens; attention is shown on sentences of 2 to {_LONGEST_TEXT}."
+            )
+
+
+_MAKERS: Mapping[str, Callable[[Explored], Record] | Part] = {
+    "setup": _setup,
+    "roles": _roles,
+    "gradient": PARTS["gradient"],
+    "ablation": _one_out,
+    "examples": _shown,
+}
+
+
+def explore(
+    settings: Settings,
+    out: Path,
+    *,
+    how: Loading | None = None,
+    texts: Sequence[str] = (),
+    progress: Progress = lambda *_: None,
+    refresh: Callable[[Record], None] = lambda _: None,
+) -> Record:
+    """Explore a model in a folder; refresh is called with what there is after each part.
+
+    texts: sentences whose attention is shown, besides those of the text; other ones may be given on the same folder.
+    """
+    loading = how or Loading(None, None, trust_remote_code=False)
+    subject = Explored(settings, loading, out / "unfinished", progress, texts=tuple(texts))
+    check_lengths(texts, subject.tokenizer)
+    examples_file = out / "parts" / "examples.json"
+    if examples_file.is_file() and Record.load(examples_file).signature.arguments.get("texts") != list(texts):
+        examples_file.unlink()
+    return run_parts("explore", subject, _MAKERS, out, refresh=refresh)  # type: ignore[arg-type]

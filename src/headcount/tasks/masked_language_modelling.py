@@ -1,0 +1,188 @@
+"""masked-language-modelling: corrupted tokens of each text, predicted from the others (Devlin et al. 2019).
+
+Shapes: B batch, T tokens, P predicted tokens of a batch, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
+from headcount.record import Signature
+from headcount.sites.running import evaluating
+from headcount.tasks.batches import Batches
+from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
+from headcount.tasks.texts import Texts
+
+IGNORED = -100  # label of a token that is not predicted
+METRICS = {"perplexity": PERPLEXITY, "loss": LOSS, "accuracy": TOKEN_ACCURACY}
+SHARE, MASKED, RANDOM = 0.15, 0.8, 0.1  # of a text's tokens; of these: the mask token, a random token, else unchanged
+
+
+class MaskedLanguageModelling:
+    """Plain texts; quality is perplexity, loss or accuracy of the corrupted tokens.
+
+    Which tokens of a text are corrupted, and how, depends on its tokens and the seed alone: not on its place, its
+    batch or its neighbours. Special tokens are never corrupted.
+    """
+
+    name = "masked-language-modelling"
+    in_one_run = True
+
+    def __init__(
+        self,
+        *,
+        texts: Sequence[str],
+        tokenizer: Any,
+        batch_size: int = 16,
+        max_length: int | None = None,
+        metric: str = "perplexity",
+        seed: int = 0,
+    ) -> None:
+        """metric: perplexity, loss or accuracy, all per corrupted token."""
+        self.metric = chosen_metric(metric, METRICS, self.name)
+        checked = check_texts(texts)
+        if tokenizer.mask_token_id is None:
+            raise UsageError(
+                "The tokenizer has no mask token: the model was not trained by masked language modelling. Another task "
+                "fits it, language-modelling for instance."
+            )
+        self.tokenizer = tokenizer
+        self._texts = Texts(checked, tokenizer, max_length=max_length)
+        self._chunks = list(chunks(len(checked), batch_size))
+        self._corruption = Corruption(tokenizer, seed)
+        self.fingerprint = fingerprint([checked, max_length, seed])
+        self.identity = {"batch_size": batch_size, "max_length": max_length, "seed": seed}
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: tokens of each text, and 0."""
+        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
+
+    def batches(self) -> Iterator[Batch]:
+        return Batches(self.batch, self._chunks)
+
+    def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
+        """What the tokenizer makes, with corrupted ids; labels are the original ids of corrupted tokens."""
+        encoded = dict(self._texts.encode(rows))
+        ids_BT, real_BT = encoded["input_ids"].clone(), encoded["attention_mask"].bool()
+        labels_BT = torch.full_like(ids_BT, IGNORED)
+        for number in range(len(ids_BT)):
+            real_T = real_BT[number]
+            corrupted, labels = self._corruption(ids_BT[number, real_T].numpy())
+            ids_BT[number, real_T] = torch.from_numpy(corrupted)
+            labels_BT[number, real_T] = torch.from_numpy(labels)
+        return {**encoded, "input_ids": ids_BT, "labels": labels_BT}
+
+    def targets(self, rows: Sequence[int] | np.ndarray) -> int:
+        """Corrupted tokens."""
+        return int(self.predicted(self.batch(rows)).sum())
+
+    def nll(self, model: nn.Module, batch: Batch) -> Tensor:
+        return _by_example(_token_nll(self.logits(model, batch), batch), batch)
+
+    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.logits_loss(self.logits(model, batch), batch)
+
+    def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Summed over corrupted tokens."""
+        return _token_nll(logits, batch).sum()
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return self.loss_sum(model, batch) / self.predicted(batch).sum().clamp_min(1)
+
+    def held_out(self, model: nn.Module) -> dict[str, float]:
+        """Loss and accuracy per corrupted token, and perplexity where that is the task's metric."""
+        with evaluating(model):
+            sums = np.asarray(sum(self._contributions(model, batch).sum(0) for batch in self.batches()))
+        perplexity = {"perplexity": float(PERPLEXITY.of_sums(sums[[0, 2]]))} if self.metric is PERPLEXITY else {}
+        return {
+            "loss": float(LOSS.of_sums(sums[[0, 2]])),
+            "accuracy": float(TOKEN_ACCURACY.of_sums(sums[[1, 2]])),
+            **perplexity,
+        }
+
+    def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        device = next(model.parameters()).device
+        inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
+        logits_BTV: Tensor = model(**inputs).logits
+        return logits_BTV
+
+    def predicted(self, batch: Batch) -> Tensor:
+        corrupted_BT: Tensor = batch["labels"] != IGNORED
+        return corrupted_BT
+
+    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        """[B, 2]: negative log-likelihood (or number of right predictions) and corrupted tokens of each text."""
+        contributions_B3 = self._contributions(model, batch)
+        return contributions_B3[:, [1, 2] if self.metric is TOKEN_ACCURACY else [0, 2]]
+
+    def quality(self, model: nn.Module) -> Quality:
+        quality = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
+        if not quality.statistics[:, 1].any():
+            raise UsageError("No text has a token besides specials: there is nothing to predict.")
+        return quality
+
+    def _contributions(self, model: nn.Module, batch: Batch) -> np.ndarray:
+        """[B, 3]: negative log-likelihood, right predictions and predictions of each text."""
+        logits_BTV = self.logits(model, batch)
+        predicted_BT = self.predicted(batch)
+        answers_P = logits_BTV[predicted_BT.to(logits_BTV.device)].argmax(-1).cpu()
+        right_P = (answers_P == batch["labels"][predicted_BT]).double()
+        nll_B = _by_example(_token_nll(logits_BTV, batch), batch).double().cpu()
+        return torch.stack([nll_B, _by_example(right_P, batch), predicted_BT.sum(-1).double()], dim=1).numpy()
+
+
+class Corruption:
+    """Which tokens of a text are to be predicted, and what stands in their place."""
+
+    def __init__(self, tokenizer: Any, seed: int) -> None:
+        self._mask, self._seed = int(tokenizer.mask_token_id), seed
+        self._special = np.array(sorted(tokenizer.all_special_ids))
+        self._vocabulary = np.setdiff1d(np.arange(len(tokenizer)), self._special)
+
+    def __call__(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Corrupted ids and labels of one text's ids, without padding; every text with a token has a label."""
+        corrupted, labels = ids.copy(), np.full_like(ids, IGNORED)
+        candidates = np.flatnonzero(~np.isin(ids, self._special))
+        if len(candidates):
+            random = np.random.default_rng(self._entropy(ids))
+            count = max(1, round(SHARE * len(candidates)))
+            chosen = random.choice(candidates, count, replace=False)
+            draw = random.random(count)
+            tokens = random.choice(self._vocabulary, count)
+            tokens = np.where(draw < MASKED + RANDOM, tokens, ids[chosen])
+            corrupted[chosen] = np.where(draw < MASKED, self._mask, tokens)
+            labels[chosen] = ids[chosen]
+        return corrupted, labels
+
+    def _entropy(self, ids: np.ndarray) -> int:
+        content = f"{self._seed}:{','.join(map(str, ids.tolist()))}"
+        return int.from_bytes(hashlib.blake2b(content.encode(), digest_size=16).digest(), "little")
+
+
+def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
+    """[P]: of each corrupted token, example after example."""
+    labels_BT = batch["labels"].to(logits_BTV.device)
+    predicted_BT = labels_BT != IGNORED
+    scores_PV = logits_BTV[predicted_BT].float()
+    return nn.functional.cross_entropy(scores_PV, labels_BT[predicted_BT], reduction="none")
+
+
+def _by_example(values_P: Tensor, batch: Batch) -> Tensor:
+    """[B]: values of the corrupted tokens summed for each example."""
+    rows_P = (batch["labels"] != IGNORED).nonzero()[:, 0].to(values_P.device)
+    return values_P.new_zeros(len(batch["labels"])).index_add(0, rows_P, values_P)
+
+
+TASK = MaskedLanguageModelling

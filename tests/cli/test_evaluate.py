@@ -1,0 +1,86 @@
+"""headcount evaluate on every task: the task is found from the model, quality has an interval."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import headcount as hc
+import zoo
+from tokens import sentences, word_tokenizer
+
+TEXTS = sentences(12)
+ARCHITECTURES = {
+    "classification": "bert",
+    "language-modelling": "llama",
+    "masked-language-modelling": "roberta",
+    "embedding": "xlm-roberta",
+}
+
+
+def run(*arguments: str) -> Result:
+    from headcount.cli.main import main
+
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model for each task, plain and labelled text."""
+    place = tmp_path_factory.mktemp("evaluate")
+    for task, architecture in ARCHITECTURES.items():
+        tokenizer = word_tokenizer(mask="w98", framed=True)
+        hc.save(zoo.build(architecture), place / task, tokenizer=tokenizer)
+    (place / "plain.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(TEXTS))
+    (place / "labelled.tsv").write_text(f"text\tlabel\n{rows}")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "metric"),
+    [
+        ("classification", ["--metric", "matthews"], "Matthews"),
+        ("language-modelling", [], "perplexity"),
+        ("masked-language-modelling", ["--metric", "accuracy"], "token accuracy"),
+    ],
+)
+def test_the_task_is_found_and_measured(
+    folder: Path, tmp_path: Path, task: str, options: list[str], metric: str
+) -> None:
+    file = folder / ("labelled.tsv" if task == "classification" else "plain.txt")
+    done = run("evaluate", str(folder / task), "--data", str(file), "--out", str(tmp_path), *options)
+    assert done.exit_code == 0, done.output
+    record = hc.Record.load(tmp_path / "record.json")
+    assert record.parts["task"] == task
+    value, (low, high) = record.parts["quality"][metric], record.parts["interval"]
+    assert low <= value <= high
+    assert f"{metric:15} {value:.4g}  (95% {low:.4g} to {high:.4g})" in done.output
+    assert f"headcount ablate {folder / task} --task {task}" in done.output
+    assert len(record.parts["statistics"]) == record.parts["examples"] == len(TEXTS)
+    if task == "language-modelling":
+        assert record.parts["quality"]["loss"] == pytest.approx(math.log(value))
+
+
+def test_an_embedding_model_is_compared_with_another(folder: Path, tmp_path: Path) -> None:
+    model, plain = str(folder / "embedding"), ["--task", "embedding", "--data", str(folder / "plain.txt")]
+    small = str(tmp_path / "small")
+    assert run("prune", model, "--remove", "encoder.0.1", "--out", small).exit_code == 0
+    refused = run("evaluate", model, *plain)
+    assert refused.exit_code == 2
+    assert "Give that with --against" in refused.output
+    done = run("evaluate", small, *plain, "--against", model, "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    assert hc.Record.load(tmp_path / "record.json").parts["quality"]["cosine distance"] > 1e-6
+
+
+def test_what_is_wrong_is_said(folder: Path, tmp_path: Path) -> None:
+    plain = ["--data", str(folder / "plain.txt")]
+    nameless = run("evaluate", str(folder / "embedding"), *plain)
+    assert nameless.exit_code == 2
+    assert "XLMRobertaModel, does not say what the model does: give --task" in nameless.output.replace("\n", " ")
+    idle = run("evaluate", str(folder / "language-modelling"), *plain, "--beams", "2")
+    assert "--beams does nothing with --task language-modelling" in idle.output

@@ -1,0 +1,118 @@
+"""headcount explore on tiny models of every kind: nothing to give but the model, one page at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import headcount as hc
+import zoo
+from headcount.corpora.grammar.corpus import Grammar
+from tokens import sentences, word_tokenizer
+
+SMALL = ["--sentences", "12", "--one-out", "6"]
+
+
+def run(*arguments: str) -> Result:
+    from headcount.cli.main import main
+
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explored")
+    for architecture in ("bert", "roberta", "xlm-roberta", "llama", "t5"):
+        hc.save(zoo.build(architecture), folder / architecture, tokenizer=word_tokenizer(mask="w98", framed=True))
+    return folder
+
+
+def explored(model: Path, out: Path, *options: str) -> tuple[Result, dict[str, Any]]:
+    done = run("explore", str(model), *SMALL, "--out", str(out), *options)
+    assert done.exit_code == 0, done.output
+    return done, hc.Record.load(out / "record.json").parts
+
+
+@pytest.mark.parametrize(
+    ("architecture", "objective", "said"),
+    [
+        ("roberta", "masked-language-modelling", "masked language modelling"),
+        ("llama", "language-modelling", "language modelling"),
+        ("t5", "translation", "the targets are what the model itself writes"),
+        ("xlm-roberta", "embedding", "It has no objective head. There is no gradient score"),
+        ("bert", "embedding", "needs labelled texts: give them with --data"),
+    ],
+)
+def test_every_kind_of_model(models: Path, tmp_path: Path, architecture: str, objective: str, said: str) -> None:
+    done, parts = explored(models / architecture, tmp_path / "out")
+    records = parts["records"]
+    assert records["setup"]["parts"]["objective"] == objective
+    assert said in " ".join(done.output.split())
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "What is importance here, and on which text?" in page
+    assert "12 embedded English sentences with gold trees" in page
+    assert "3000 other embedded English sentences" in page
+    heads = len(hc.locate(hc.load(models / architecture)).heads)
+    assert len(records["ablation"]["parts"]["one_out"]) == heads
+    assert len(records["roles"]["parts"]["confidence"]) == heads
+    assert records["ablation"]["parts"]["metric"] == ("cosine distance" if objective == "embedding" else "loss")
+    assert ("gradient" in parts["missing"]) == (objective == "embedding")
+    if objective != "embedding":
+        assert set(parts["records"]) == {"setup", "roles", "gradient", "ablation", "examples"}
+    for part in records:
+        assert (tmp_path / "out" / "parts" / f"{part}.json").is_file()
+
+
+def test_a_classifier_with_labelled_texts(models: Path, tmp_path: Path) -> None:
+    rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(10)))
+    (tmp_path / "texts.tsv").write_text(f"text\tlabel\n{rows}")
+    _, parts = explored(models / "bert", tmp_path / "out", "--data", str(tmp_path / "texts.tsv"))
+    assert parts["records"]["setup"]["parts"]["objective"] == "classification"
+    assert parts["records"]["ablation"]["parts"]["metric"] == "accuracy"
+    assert parts["records"]["roles"]["parts"]["sentences"] == 10 + 12  # with the embedded trees, for syntax
+    assert "10 sentences of" in parts["records"]["setup"]["parts"]["counted_in"]
+
+
+def test_a_treebank_and_frequencies_of_ones_own(models: Path, tmp_path: Path) -> None:
+    lines = []
+    for row in Grammar().split("test")[:8]:
+        tree = row.tree
+        lines += [
+            f"{place + 1}\t{word}\t_\tX\t_\t_\t{head + 1}\t{relation}\t_\t_"
+            for place, (word, head, relation) in enumerate(zip(tree.words, tree.heads, tree.relations, strict=True))
+        ]
+        lines.append("")
+    (tmp_path / "bank.conllu").write_text("\n".join(lines) + "\n")
+    (tmp_path / "counts.tsv").write_text("w3\t10\nw4\t2\n")
+    own = ["--data", str(tmp_path / "bank.conllu"), "--frequencies", str(tmp_path / "counts.tsv")]
+    _, parts = explored(models / "roberta", tmp_path / "out", *own)
+    setup = parts["records"]["setup"]["parts"]
+    assert setup["looked_at"].startswith("8 sentences of")
+    assert setup["counted_in"] == str(tmp_path / "counts.tsv")
+    assert parts["records"]["roles"]["parts"]["trees"] == 8
+
+
+def test_sentences_to_look_at_may_change(models: Path, tmp_path: Path) -> None:
+    first = ["w5 w6 w7", "w8 w9"]
+    _, parts = explored(models / "llama", tmp_path / "out", *(word for text in first for word in ("--text", text)))
+    shown = [one["tokens"]["source"] for one in parts["records"]["examples"]["parts"]["examples"]]
+    assert shown[:2] == [["<s>", "w5", "w6", "w7", "</s>"], ["<s>", "w8", "w9", "</s>"]]
+    assert len(shown) == 4
+    roles = tmp_path / "out" / "parts" / "roles.json"
+    before = roles.stat().st_mtime_ns
+    _, parts = explored(models / "llama", tmp_path / "out", "--text", "w20 w21")
+    assert parts["records"]["examples"]["parts"]["examples"][0]["tokens"]["source"] == ["<s>", "w20", "w21", "</s>"]
+    assert roles.stat().st_mtime_ns == before
+
+
+def test_what_is_wrong_is_said(models: Path, tmp_path: Path) -> None:
+    long = run("explore", str(models / "llama"), "--text", " ".join(["w5"] * 80), "--out", str(tmp_path / "out"))
+    assert long.exit_code == 2
+    assert "82 tokens" in long.output
+    many = [word for number in range(13) for word in ("--text", f"w5 w{number + 6}")]
+    assert "room for 12 sentences" in run("explore", str(models / "llama"), *many).output
+    assert "There is no folder" in run("explore", "/no/such/model").output
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,73 @@
+"""Embedding: how far the output moves, against a loop over single texts and heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from headcount.errors import UsageError
+from tokens import sentences, word_tokenizer
+
+TEXTS = sentences(7)
+
+
+def task(model: nn.Module, **options: Any) -> Any:
+    return hc.task("embedding", texts=TEXTS, tokenizer=word_tokenizer(), model=model, **options)
+
+
+def embedding(model: Any, text: str) -> torch.Tensor:
+    states = model.base_model(**word_tokenizer()(text, return_tensors="pt")).last_hidden_state
+    return states[0].double().mean(0)
+
+
+@pytest.mark.parametrize("architecture", ["xlm-roberta", "llama"])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_one_head_out_is_a_loop_over_heads_and_texts(architecture: str, batch_size: int) -> None:
+    model = zoo.build(architecture)
+    scores = hc.score("ablation", model, task(model, batch_size=batch_size))
+    sites = hc.locate(model)
+    with torch.no_grad():
+        whole = [embedding(model, text) for text in TEXTS]
+        for head in sites.heads[::5]:
+            with hc.masked(model, sites.mask(off=[head])):
+                changed = [embedding(model, text) for text in TEXTS]
+            distances = [
+                1 - float(torch.dot(one, other) / one.norm() / other.norm())
+                for one, other in zip(whole, changed, strict=True)
+            ]
+            assert scores[head] == pytest.approx(np.mean(distances), abs=1e-7)
+            assert scores[head] > 0
+
+
+def test_the_whole_model_does_not_move_and_a_pruned_one_does() -> None:
+    model = zoo.build("xlm-roberta")
+    data = task(model)
+    quality = data.quality(model)
+    assert quality.name == "cosine distance"
+    assert not quality.metric.higher_is_better
+    assert quality.value == pytest.approx(0, abs=1e-9)
+    small = hc.remove(model, hc.locate(model).mask(off=["encoder.0.0", "encoder.1.2"]))
+    assert data.quality(small).value > 1e-4
+
+
+def test_models_that_embed_differently_are_different_data() -> None:
+    first, second = (task(zoo.build("xlm-roberta", seed=seed)) for seed in (0, 1))
+    assert first.fingerprint != second.fingerprint
+
+
+@pytest.mark.parametrize("score", ["gradient", "fisher"])
+def test_scores_by_gradients_are_refused(score: str) -> None:
+    model = zoo.build("xlm-roberta")
+    with pytest.raises(UsageError, match="every derivative is zero"):
+        hc.score(score, model, task(model))
+
+
+def test_an_encoder_decoder_is_refused(marian: nn.Module) -> None:
+    with pytest.raises(UsageError, match="of models with one stack"):
+        task(marian)
