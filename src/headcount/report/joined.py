@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from headcount.heads import Head
+from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.statistics import mean_difference, spearman
 
 STUDY = "role and importance"
-GROUPS = {"of the paper": ("positional", "syntactic", "rare"), "any": ()}  # roles; all of them where none is named
+GROUPS: dict[str, tuple[str, ...]] = {"of the paper": PAPER_ROLES, "any": ()}  # roles; all of them where none is named
 TOP = 0.25  # share of the heads of a kind that count as the most important
 _NOT_IMPORTANCE = ("confidence", "random", "magnitude")  # scores that are not of the model's work on data
 

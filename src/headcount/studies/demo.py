@@ -29,7 +29,7 @@ def training(seed: int, *, quick: bool) -> Training:
     tiny = preset("tiny")
     recipe = replace(tiny.recipe, seed=seed)
     if quick:
-        recipe = replace(recipe, steps=800, cooldown=350)
+        recipe = recipe.with_steps(800)
     return Training("grammar", tiny.size, recipe, tiny.vocabulary)
 
 
@@ -38,12 +38,12 @@ def study(model: Path, *, quick: bool) -> Settings:
     whole = Settings(
         model=str(model), data="grammar", other="ood", sentences=120, followed=60, random=3,
         batches=(1, 16), lengths=(16,), repeats=5, gate_steps=60, tune_steps=140,
-        all_kinds_keep=(18,), scratch_steps=700,
+        all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip
     if not quick:
         return whole
     return replace(
-        whole, sentences=50, learned=8000, followed=20, random=2, step=0.2, keep=(8,), ways=("l0", "random"),
+        whole, sentences=50, learned=8000, followed=20, random=2, step=0.2, keep=(5,), ways=("l0", "random"),
         gate_steps=40, tune_steps=60, repeats=3, all_kinds_ways=("l0",),
     )  # fmt: skip
 

@@ -16,15 +16,17 @@ class Preset:
     size: Size
     vocabulary: int  # pieces: of both sides together where they share one, else of each
     recipe: Recipe
+    post_norm: Recipe  # for models that normalise after each sum, which a linear decay from a high rate saturates
     use: str
 
 
-# Many small heads in few layers grow impure roles; attention dropout and a long straight decay make them pure
+# Few heads, attention dropout and a long straight decay: heads then take one role each
 # (docs/results/specialised-heads.md).
 _TINY = Preset(
     Size(encoder_layers=4, decoder_layers=1, heads=4, width=96, inner=192, dropout=0.1, attention_dropout=0.1),
     vocabulary=1500,
     recipe=Recipe(batch=1000, chunk=1000, rate=3e-3, warmup=150, steps=2400, cooldown=2250, average=1),
+    post_norm=Recipe(batch=1000, chunk=1000, factor=1.0, warmup=300, steps=2400, cooldown=900, clip=1.0, average=2),
     use="the embedded grammar, minutes on a laptop",
 )
 _SMALL = Preset(
@@ -40,6 +42,7 @@ _SMALL = Preset(
     ),
     vocabulary=4000,
     recipe=Recipe(batch=1000, chunk=1000, rate=2e-3, warmup=800, steps=12_000, cooldown=11_200, clip=1.0, average=3),
+    post_norm=Recipe(batch=1000, chunk=1000, factor=1.0, warmup=800, steps=12_000, cooldown=4000, clip=1.0, average=3),
     use="tens of thousands of sentences, an hour on a laptop",
 )
 # Voita et al. 2019, appendix B, and their released configuration: 16k source tokens in a batch, dropout .1 on
@@ -57,6 +60,7 @@ _BASE = Preset(
     ),
     vocabulary=32_000,
     recipe=Recipe(batch=16_000, chunk=4000, factor=4.0, warmup=16_000, patience=10, average=5),
+    post_norm=Recipe(batch=16_000, chunk=4000, factor=1.0, warmup=4000, patience=10, average=5),
     use="millions of sentences, one or more GPUs",
 )
 _BIG = Preset(
@@ -72,6 +76,7 @@ _BIG = Preset(
     ),
     vocabulary=32_000,
     recipe=Recipe(batch=32_000, chunk=4000, factor=4.0, warmup=16_000, patience=10, average=5),
+    post_norm=Recipe(batch=32_000, chunk=4000, factor=1.0, warmup=8000, patience=10, average=5),
     use="tens of millions of sentences, several GPUs",
 )
 PRESETS = {"tiny": _TINY, "small": _SMALL, "base": _BASE, "big": _BIG}

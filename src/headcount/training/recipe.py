@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headcount.errors import UsageError
 
@@ -29,6 +29,15 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-9
     seed: int = 0
+
+    def with_steps(self, steps: int) -> Recipe:
+        """The same recipe for a longer or shorter run; warm-up and cooldown stay the same shares of it."""
+        if self.steps is None:
+            return replace(self, steps=steps)
+        scale = steps / self.steps
+        return replace(
+            self, steps=steps, warmup=max(1, round(scale * self.warmup)), cooldown=round(scale * self.cooldown)
+        )
 
     def __post_init__(self) -> None:
         if self.steps is None and self.epochs is None and not self.patience:

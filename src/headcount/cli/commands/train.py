@@ -12,13 +12,16 @@ import click
 from headcount.cli import data, options
 
 _PRESETS = ("tiny", "small", "base", "big")  # as in training/preset.py, listed here without importing torch
-_SIZE = ("encoder_layers", "decoder_layers", "heads", "width", "inner", "dropout")
+_SIZE = (
+    "encoder_layers", "decoder_layers", "heads", "width", "inner", "norm", "dropout", "attention_dropout",
+    "activation_dropout",
+)  # fmt: skip
 _RECIPE = (
     "batch", "chunk", "factor", "rate", "warmup", "cooldown", "steps", "epochs", "patience", "watch", "average",
     "smoothing", "clip", "seed",
 )  # fmt: skip
 # of --from alone
-_TUNING = ("dev_split", "text_column", "label", "pair", "limit", "max_length", "rate", "examples", "metric")
+_TUNING = ("dev_split", "text_column", "label", "pair", "limit", "max_length", "examples", "metric")
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
@@ -41,20 +44,27 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--pair", help="Column with the second text (classification).")
 @click.option("--limit", type=_COUNT, help="Train on so many texts at most (classification, language-modelling).")
 @click.option("--max-length", default=256, show_default=True, type=click.IntRange(2), help="Tokens of a text.")
-@click.option("--encoder-layers", type=_COUNT)
-@click.option("--decoder-layers", type=_COUNT)
+@click.option("--encoder-layers", type=_COUNT, help="Layers of the encoder.")
+@click.option("--decoder-layers", type=_COUNT, help="Layers of the decoder.")
 @click.option("--heads", type=_COUNT, help="Attention heads of each layer.")
 @click.option("--width", type=_COUNT, help="Width of the model (d_model).")
 @click.option("--inner", type=_COUNT, help="Width of its feed-forward layers.")
-@click.option("--dropout", type=_SHARE)
-@click.option("--vocabulary", type=click.IntRange(8), help="Pieces of each side.")
-@click.option("--shared", is_flag=True, help="One vocabulary and one embedding for both sides.")
+@click.option(
+    "--norm",
+    type=click.Choice(["pre", "post"]),
+    help="Normalise before each sublayer (pre, the default: one vocabulary for both sides) or after it (post).",
+)
+@click.option("--dropout", type=_SHARE, help="Dropout of residuals.")
+@click.option("--attention-dropout", type=_SHARE, help="Dropout of attention weights.")
+@click.option("--activation-dropout", type=_SHARE, help="Dropout inside the feed-forward layers.")
+@click.option("--vocabulary", type=click.IntRange(8), help="Pieces: of both sides together, or of each (--norm post).")
+@click.option("--shared", is_flag=True, help="One vocabulary and one embedding for both sides; always with --norm pre.")
 @click.option("--lowercase", is_flag=True, help="Fold case on both sides, in the model and in BLEU.")
 @click.option("--examples", type=_COUNT, help="Texts of a step on average (fine-tuning); 32 without it and --batch.")
 @click.option("--batch", type=_COUNT, help="Source tokens of a step, over all processes.")
 @click.option("--chunk", type=_COUNT, help="Source tokens run through the model at once.")
-@click.option("--factor", type=_POSITIVE, help="Factor of the learning rate.")
-@click.option("--rate", type=_POSITIVE, help="Learning rate after warm-up (fine-tuning).")
+@click.option("--factor", type=_POSITIVE, help="Factor of the learning rate of Vaswani et al. 2017; instead of --rate.")
+@click.option("--rate", type=_POSITIVE, help="Learning rate after warm-up.")
 @click.option("--warmup", type=_COUNT, help="Steps of warm-up; 6% of the run if not given (fine-tuning).")
 @click.option("--cooldown", type=_ANY, help="Steps at the end over which the learning rate falls to zero.")
 @click.option("--steps", type=_COUNT, help="Stop after so many steps.")
@@ -69,7 +79,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--average", type=_COUNT, help="Epochs at the end to average, if that is better than the best one.")
 @click.option("--smoothing", type=_SHARE, help="Label smoothing.")
 @click.option("--clip", type=click.FloatRange(0), help="Largest norm of the gradient; 0: any.")
-@click.option("--seed", type=_ANY)
+@click.option("--seed", type=_ANY, help="Random seed of first weights, data order and dropout; 0 if not given.")
 @click.option("--dev-bleu", is_flag=True, help="Translate dev after every epoch.")
 @click.option(
     "--precision", default="no", show_default=True, type=click.Choice(["no", "bf16", "fp16"]), help="Mixed precision."
@@ -187,10 +197,16 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
 
     chosen = PRESETS[preset]
     asked = {name: value for name, value in given.items() if value is not None}
+    size = replace(chosen.size, **{name: asked[name] for name in _SIZE if name in asked})
+    recipe = chosen.recipe if size.norm == "pre" else chosen.post_norm
+    if "steps" in asked:
+        recipe = recipe.with_steps(asked["steps"])
+    if "factor" in asked and "rate" not in asked:
+        recipe = replace(recipe, rate=None)
     return Settings(
         data=" ".join([text.data, *(text.languages or ()), *(text.columns or ())]),
-        size=replace(chosen.size, **{name: asked[name] for name in _SIZE if name in asked}),
-        recipe=replace(chosen.recipe, **_asked_recipe(given, chosen.recipe.chunk)),
+        size=size,
+        recipe=replace(recipe, **_asked_recipe(given, recipe.chunk)),
         vocabulary=asked.get("vocabulary", chosen.vocabulary),
         shared=given["shared"],
         lowercase=given["lowercase"],
