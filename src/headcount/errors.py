@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class HeadcountError(Exception):
@@ -62,7 +63,9 @@ class NotRemovable(ModelError):
 
 
 class VerificationError(HeadcountError):
-    """The pruned model does not do what the masked model does."""
+    """The pruned model does not do what the masked model does; `model` is the pruned model, where there is one."""
+
+    model: Any = None
 
 
 class CheckpointError(HeadcountError):
