@@ -63,9 +63,15 @@ class NotRemovable(ModelError):
 
 
 class VerificationError(HeadcountError):
-    """The pruned model does not do what the masked model does; `model` is the pruned model, where there is one."""
+    """The pruned model does not do what the masked model does.
 
-    model: Any = None
+    reason: what differs. model: the pruned model, so that no work is lost. result: all that a method gives, where one
+    pruned it.
+    """
+
+    def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: Any = None) -> None:
+        super().__init__(f"{reason} {advice}".strip())
+        self.reason, self.model, self.result = reason, model, result
 
 
 class CheckpointError(HeadcountError):

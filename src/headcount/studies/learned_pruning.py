@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal, processes
-from headcount.errors import HeadcountError, UsageError
+from headcount.errors import HeadcountError, UsageError, VerificationError
 from headcount.heads import HeadGrid
 from headcount.methods.given import save_pruned
 from headcount.methods.method import prune
@@ -69,7 +69,7 @@ def prune_in_folder(
     """
     check_apart(task, measure_on)
     data = task.fingerprint if measure_on is None else f"{task.fingerprint}, {measure_on.fingerprint}"
-    decisive = {name: _plain(value) for name, value in options.items() if name not in ("progress", "save_seconds")}
+    decisive = {name: _plain(value) for name, value in options.items() if name not in ("progress", "save_seconds", "verify")}
     settings = Settings(method, saving.source, weight_hash(model), data, {**decisive, **(plain or {})})
     run = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     if run.accelerator.is_main_process:
@@ -79,6 +79,9 @@ def prune_in_folder(
         return Record.load(out / "record.json")
     try:
         result = prune(method, model, task, measure_on=measure_on, folder=run.work, **options)
+    except VerificationError as error:
+        advice = f"What was learned is kept in {out}: the same command with --no-verify goes on from it."
+        raise VerificationError(error.reason, advice, model=error.model) from error
     except HeadcountError:
         if run.accelerator.is_main_process:
             run.abandon()

@@ -23,6 +23,8 @@ from headcount.surgery.reshape import reshape
 from headcount.surgery.verify import Expectation
 from headcount.tasks.task import Task
 
+_ADVICE = "This error's `model` is the pruned model; hc.remove(..., verify=False) returns it without comparing."
+
 
 def remove(
     model: nn.Module,
@@ -108,15 +110,10 @@ def _check(expectation: Expectation, small: nn.Module, sites: Sites) -> None:
     try:
         expectation.check(small)
     except VerificationError as error:
-        error.model = small
-        error.args = (
-            f"{error} The pruned model is kept in this error's `model`; hc.remove(..., verify=False) returns it "
-            "without the comparison.",
-        )
-        raise
+        raise VerificationError(error.reason, _ADVICE, model=small) from error
     except (ModelError, RuntimeError, ValueError, TypeError, IndexError) as error:
         if not any(site.family == "generic" for site in sites):
-            raise
+            raise VerificationError(f"The pruned model does not run: {error}", _ADVICE, model=small) from error
         raise NotRemovable(
             f"Heads of {type(small).__name__} can be masked but not removed: it does not run with fewer ({error}). "
             "docs/how-to/add-a-family.md shows how to describe it."

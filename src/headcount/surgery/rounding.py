@@ -23,15 +23,15 @@ class Rounding:
     def __call__(self, tensor: Tensor, terms: int) -> Tensor:
         """terms: how many products were added up for each number.
 
-        The number itself is rounded to its own type; the sum is rounded at every term, in float32 where the type is
-        shorter: an error of about sqrt(terms) roundings of its usual size (Higham and Mary 2019, theorem 2.4).
+        The number itself is rounded to its own type, by half a step at most; the sum is rounded at every term, in
+        float32 where the type is shorter, and its errors add up as sqrt(terms) does (Higham and Mary 2019).
         """
         wide = torch.promote_types(tensor.dtype, torch.float32)
         values = tensor.to(wide)
         usual = values.square().mean(-1, keepdim=True).sqrt()
         step = values.abs() * torch.finfo(tensor.dtype).eps + usual * math.sqrt(terms) * torch.finfo(wide).eps
         up = torch.randint(2, tensor.shape, generator=self._random).to(tensor.device)
-        return (values + step * (2 * up - 1)).to(tensor.dtype)
+        return (values + step * (up - 0.5)).to(tensor.dtype)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import VerificationError
 from headcount.heads import Head
 from headcount.hooks import Hooks
 from headcount.sites.site import Site
@@ -64,6 +63,7 @@ class Comparison:
         """hand_on: what a site hands on instead of its own output, made from the recorded one."""
         self._trace = trace
         self._hand_on = hand_on
+        self.faults: dict[str, str] = {}  # place -> why it cannot be compared
         self._calls: dict[tuple[str, Any], int] = {}
         self._squares: dict[str, tuple[float, float]] = {}  # of the differences, of what was expected
 
@@ -90,15 +90,17 @@ class Comparison:
 
         def compare(context: Tensor) -> None:
             expected = self._next("context", site.key, self._trace.contexts_HD[site.key], site.name)
-            if heads:
+            if heads and expected is not None:
                 seen = _by_head(context, site, heads)
                 self._add([f"head {head}" for head in heads], expected.movedim(-2, 0), seen.movedim(-2, 0))
 
         return compare
 
-    def _output(self, site: Site) -> Callable[[Tensor], Tensor]:
-        def compare(output: Tensor) -> Tensor:
+    def _output(self, site: Site) -> Callable[[Tensor], Tensor | None]:
+        def compare(output: Tensor) -> Tensor | None:
             expected = self._next("output", site.key, self._trace.outputs[site.key], site.name)
+            if expected is None:
+                return None
             self._add([f"output of {site.name}"], expected[None], output[None])
             return self._hand_on(expected, site)
 
@@ -106,35 +108,39 @@ class Comparison:
 
     def _result(self, result: Any) -> Any:
         expected = self._next("result", None, self._trace.results, "the model")
+        if expected is None:
+            return None
         seen = tensors_of(result)
         for name, tensor in expected.items():
-            if name not in seen:
-                raise VerificationError(f"{name}: the masked model returns it, the pruned model does not.")
-            self._add([name], tensor[None], seen[name][None])
+            if name in seen:
+                self._add([name], tensor[None], seen[name][None])
+            else:
+                self.faults[name] = f"{name}: the masked model returns it, the pruned model does not."
         return _with_tensors(result, _clones(expected))
 
     def _next(self, what: str, key: Any, calls: list[Any], name: str) -> Any:
         number = self._calls.get((what, key), 0)
         if number == len(calls):
-            raise VerificationError(f"{name} runs more often in the pruned model than in the masked one.")
+            self.faults[name] = f"{name} runs more often in the pruned model than in the masked one."
+            return None
         self._calls[what, key] = number + 1
         return calls[number]
 
     def _check_calls(self, sites: Sequence[Site]) -> None:
         for site in sites:
             if self._calls.get(("output", site.key), 0) < len(self._trace.outputs[site.key]):
-                raise VerificationError(f"{site.name} runs less often in the pruned model than in the masked one.")
+                self.faults[site.name] = f"{site.name} runs less often in the pruned model than in the masked one."
 
     def _add(self, places: list[str], expected: Tensor, seen: Tensor) -> None:
         """Add a call; the first dimension is that of the places."""
         if expected.shape != seen.shape:
-            raise VerificationError(
-                f"{places[0]}: the pruned model gives shape {list(seen.shape[1:])}, the masked "
-                f"{list(expected.shape[1:])}."
-            )
+            shapes = f"{list(seen.shape[1:])}, the masked {list(expected.shape[1:])}"
+            self.faults[places[0]] = f"{places[0]}: the pruned model gives shape {shapes}."
+            return
         finite = expected.isfinite()  # a query that may look at nothing can give NaN: in both models, or it is an error
         if not torch.equal(finite, seen.isfinite()):
-            raise VerificationError(f"{places[0]}: masked and pruned model give infinite values in different places.")
+            self.faults[places[0]] = f"{places[0]}: masked and pruned model give infinite values in different places."
+            return
         wide = torch.promote_types(expected.dtype, torch.float32)
         difference = torch.where(finite, seen.to(wide) - expected.to(wide), 0)
         errors = difference.flatten(1).norm(dim=1).tolist()

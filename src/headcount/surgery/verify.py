@@ -9,7 +9,6 @@ How far rounding goes is measured: the masked model runs a second time as if it 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,10 +30,10 @@ from headcount.surgery.exercise import exercise
 from headcount.surgery.rounding import Rounding, rounded_otherwise
 from headcount.surgery.trace import Comparison, Key, Trace, recorded
 
-# A difference is an error where it is more than so many times what the second run differs by. That run moves every
-# number by a rounding; a right cut was never seen to differ by more than it, a wrong one by less than ten times it.
-MARGIN = 4.0
-_BLIND = 0.5  # a margin above this share of a head's own output would let another head pass for it
+_ADVICE = (
+    "If the mask is the one the model was pruned by, the architecture needs a description of its own: "
+    "docs/how-to/add-a-family.md."
+)
 
 
 def verify(
@@ -84,7 +83,6 @@ class Expectation:
                 exercise(model, batch)
             rounding = _measure_rounding(model, sites, trace, batch)
         hashes = {site.key: _hash(_kept(site, heads[site.key], projections.get(site.key))) for site in sites}
-        _warn_of_blindness(sites, trace, rounding)
         return cls(trace, rounding, hashes, batch)
 
     def is_idle(self, site: Site) -> bool:
@@ -93,25 +91,42 @@ class Expectation:
 
     def check(self, small: nn.Module) -> float:
         """The largest difference of the pruned model; raises where one is more than rounding explains."""
+        differences, faults = self.compare(small)
+        if faults:
+            others = list(faults)[1:]
+            more = f" The same of {', '.join(others[:4])}{' and others' if len(others) > 4 else ''}." if others else ""
+            raise VerificationError(f"{next(iter(faults.values()))}{more} {_ADVICE}")
+        return max(differences.values(), default=0.0)
+
+    def compare(self, small: nn.Module) -> tuple[dict[str, float], dict[str, str]]:
+        """How far the pruned model is from the masked one at each place, and what is wrong where it is too far."""
         sites = [site for site in locate(small) if site.key in self.projections]
-        for site in sites:
-            if _hash(_kept(site, site.head_names(), None)) != self.projections[site.key]:
-                raise VerificationError(
-                    f"{site.name}: the output projection of the pruned model is not that of the heads that stay."
-                )
+        self._check_heads(sites)
         comparison = Comparison(self.trace)
         with comparison.attached(small, sites):
             exercise(small, self.batch)
         differences = comparison.differences()
+        faults = comparison.faults | {
+            site.name: f"{site.name}: the output projection of the pruned model is not that of the heads that stay."
+            for site in sites
+            if _hash(_kept(site, site.head_names(), None)) != self.projections[site.key]
+        }
         for place, difference in differences.items():
-            if not difference <= MARGIN * self.rounding[place]:
-                raise VerificationError(
-                    f"{place}: pruned and masked model differ by {difference:.2g} of its size, more than "
-                    f"{MARGIN * self.rounding[place]:.2g}, {MARGIN:g} times what rounding was measured to change. If "
-                    "the mask is the one the model was pruned by, the architecture needs a description of its own: "
-                    "docs/how-to/add-a-family.md."
+            if not difference <= self.rounding[place]:
+                faults[place] = (
+                    f"{place}: pruned and masked model differ by {difference:.2g} of its size; rounding explains "
+                    f"{self.rounding[place]:.2g}."
                 )
-        return max(differences.values(), default=0.0)
+        return differences, faults
+
+    def _check_heads(self, sites: Sequence[Site]) -> None:
+        present = {site.key: site.head_names() for site in sites}
+        for key, heads in self.trace.heads.items():
+            if list(present.get(key, ())) != heads:
+                raise VerificationError(
+                    f"{'.'.join(map(str, key))}: the pruned model has the heads {_numbers(present.get(key, ()))}, the "
+                    f"mask keeps {_numbers(heads)}."
+                )
 
 
 def _measure_rounding(
@@ -126,22 +141,6 @@ def _measure_rounding(
     return {place: max(difference, least) for place, difference in comparison.differences().items()}
 
 
-def _warn_of_blindness(sites: Sequence[Site], trace: Trace, rounding: Mapping[str, float]) -> None:
-    cut = [site for site in sites if len(trace.heads[site.key]) < site.num_heads]
-    hidden = [
-        str(head)
-        for site in cut
-        for head in trace.heads[site.key]
-        if MARGIN * rounding.get(f"head {head}", 0.0) > _BLIND
-    ]
-    if hidden:
-        warnings.warn(
-            f"Not verified: {', '.join(hidden)}. Rounding alone changes what they give by more than "
-            f"{_BLIND / MARGIN:.0%}, so a wrong cut could not be told from a right one. Verify in float32.",
-            stacklevel=4,
-        )
-
-
 def _kept(site: Site, heads: Sequence[Head], projection: Projection | None) -> Projection:
     """The output projection that is right for a site with these heads only, in the number type of the site."""
     like: Tensor = site.output.weight  # type: ignore[assignment]
@@ -153,6 +152,10 @@ def _kept(site: Site, heads: Sequence[Head], projection: Projection | None) -> P
 def _hash(projection: Projection) -> bytes:
     bias = projection.bias_O
     return tensor_hash("weight", projection.weight_OK) + (b"" if bias is None else tensor_hash("bias", bias))
+
+
+def _numbers(heads: Sequence[Head]) -> list[int]:
+    return [head.index for head in heads]
 
 
 def _dtype(model: nn.Module) -> torch.dtype:
