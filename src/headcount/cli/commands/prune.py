@@ -89,7 +89,12 @@ _LOADED_BY = {
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
-@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare masked and pruned model before saving; what fails goes to OUT.unverified.")
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Compare masked and pruned model before saving; what fails goes to OUT.unverified.",
+)
 @options.length
 @options.as_json
 def COMMAND(  # noqa: N802
