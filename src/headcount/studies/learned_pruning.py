@@ -31,6 +31,8 @@ from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
 
+_NOT_DECISIVE = ("progress", "save_seconds", "verify")  # options that change nothing of the result
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -69,9 +71,7 @@ def prune_in_folder(
     """
     check_apart(task, measure_on)
     data = task.fingerprint if measure_on is None else f"{task.fingerprint}, {measure_on.fingerprint}"
-    decisive = {
-        name: _plain(value) for name, value in options.items() if name not in ("progress", "save_seconds", "verify")
-    }
+    decisive = {name: _plain(value) for name, value in options.items() if name not in _NOT_DECISIVE}
     settings = Settings(method, saving.source, weight_hash(model), data, {**decisive, **(plain or {})})
     run = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     if run.accelerator.is_main_process:

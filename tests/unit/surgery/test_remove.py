@@ -11,7 +11,7 @@ from torch import nn
 
 import headcount as hc
 import zoo
-from behaviour import difference, hooks, identical, observe, outputs, tolerance, uneven, weights
+from behaviour import difference, hooks, identical, observe, outputs, uneven, weights
 from headcount.errors import MaskError, NotRemovable, UsageError, VerificationError
 from headcount.sites.inputs import example_batch
 

@@ -213,7 +213,7 @@ def test_nothing_is_left_after_an_error(bert: nn.Module, monkeypatch: pytest.Mon
 
 
 def test_rounding_moves_numbers_by_as_much_as_sums_are_wrong() -> None:
-    """The error of a product in float32, against float64, is less than what rounding is said to change, not a hundredth."""
+    """What a product in float32 is off by, against float64, is less than what rounding is said to change, not much."""
     torch.manual_seed(0)
     for terms in (16, 256, 4096):
         rows, weight = torch.randn(8, terms), torch.randn(64, terms)
