@@ -27,11 +27,11 @@ class Rounding:
         float32 where the type is shorter, and its errors add up as sqrt(terms) does (Higham and Mary 2019).
         """
         wide = torch.promote_types(tensor.dtype, torch.float32)
-        values = tensor.to(wide)
+        values = torch.where(tensor.isfinite(), tensor, 0).to(wide)
         usual = values.square().mean(-1, keepdim=True).sqrt()
         step = values.abs() * torch.finfo(tensor.dtype).eps + usual * math.sqrt(terms) * torch.finfo(wide).eps
         up = torch.randint(2, tensor.shape, generator=self._random).to(tensor.device)
-        return (values + step * (up - 0.5)).to(tensor.dtype)
+        return (tensor.to(wide) + step * (up - 0.5)).to(tensor.dtype)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ How far rounding goes is measured: the masked model runs a second time as if it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
+from headcount.hooks import original_module
 from headcount.probes.masks import masked
 from headcount.probes.projections import Projection, projected
 from headcount.sites.fingerprint import tensor_hash
@@ -51,8 +53,9 @@ def verify(
     Returns the largest difference of a head, a site or an output as a share of its own size; raises VerificationError
     where one is more than rounding explains.
     """
-    if (one := _dtype(model)) != (other := _dtype(small)):
-        raise UsageError(f"verify compares models of one number type; got {one} and {other}.")
+    model, small = original_module(model), original_module(small)
+    if _dtype(model) != _dtype(small):
+        raise UsageError(f"verify compares models of one number type; got {_dtype(model)} and {_dtype(small)}.")
     return Expectation.of(model, mask, batch=batch, compensation=compensation).check(small)
 
 
@@ -112,10 +115,11 @@ class Expectation:
             if _hash(_kept(site, site.head_names(), None)) != self.projections[site.key]
         }
         for place, difference in differences.items():
-            if not difference <= self.rounding[place]:
+            explained = self.rounding.get(place, math.inf)  # missing where rounding alone makes numbers infinite
+            if not difference <= explained:
                 faults[place] = (
                     f"{place}: pruned and masked model differ by {difference:.2g} of its size; rounding explains "
-                    f"{self.rounding[place]:.2g}."
+                    f"{explained:.2g}."
                 )
         return differences, faults
 

@@ -136,8 +136,17 @@ def test_deep_models_are_cut_and_write_text(dtype: torch.dtype) -> None:
 def test_a_fault_that_only_the_cache_shows(llama: nn.Module) -> None:
     mask = hc.locate(llama).mask(off="decoder.1.2")
     small = hc.remove(llama, mask)
-    small.model.layers[2].self_attn.layer_idx = 1
-    with pytest.raises(VerificationError, match=r"head decoder\.2"):
+    attention = small.model.layers[1].self_attn
+    attend = attention.forward
+
+    def spoil_the_cache(*args: Any, past_key_values: Any = None, **options: Any) -> Any:
+        outputs = attend(*args, past_key_values=past_key_values, **options)
+        past_key_values.layers[1].values.mul_(1.01)
+        return outputs
+
+    attention.forward = spoil_the_cache
+    hc.verify(llama, small, mask, batch=example_batch(llama))
+    with pytest.raises(VerificationError, match=r"head decoder\.1\.0"):
         hc.verify(llama, small, mask)
 
 
