@@ -27,7 +27,7 @@ DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 CUT = ["decoder.*.1", "decoder.*.4", "decoder.*.5"]  # of heads 0 to 5 on key/value heads 0 to 2
 
 
-def deep(layers: int, dtype: torch.dtype = torch.float32) -> nn.Module:
+def deep(layers: int, dtype: torch.dtype, *, scale: float = 10) -> nn.Module:
     """A narrow Llama with biases, 6 heads on 3 key/value heads, its weights scaled up so that every head matters."""
     torch.manual_seed(0)
     config = tf.LlamaConfig(
@@ -37,7 +37,7 @@ def deep(layers: int, dtype: torch.dtype = torch.float32) -> nn.Module:
     model = tf.LlamaForCausalLM(config)
     for name, parameter in model.named_parameters():
         if parameter.dim() > 1:
-            parameter.data.mul_(10)
+            parameter.data.mul_(scale)
         elif name.endswith("bias"):
             parameter.data.uniform_(-0.3, 0.3)
     return model.eval().to(dtype)
@@ -125,7 +125,7 @@ def test_right_cuts_pass_and_planted_faults_are_found(layers: int, dtype: torch.
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_deep_models_are_cut_and_write_text(dtype: torch.dtype) -> None:
     """80 layers turn the last bit of a number into another text: that is no fault of the cut."""
-    model = deep(80, dtype)
+    model = deep(80, dtype, scale=25)
     before = weights(model)
     small = hc.remove(model, hc.locate(model).mask(off=CUT))
     assert [site.heads for site in hc.locate(small)] == [(0, 2, 3)] * 80
