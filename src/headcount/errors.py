@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class HeadcountError(Exception):
@@ -63,7 +64,15 @@ class NotRemovable(ModelError):
 
 
 class VerificationError(HeadcountError):
-    """The pruned model does not do what the masked model does."""
+    """The pruned model does not do what the masked model does.
+
+    reason: what differs. model: the pruned model, so that no work is lost. result: all that a method gives, where one
+    pruned it.
+    """
+
+    def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: Any = None) -> None:
+        super().__init__(f"{reason} {advice}".strip())
+        self.reason, self.model, self.result = reason, model, result
 
 
 class CheckpointError(HeadcountError):

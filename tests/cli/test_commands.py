@@ -64,6 +64,43 @@ def test_prune_saves_a_model_that_is_what_it_says(model: str, tmp_path: Path) ->
     assert "empty" in again.output
 
 
+@pytest.fixture
+def _failing_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the comparison of every pruned model found a difference."""
+    fault = {"head encoder.0.0": "head encoder.0.0: pruned and masked model differ by 1 of its size."}
+    monkeypatch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, fault))
+
+
+@pytest.mark.usefixtures("_failing_verification")
+def test_what_verification_refuses_is_kept_aside(model: str, tmp_path: Path) -> None:
+    arguments = ("prune", model, "--remove", "encoder.0.3", "--out", str(tmp_path / "half"))
+    done = run(*arguments)
+    assert done.exit_code == 1
+    assert "head encoder.0.0: pruned and masked model differ" in done.stderr
+    assert f"kept in {tmp_path / 'half.unverified'}" in done.stderr.replace("\n", " ")
+    assert not (tmp_path / "half").exists()
+    aside = tmp_path / "half.unverified"
+    assert hc.locate(hc.load(aside))["encoder.0"].heads == (0, 1, 2)
+    assert (aside / "tokenizer_config.json").exists()
+    assert hc.Record.load(aside / "record.json").parts["verified"] is False
+    assert run(*arguments).exit_code == 1
+    assert (tmp_path / "half.unverified.2" / "config.json").exists()
+    assert run(*arguments, "--no-verify").exit_code == 0
+    assert (tmp_path / "half" / "config.json").exists()
+
+
+@pytest.mark.usefixtures("_failing_verification")
+def test_what_a_search_found_is_kept_aside_too(writer: str, tmp_path: Path) -> None:
+    data = ("--task", "language-modelling", "--data", f"{writer}/texts.txt", "--keep", "50%", "--step", "100%")
+    done = run("prune", writer, "--method", "rank", *data, "--out", str(tmp_path / "half"))
+    assert done.exit_code == 1
+    assert "half.unverified" in done.stderr
+    record = hc.Record.load(tmp_path / "half.unverified" / "record.json")
+    assert record.parts["curve"]
+    assert record.parts["fault"].startswith("head encoder.0.0")
+    assert len(hc.locate(hc.load(tmp_path / "half.unverified")).heads) == 6
+
+
 def test_prune_by_what_stays(model: str, tmp_path: Path) -> None:
     done = run(
         "prune", model, "--keep", "encoder.*,decoder.*,cross.?.0", "--out", str(tmp_path / "s"), "--json", "--no-verify"

@@ -12,13 +12,12 @@ from torch import nn
 
 import headcount as hc
 import zoo
-from behaviour import generates, hooks, identical, layer, observe, outputs, text, uneven, weights
+from behaviour import difference, generates, hooks, identical, layer, observe, outputs, text, tolerance, uneven, weights
 from headcount.errors import VerificationError
 from headcount.probes.replay import remembered, replayed
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch
 from headcount.sites.locate import families
-from headcount.surgery.verify import compare, default_tolerance
 
 pytestmark = pytest.mark.parametrize(("architecture", "backend"), zoo.CASES)
 SHAPES = ("uneven", "empty first layer", "empty middle layer")
@@ -76,7 +75,7 @@ def test_masked_equals_removed(architecture: str, backend: str, shape: str) -> N
     small = hc.remove(model, mask, verify=False)
     with hc.masked(model, mask):
         expected = observe(model)
-    compare(expected, observe(small), default_tolerance(model))
+    assert difference(expected, observe(small)) <= tolerance(model)
     assert hc.locate(small).heads == mask.kept
     assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in model.parameters())
     assert hooks(small) == hooks(model) == 0
@@ -111,7 +110,7 @@ def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str)
     once = hc.remove(model, sites.mask(off=first), verify=False)
     twice = hc.remove(once, hc.locate(once).mask(off=then))
     assert hc.locate(twice)[-1].heads == (0, 2)
-    assert hc.verify(model, twice, sites.mask(off=[first, then])) <= default_tolerance(model)
+    assert hc.verify(model, twice, sites.mask(off=[first, then])) <= tolerance(model)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -124,7 +123,7 @@ def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape:
         found = hc.load(tmp_path / folder, attn_implementation=backend)
         assert identical(weights(found), before)
         assert hc.locate(found).heads == hc.locate(small).heads
-        assert compare(observe(small), observe(found), 0.0) == 0.0
+        assert difference(observe(small), observe(found)) == 0.0
 
 
 def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, t
     config = transformers.AutoConfig.from_pretrained(tmp_path / "small")
     automatic = getattr(transformers, next(iter(config.auto_map)))
     found = automatic.from_pretrained(tmp_path / "small", trust_remote_code=True, attn_implementation=backend).eval()
-    assert compare(observe(small), observe(found), 0.0) == 0.0
+    assert difference(observe(small), observe(found)) == 0.0
     assert identical(weights(hc.load(tmp_path / "small")), weights(small))
 
 
@@ -159,13 +158,13 @@ def test_evenly_pruned_is_a_stock_checkpoint_where_the_config_can_say_so(
             stock.from_pretrained(tmp_path / "small")
         return
     plain = stock.from_pretrained(tmp_path / "small", attn_implementation=backend).eval()
-    compare(observe(small), observe(plain), default_tolerance(model))
+    assert difference(observe(small), observe(plain)) <= tolerance(model)
     found = hc.load(tmp_path / "small", attn_implementation=backend)
     assert hc.locate(found).heads == hc.locate(small).heads
     further = hc.remove(found, hc.locate(found).mask(off=f"{sites[0].name}.2"))  # numbers of the original model
     hc.save(further, tmp_path / "further")
     assert hc.locate(hc.load(tmp_path / "further"))[0].heads == (0,)
-    assert compare(observe(further), observe(hc.load(tmp_path / "further", attn_implementation=backend)), 0.0) == 0.0
+    assert difference(observe(further), observe(hc.load(tmp_path / "further", attn_implementation=backend))) == 0.0
 
 
 def test_probes_leave_nothing_behind(architecture: str, backend: str) -> None:
@@ -289,7 +288,7 @@ def test_compensated_models_fold_save_and_copy(architecture: str, backend: str, 
     found = hc.compensate(model, mask, hc.task.of(batches, nll=nll), "lstsq")
     assert set(found.fits) == {head.site for head in mask.heads if not mask[head]}
     small = hc.remove(model, mask, compensate=found, verify=False)
-    assert hc.verify(model, small, mask, compensation=found) <= default_tolerance(model)
+    assert hc.verify(model, small, mask, compensation=found) <= tolerance(model)
     hc.save(small, tmp_path / "small")
     again = hc.load(tmp_path / "small", attn_implementation=backend)
     assert identical(weights(again), weights(small))

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
@@ -44,7 +44,7 @@ def cut_out(
     measure_on: Task | None = None,
     progress: Progress = lambda *_: None,
 ) -> tuple[nn.Module, dict[str, Any]]:
-    """The smaller model, and what its record says of how it was cut.
+    """The smaller model, and what its record says of how it was cut; "fault" where verification failed.
 
     task: the data to calibrate on. measure_on: measure the smaller model, where it is more than the masked one.
     """
@@ -54,18 +54,28 @@ def cut_out(
     made_up: Any = "none"
     if how.compensate != "none" and task is not None:
         made_up = compensate(model, mask, task, how.compensate, add_bias=how.add_bias, progress=progress)
-    small = remove(model, mask, verify=how.verify, inplace=how.inplace, compensate=made_up)
+    small, fault = _removed(model, mask, how, made_up)
     parts: dict[str, Any] = {
         "removed": [str(head) for head in mask.heads if not mask[head]],
         "heads": len(mask),
-        "verified": how.verify,
+        "verified": how.verify and not fault,
         "cost": {"before": asdict(before), "after": asdict(cost(small, length=how.length))},
     }
+    if fault:
+        parts["fault"] = fault
     if made_up != "none":
         parts["compensation"] = made_up.to_json()
         if measure_on is not None:
             parts["compensation"]["quality"] = measured(measure_on.quality(small))
     return small, parts
+
+
+def _removed(model: nn.Module, mask: HeadGrid, how: Cutting, compensation: Any) -> tuple[nn.Module, str]:
+    """The smaller model, and what verification found wrong with it: whoever saves it decides what becomes of it."""
+    try:
+        return remove(model, mask, verify=how.verify, inplace=how.inplace, compensate=compensation), ""
+    except VerificationError as error:
+        return error.model, error.reason
 
 
 def measured(quality: Quality) -> dict[str, Any]:

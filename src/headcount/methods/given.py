@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from headcount import processes
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import check_target, save
 from headcount.checkpoints.stock import stock_form
+from headcount.errors import VerificationError
 from headcount.heads import HeadGrid
 from headcount.methods.cutting import Cutting, Progress, cut_out
 from headcount.record import Record, Signature
@@ -62,8 +64,11 @@ def save_pruned(
 ) -> None:
     """Save a pruned model with its record and the tokenizer files of the model it was made from.
 
-    Of several processes one saves.
+    Of several processes one saves. A model that verification found wrong goes to a folder beside the given one, which
+    the VerificationError names.
     """
+    fault = record.parts.get("fault")
+    target, folder = folder, unverified_folder(folder) if fault else folder
     stock = stock_form(small) is not None
     record.parts["loaded_by"] = "stock" if stock else "standalone" if standalone else "headcount"
 
@@ -73,3 +78,17 @@ def save_pruned(
 
     if processes.is_main():
         save(small, folder, standalone=standalone, overwrite=overwrite, beside=beside)
+    if fault:
+        raise VerificationError(
+            fault,
+            f"The pruned model is kept in {folder}, not in {target}: hc.load({str(folder)!r}) loads it. To save it "
+            "without comparing: verify=False (--no-verify).",
+            model=small,
+        )
+
+
+def unverified_folder(folder: Path) -> Path:
+    """DIR.unverified, or with a number where that is taken."""
+    endings = itertools.chain(["unverified"], (f"unverified.{number}" for number in itertools.count(2)))
+    folders = (folder.with_name(f"{folder.name}.{ending}") for ending in endings)
+    return next(path for path in folders if not path.exists())

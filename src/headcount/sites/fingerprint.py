@@ -13,11 +13,12 @@ def weight_hash(model: nn.Module) -> str:
     """A hash of every parameter and saved buffer: names, types, shapes and bytes."""
     tensors = sorted((name, value) for name, value in model.state_dict().items() if isinstance(value, Tensor))
     with ThreadPoolExecutor() as threads:  # hashing large tensors lets other threads run
-        hashes = threads.map(_hash, *zip(*tensors, strict=True)) if tensors else iter(())
+        hashes = threads.map(tensor_hash, *zip(*tensors, strict=True)) if tensors else iter(())
         return hashlib.sha256(b"".join(hashes)).hexdigest()[:40]
 
 
-def _hash(name: str, tensor: Tensor) -> bytes:
+def tensor_hash(name: str, tensor: Tensor) -> bytes:
+    """A hash of one tensor: name, type, shape and bytes."""
     digest = hashlib.sha256(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
     if not tensor.is_meta and tensor.numel():
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)

@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal, locks, processes
-from headcount.errors import HeadcountError, UsageError
+from headcount.errors import HeadcountError, UsageError, VerificationError
 from headcount.heads import HeadGrid
 from headcount.methods.given import save_pruned
 from headcount.methods.method import prune
@@ -31,6 +31,8 @@ from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
+
+_NOT_DECISIVE = ("progress", "save_seconds", "verify")  # options that change nothing of the result
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def prune_in_folder(
     """
     check_apart(task, measure_on)
     data = task.fingerprint if measure_on is None else f"{task.fingerprint}, {measure_on.fingerprint}"
-    decisive = {name: _plain(value) for name, value in options.items() if name not in ("progress", "save_seconds")}
+    decisive = {name: _plain(value) for name, value in options.items() if name not in _NOT_DECISIVE}
     settings = Settings(method, saving.source, weight_hash(model), data, {**decisive, **(plain or {})})
     run = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with run.claimed():
@@ -85,6 +87,9 @@ def _prune(
 ) -> Record:
     try:
         result = prune(method, model, task, measure_on=measure_on, folder=run.work, **options)
+    except VerificationError as error:
+        advice = f"What was learned is kept in {run.out}: the same command with --no-verify goes on from it."
+        raise VerificationError(error.reason, advice, model=error.model) from error
     except HeadcountError:
         if run.accelerator.is_main_process:
             run.abandon()

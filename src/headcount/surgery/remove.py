@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from headcount.errors import ModelError, NotRemovable, UsageError
+from headcount.errors import ModelError, NotRemovable, UsageError, VerificationError
 from headcount.heads import HeadGrid
-from headcount.hooks import Hooks, has_probes, original_module
-from headcount.probes.masks import masked
-from headcount.probes.projections import projected
+from headcount.hooks import has_probes, original_module
 from headcount.sites.locate import locate
 from headcount.sites.site import Site, Sites
 from headcount.surgery.compensate import Compensation, fold
@@ -23,8 +20,10 @@ from headcount.surgery.compensate import compensate as fit_compensation
 from headcount.surgery.manifest import note
 from headcount.surgery.plan import plan_removal
 from headcount.surgery.reshape import reshape
-from headcount.surgery.verify import Behaviour, compare, default_tolerance, observe
+from headcount.surgery.verify import Expectation
 from headcount.tasks.task import Task
+
+_ADVICE = "This error's `model` is the pruned model; hc.remove(..., verify=False) returns it without comparing."
 
 
 def remove(
@@ -41,8 +40,9 @@ def remove(
     """A new, smaller, plain model without the heads that are 0 in `mask`; the original stays as it is.
 
     inplace: cut the given model itself, for models too large to hold twice; if verification fails it stays cut.
-    verify: compare the masked and the pruned model on a small batch, outputs and greedy text, and raise if they differ.
-    batch: the batch to compare them on; made up if none is given.
+    verify: compare the masked and the pruned model on a small batch, site by site and in greedy text; where they differ
+        by more than rounding, raise VerificationError, with the pruned model as its `model`.
+    batch: the batch to compare them on, a small one; made up if none is given.
     compensate: bias, scale or lstsq folds into the plain weights what makes up for the heads that go, fitted on the
         data of `task` without training; or what `hc.compensate` gave for this model and mask.
     add_bias: give output projections that have no bias one, where they lose heads.
@@ -60,10 +60,9 @@ def remove(
     biased = [key for key, projection in projections.items() if projection.bias_O is not None]
     plan = plan_removal(model, sites, mask, biased=[key for key in biased if sites[key].output.bias is None])
     verify = verify and not any(parameter.is_meta for parameter in model.parameters())
-    if verify:
-        cut = [site for site in sites if any(p["path"] == site.path for p in plan)]
-        with projected(model, projections):
-            expected = _under_mask(model, mask, batch, cut)
+    expectation = Expectation.of(model, mask, batch=batch, compensation=fitted) if verify else None
+    if expectation:
+        _warn_of_idle(expectation, [site for site in sites if any(entry["path"] == site.path for entry in plan)])
     small = model if inplace else copy.deepcopy(model)
     for site in sites:
         if site.family == "generic":
@@ -74,8 +73,8 @@ def remove(
         if site.key in projections:
             fold(site, sites[site.key].heads, projections[site.key])
     note(small)
-    if verify:
-        compare(expected, _without(small, sites, batch), default_tolerance(small))
+    if expectation:
+        _check(expectation, small, sites)
     return small
 
 
@@ -93,33 +92,28 @@ def _compensation(
     return fit_compensation(model, mask, task, how, add_bias=add_bias)
 
 
-def _under_mask(model: nn.Module, mask: HeadGrid, batch: Mapping[str, Any] | None, cut: list[Site]) -> Behaviour:
-    """What the masked model does; a site about to be cut that does not run is no evidence, and said so."""
-    ran: set[str] = set()
-    with masked(model, mask), Hooks() as hooks:
-        for site in cut:
-            hooks.see_input(site.entry, partial(_note_run, ran, site.name))
-        behaviour = observe(model, batch)
-    idle = [site.name for site in cut if site.num_heads and site.name not in ran]
+def _warn_of_idle(expectation: Expectation, sites: Sequence[Site]) -> None:
+    """A site about to be cut that does not run is no evidence, and said so."""
+    idle = [site.name for site in sites if expectation.is_idle(site)]
     if idle:
         warnings.warn(
             f"Not verified: {', '.join(idle)} did not run on the test batch. Pass a batch that uses them with batch=.",
             stacklevel=3,
         )
-    return behaviour
 
 
-def _note_run(ran: set[str], name: str, _: Tensor) -> None:
-    ran.add(name)
+def _check(expectation: Expectation, small: nn.Module, sites: Sites) -> None:
+    """Raise where the pruned model is wrong; the error carries it, so that no work is lost.
 
-
-def _without(small: nn.Module, sites: Sites, batch: Mapping[str, Any] | None) -> Behaviour:
-    """What the pruned model does; that it does not run at all can only happen to architectures no family describes."""
+    That it does not run at all can only happen to architectures no family describes.
+    """
     try:
-        return observe(small, batch)
+        expectation.check(small)
+    except VerificationError as error:
+        raise VerificationError(error.reason, _ADVICE, model=small) from error
     except (ModelError, RuntimeError, ValueError, TypeError, IndexError) as error:
         if not any(site.family == "generic" for site in sites):
-            raise
+            raise VerificationError(f"The pruned model does not run: {error}", _ADVICE, model=small) from error
         raise NotRemovable(
             f"Heads of {type(small).__name__} can be masked but not removed: it does not run with fewer ({error}). "
             "docs/how-to/add-a-family.md shows how to describe it."

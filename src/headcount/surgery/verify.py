@@ -1,38 +1,41 @@
-"""verify: does the pruned model do what the masked model did? Compares outputs and generated text on a small batch."""
+"""verify: does the pruned model do what the masked model did? Compares them site by site on a small batch.
+
+Three things are compared, on input that is the same for both models at every site:
+    what each head that stays gives, and what each site gives       up to rounding
+    the columns and the bias of each output projection              exactly: they are copied, not computed
+    what the model returns, token by token where it writes text     up to rounding
+How far rounding goes is measured: the masked model runs a second time as if it had rounded every number another way.
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationMixin
 
-from headcount.errors import VerificationError
-from headcount.heads import HeadGrid
+from headcount.errors import UsageError, VerificationError
+from headcount.heads import Head, HeadGrid
+from headcount.hooks import original_module
 from headcount.probes.masks import masked
-from headcount.probes.projections import projected
-from headcount.sites.inputs import example_batch
-from headcount.sites.running import evaluating, run
+from headcount.probes.projections import Projection, projected
+from headcount.sites.fingerprint import tensor_hash
+from headcount.sites.locate import locate
+from headcount.sites.projection import width_in
+from headcount.sites.site import Site
 from headcount.surgery.compensate import Compensation
+from headcount.surgery.compensations.compensation import columns
+from headcount.surgery.exercise import exercise
+from headcount.surgery.rounding import Rounding, rounded_otherwise
+from headcount.surgery.trace import Comparison, Key, Trace, recorded
 
-# Largest difference allowed, as a share of the largest value: what another order of summation may cost.
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
-T5_TOLERANCE = 5e-5  # float32; unscaled scores and large logits
-_NEW_TOKENS = 6
-_SKIPPED = ("past_key_values", "hidden_states", "attentions", "loss")
-
-
-@dataclass(frozen=True)
-class Behaviour:
-    """What a model did on a batch: its outputs by name, and greedy text with the logits of every step."""
-
-    outputs: Mapping[str, Tensor]
-    tokens: Tensor | None  # [B, steps]
-    steps: tuple[Tensor, ...]  # of logits [B, V]
+_ADVICE = (
+    "If the mask is the one the model was pruned by, the architecture needs a description of its own: "
+    "docs/how-to/add-a-family.md."
+)
 
 
 def verify(
@@ -45,107 +48,119 @@ def verify(
 ) -> float:
     """Compare a model under a mask with its pruned version, on a batch of yours or a made-up one.
 
+    batch: a small one: what every site gives on it is held in memory.
     compensation: what was folded into the pruned model; the masked one then runs with it attached.
-    Returns the largest difference of their outputs and of the logits behind their greedy text, as a share of the
-    largest value; raises VerificationError where it is more than another order of summation explains.
+    Returns the largest difference of a head, a site or an output as a share of its own size; raises VerificationError
+    where one is more than rounding explains.
     """
-    with masked(model, mask), projected(model, compensation.projections if compensation else {}):
-        expected = observe(model, batch)
-    return compare(expected, observe(small, batch), default_tolerance(small))
+    model, small = original_module(model), original_module(small)
+    if _dtype(model) != _dtype(small):
+        raise UsageError(f"verify compares models of one number type; got {_dtype(model)} and {_dtype(small)}.")
+    return Expectation.of(model, mask, batch=batch, compensation=compensation).check(small)
 
 
-def observe(model: nn.Module, batch: Mapping[str, Any] | None = None, *, generate: bool = True) -> Behaviour:
-    """Run a model in eval mode on a batch (made up if none is given), leaving it as it was."""
-    made_up = batch is None
-    batch = example_batch(model) if batch is None else batch
-    with evaluating(model):
-        outputs = _tensors(run(model, batch, made_up=made_up))
-        tokens, steps = _generate(model, batch) if generate and made_up and _can_generate(model) else (None, ())
-    return Behaviour(outputs, tokens, steps)
+@dataclass(frozen=True)
+class Expectation:
+    """What the masked model does on a batch, and how much of it is rounding."""
+
+    trace: Trace
+    rounding: Mapping[str, float]  # place -> share of its size
+    projections: Mapping[Key, bytes]  # hashes of the output projections that the pruned model should have
+    batch: Mapping[str, Any] | None
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        mask: HeadGrid,
+        *,
+        batch: Mapping[str, Any] | None = None,
+        compensation: Compensation | None = None,
+    ) -> Expectation:
+        """Run the masked model twice; it stays as it is."""
+        sites = [site for site in locate(model) if site.num_heads]
+        projections = compensation.projections if compensation else {}
+        with masked(model, mask), projected(model, projections):
+            heads = {site.key: [head for head in site.head_names() if mask[head]] for site in sites}
+            with recorded(model, sites, heads) as trace:
+                exercise(model, batch)
+            rounding = _measure_rounding(model, sites, trace, batch)
+        hashes = {site.key: _hash(_kept(site, heads[site.key], projections.get(site.key))) for site in sites}
+        return cls(trace, rounding, hashes, batch)
+
+    def is_idle(self, site: Site) -> bool:
+        """Whether a site did not run: then nothing is known of it."""
+        return site.num_heads > 0 and not self.trace.outputs[site.key]
+
+    def check(self, small: nn.Module) -> float:
+        """The largest difference of the pruned model; raises where one is more than rounding explains."""
+        differences, faults = self.compare(small)
+        if faults:
+            others = list(faults)[1:]
+            more = f" The same of {', '.join(others[:4])}{' and others' if len(others) > 4 else ''}." if others else ""
+            raise VerificationError(f"{next(iter(faults.values()))}{more} {_ADVICE}")
+        return max(differences.values(), default=0.0)
+
+    def compare(self, small: nn.Module) -> tuple[dict[str, float], dict[str, str]]:
+        """How far the pruned model is from the masked one at each place, and what is wrong where it is too far."""
+        sites = [site for site in locate(small) if site.key in self.projections]
+        self._check_heads(sites)
+        comparison = Comparison(self.trace)
+        with comparison.attached(small, sites):
+            exercise(small, self.batch)
+        differences = comparison.differences()
+        faults = comparison.faults | {
+            site.name: f"{site.name}: the output projection of the pruned model is not that of the heads that stay."
+            for site in sites
+            if _hash(_kept(site, site.head_names(), None)) != self.projections[site.key]
+        }
+        for place, difference in differences.items():
+            explained = self.rounding.get(place, math.inf)  # missing where rounding alone makes numbers infinite
+            if not difference <= explained:
+                faults[place] = (
+                    f"{place}: pruned and masked model differ by {difference:.2g} of its size; rounding explains "
+                    f"{explained:.2g}."
+                )
+        return differences, faults
+
+    def _check_heads(self, sites: Sequence[Site]) -> None:
+        present = {site.key: site.head_names() for site in sites}
+        for key, heads in self.trace.heads.items():
+            if list(present.get(key, ())) != heads:
+                raise VerificationError(
+                    f"{'.'.join(map(str, key))}: the pruned model has the heads {_numbers(present.get(key, ()))}, the "
+                    f"mask keeps {_numbers(heads)}."
+                )
 
 
-def compare(expected: Behaviour, found: Behaviour, tolerance: float) -> float:
-    """The largest relative difference; more than the tolerance raises. Text may differ only where two tokens tie."""
-    worst = 0.0
-    for name, output in expected.outputs.items():
-        worst = max(worst, _difference(output, found.outputs[name], tolerance, name))
-    if expected.tokens is None or found.tokens is None:
-        return worst
-    start = expected.tokens.shape[1] - len(expected.steps)
-    same = torch.ones(len(expected.tokens), dtype=torch.bool, device=expected.tokens.device)  # rows that agree so far
-    for step, (logits, others) in enumerate(zip(expected.steps, found.steps, strict=True)):
-        if not same.any():
-            break
-        worst = max(worst, _difference(logits[same], others[same], tolerance, f"logits of generated token {step}"))
-        same &= expected.tokens[:, start + step] == found.tokens[:, start + step]
-    return worst
+def _measure_rounding(
+    model: nn.Module, sites: Sequence[Site], trace: Trace, batch: Mapping[str, Any] | None
+) -> dict[str, float]:
+    """How far the masked model is from itself when every number of its attention is rounded another way."""
+    rounding = Rounding()
+    comparison = Comparison(trace, hand_on=lambda output, site: rounding(output, width_in(site.output)))
+    with rounded_otherwise(sites, rounding), comparison.attached(model, sites):
+        exercise(model, batch)
+    least = torch.finfo(_dtype(model)).eps
+    return {place: max(difference, least) for place, difference in comparison.differences().items()}
 
 
-def default_tolerance(model: nn.Module) -> float:
-    dtype = next(
-        (parameter.dtype for parameter in model.parameters() if parameter.dtype.is_floating_point), torch.float32
-    )
-    if dtype is torch.float32 and any("T5" in type(module).__name__ for module in model.modules()):
-        return T5_TOLERANCE
-    return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
+def _kept(site: Site, heads: Sequence[Head], projection: Projection | None) -> Projection:
+    """The output projection that is right for a site with these heads only, in the number type of the site."""
+    like: Tensor = site.output.weight  # type: ignore[assignment]
+    whole = projection or Projection.of(site)
+    kept = columns([site.heads.index(head.index) for head in heads], site.head_dim)
+    return Projection(whole.weight_OK[:, kept].to(like), None if whole.bias_O is None else whole.bias_O.to(like))
 
 
-def _difference(expected: Tensor, found: Tensor, tolerance: float, name: str) -> float:
-    if expected.shape != found.shape:
-        raise VerificationError(
-            f"{name}: the pruned model gives shape {list(found.shape)}, the masked {list(expected.shape)}."
-        )
-    finite = expected.isfinite()  # a query that may look at nothing can give NaN: in both models, or it is an error
-    if not torch.equal(finite, found.isfinite()):
-        raise VerificationError(f"{name}: masked and pruned model give infinite values in different places.")
-    if not finite.any():
-        return 0.0
-    expected, found = expected[finite], found[finite]
-    scale = expected.abs().max().clamp_min(torch.finfo(expected.dtype).tiny)
-    difference = float((expected - found).abs().max() / scale)
-    if not difference <= tolerance:
-        raise VerificationError(
-            f"{name}: pruned and masked model differ by {difference:.2g} of the largest value, more than "
-            f"{tolerance:.2g}. If the mask is the one the model was pruned by, the architecture needs a description of "
-            "its own: docs/how-to/add-a-family.md."
-        )
-    return difference
+def _hash(projection: Projection) -> bytes:
+    bias = projection.bias_O
+    return tensor_hash("weight", projection.weight_OK) + (b"" if bias is None else tensor_hash("bias", bias))
 
 
-def _tensors(outputs: Any) -> dict[str, Tensor]:
-    items = (
-        outputs.items()
-        if isinstance(outputs, Mapping)
-        else enumerate(outputs if isinstance(outputs, tuple) else (outputs,))
-    )
-    return {
-        str(name): value
-        for name, value in items
-        if isinstance(value, Tensor) and value.is_floating_point() and not any(part in str(name) for part in _SKIPPED)
-    }
+def _numbers(heads: Sequence[Head]) -> list[int]:
+    return [head.index for head in heads]
 
 
-def _can_generate(model: Any) -> bool:
-    if not isinstance(model, GenerationMixin) or not model.can_generate():
-        return False
-    settings = model.generation_config
-    starts = settings.decoder_start_token_id is not None or settings.bos_token_id is not None
-    return starts or not model.config.is_encoder_decoder
-
-
-def _generate(model: Any, batch: Mapping[str, Any]) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Greedy text, by the general `generate` (Whisper's own wants real speech)."""
-    settings = copy.deepcopy(model.generation_config)
-    settings.update(
-        max_length=None, max_new_tokens=_NEW_TOKENS, min_new_tokens=_NEW_TOKENS, do_sample=False, num_beams=1
-    )
-    settings.update(
-        return_dict_in_generate=True, output_logits=True, forced_bos_token_id=None, forced_eos_token_id=None
-    )
-    if settings.pad_token_id is None:
-        settings.pad_token_id = 0
-    prompt = {
-        name: value for name, value in batch.items() if name not in ("decoder_input_ids", "encoder_hidden_states")
-    }
-    made = GenerationMixin.generate(model, **prompt, generation_config=settings)
-    return made.sequences, tuple(made.logits)
+def _dtype(model: nn.Module) -> torch.dtype:
+    return next((weight.dtype for weight in model.parameters() if weight.dtype.is_floating_point), torch.float32)

@@ -18,7 +18,7 @@ import headcount as hc
 import laboratory
 import zoo
 from behaviour import hooks, weights
-from headcount.errors import UsageError
+from headcount.errors import UsageError, VerificationError
 from headcount.methods.course import Course, only_trained
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import exact_mask, groups
@@ -295,20 +295,16 @@ def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tm
 def test_what_was_learned_is_kept_when_something_goes_wrong_later(
     saved: Path, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headcount.methods import learned
-
     options = {**SHORT, "steps": 6, "tune": 0, "budget": hc.Budget(heads=4), "kinds": ["encoder"]}
     arguments = ("l0", hc.load(saved), task("train", tokenizer), tmp_path / "small", Saving(str(saved)))
 
-    def fail(*_: Any, **__: Any) -> None:
-        raise UsageError("no")
-
     with monkeypatch.context() as patch:
-        patch.setattr(learned, "remove", fail)
-        with pytest.raises(UsageError, match="no"):
+        patch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
+        with pytest.raises(VerificationError, match=r"logits: far\..*--no-verify goes on") as caught:
             prune_in_folder(*arguments, **options)
+    assert count(hc.locate(caught.value.model).mask(), "encoder") == 4
     reports: list[Any] = []
-    prune_in_folder(*arguments, **options, progress=lambda *report: reports.append(report))
+    prune_in_folder(*arguments, **options, verify=False, progress=lambda *report: reports.append(report))
     assert not reports, "the gates had learned already"
 
 

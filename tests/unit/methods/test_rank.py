@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import headcount as hc
 import zoo
 from behaviour import hooks
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UnknownName, UsageError, VerificationError
 from headcount.methods.rank import Order, counts_to, curve
 from tokens import sentences, word_tokenizer
 
@@ -42,6 +42,20 @@ def test_scores_are_taken_again_on_what_is_left(bert: nn.Module, task: Any) -> N
     assert gone == {head for head in first.mask.heads if not first.mask[head]} | set(left[:3])
 
 
+def test_a_result_that_verification_refuses_is_in_the_error(
+    bert: nn.Module, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
+    with pytest.raises(VerificationError, match=r"logits: far\..*`model`.*verify=False") as caught:
+        hc.prune("rank", bert, task, budget=hc.Budget(share=0.5), step=1.0)
+    result = caught.value.result
+    assert caught.value.model is result.model
+    assert len(hc.locate(result.model).heads) == len(result.mask.kept) == 6
+    assert result.record.parts["curve"][-1]["removed"] == 6
+    assert result.record.parts["verified"] is False
+    assert hc.prune("rank", bert, task, budget=hc.Budget(share=0.5), step=1.0, verify=False).mask == result.mask
+
+
 def test_the_result_is_the_masked_model(task: Any) -> None:
     model = zoo.build("bert")
     total = len(hc.locate(model).heads)
@@ -56,6 +70,7 @@ def test_the_result_is_the_masked_model(task: Any) -> None:
     with torch.no_grad():
         torch.testing.assert_close(result.model(**inputs).logits, expected, rtol=0, atol=1e-5)
     points = result.record.parts["curve"]
+    assert result.record.parts["verified"]
     assert points[0]["removed"] == 0
     assert points[-1]["removed"] == total // 2
     assert all(point["low"] <= point["value"] <= point["high"] for point in points)

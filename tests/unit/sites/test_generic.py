@@ -11,10 +11,9 @@ import transformers as tf
 from torch import nn
 
 import headcount as hc
-from behaviour import hooks, identical, observe, outputs, uneven, weights
+from behaviour import difference, hooks, identical, observe, outputs, uneven, weights
 from headcount.errors import NotRemovable, UnknownArchitecture
 from headcount.sites.attention import Attention
-from headcount.surgery.verify import compare
 
 SMALL = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 99}
 GROUPED = {**SMALL, "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_token_id": 0}
@@ -78,7 +77,7 @@ def test_found_masked_removed_saved_and_loaded(name: str, tmp_path: Path) -> Non
         found = hc.load(folder)
         assert hc.locate(found).heads == hc.locate(small).heads == sites.mask(off=off).kept
         assert identical(weights(found), weights(small))
-        assert compare(observe(small), observe(found), 0.0) == 0.0
+        assert difference(observe(small), observe(found)) == 0.0
 
 
 @pytest.mark.parametrize("name", MIXED)

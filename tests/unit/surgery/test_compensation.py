@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 import headcount as hc
 import zoo
-from behaviour import hooks, identical, observe, outputs, uneven, weights
+from behaviour import difference, hooks, identical, observe, outputs, tolerance, uneven, weights
 from headcount.errors import UnknownName, UsageError, VerificationError
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Projection, projected
@@ -27,7 +27,6 @@ from headcount.sites.site import Site
 from headcount.surgery.ascent import HELD_OUT
 from headcount.surgery.compensations.compensation import columns, compensations
 from headcount.surgery.spill import Spill
-from headcount.surgery.verify import compare, default_tolerance
 from tokens import sentences, word_tokenizer
 
 HOWS = ("none", "bias", "scale", "lstsq")
@@ -184,8 +183,8 @@ def test_folding_equals_hooking(architecture: str, how: str) -> None:
     small = hc.remove(model, mask, compensate=found)
     with projected(model, found.projections):
         expected = observe(model)
-    assert compare(expected, observe(small), default_tolerance(model)) <= default_tolerance(model)
-    assert hc.verify(model, small, mask, compensation=found) <= default_tolerance(model)
+    assert difference(expected, observe(small)) <= tolerance(model)
+    assert hc.verify(model, small, mask, compensation=found) <= tolerance(model)
     if how != "none":
         with pytest.raises(VerificationError):
             hc.verify(model, small, mask)
@@ -200,7 +199,7 @@ def test_bias_is_mean_replacement_folded_in(marian: nn.Module) -> None:
     small = hc.remove(marian, mask, compensate="bias", task=task)
     with hc.masked(marian, mask, replace="mean", calibration=task.batches()):
         expected = observe(marian, generate=False)
-    compare(expected, observe(small, generate=False), 1e-4)
+    assert difference(expected, observe(small, generate=False)) <= 1e-4
 
 
 # planted truths
@@ -282,7 +281,7 @@ def test_projections_without_bias_get_one_only_if_asked(llama: nn.Module, tmp_pa
         hc.save(small, tmp_path / how, standalone=True)
         again = hc.load(tmp_path / how)
         assert identical(weights(again), weights(small))
-        assert compare(observe(small), observe(again), 0.0) == 0.0
+        assert difference(observe(small), observe(again)) == 0.0
         hc.save(again, tmp_path / f"{how} again")
         assert identical(weights(hc.load(tmp_path / f"{how} again")), weights(small))
         further = hc.remove(again, hc.locate(again).mask(off="decoder.0.1"))
@@ -295,7 +294,7 @@ def test_an_added_bias_is_no_stock_checkpoint(llama: nn.Module, tmp_path: Path) 
     small = hc.remove(llama, mask, compensate="lstsq", task=task_of(llama), add_bias=True)
     hc.save(small, tmp_path / "small")
     found = hc.load(tmp_path / "small")
-    assert compare(observe(small), observe(found), 0.0) == 0.0
+    assert difference(observe(small), observe(found)) == 0.0
     assert found.config.head_pruning["sites"]["decoder.0"]["bias"] is True
 
 
@@ -399,7 +398,7 @@ sys.path[:0] = {paths!r}
 import headcount as hc, zoo, json
 from headcount import processes
 from test_compensation import task_of
-from behaviour import uneven
+from behaviour import difference, tolerance, uneven
 torch.set_num_threads(1)
 model = zoo.build("bert")
 sites = hc.locate(model)

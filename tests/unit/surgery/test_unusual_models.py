@@ -12,9 +12,8 @@ import transformers as tf
 from torch import nn
 
 import headcount as hc
-from behaviour import observe
+from behaviour import difference, observe
 from headcount.errors import ModelError, VerificationError
-from headcount.surgery.verify import compare
 
 BERT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 60}
 BART = {
@@ -82,7 +81,7 @@ def test_cut_verified_saved_and_loaded(name: str, tmp_path: Path) -> None:
     assert hc.cost(small).flops < hc.cost(model).flops
     found = hc.load(hc.save(small, tmp_path / "m"))
     assert hc.locate(found).heads == mask.kept
-    assert compare(observe(small), observe(found), 0.0) == 0.0
+    assert difference(observe(small), observe(found)) == 0.0
     with pytest.raises(VerificationError):
         hc.verify(model, small, mask.map(lambda value: 1 - value))
 
@@ -93,7 +92,7 @@ def test_a_part_pruned_on_its_own_is_saved_as_it_is(tmp_path: Path) -> None:
     hc.remove(whole.encoder, encoder.mask(off="encoder.0.1"), inplace=True)
     found = hc.load(hc.save(whole, tmp_path / "m"))
     assert hc.locate(found)["encoder.0"].heads == (0, 2, 3)
-    assert compare(observe(whole), observe(found), 0.0) == 0.0
+    assert difference(observe(whole), observe(found)) == 0.0
 
 
 def test_a_pruned_body_gets_another_head(tmp_path: Path) -> None:

@@ -89,7 +89,12 @@ _LOADED_BY = {
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
-@click.option("--verify/--no-verify", default=True, show_default=True, help="Compare masked and pruned model.")
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Compare masked and pruned model before saving; what fails goes to OUT.unverified.",
+)
 @options.length
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -194,6 +199,7 @@ def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[s
     if work is None or asked.remove is not None or keep is None:
         raise click.UsageError(f"--method {method} needs --keep N or N%, --task and --data, and no --remove.")
     from headcount.cli import show
+    from headcount.errors import VerificationError
     from headcount.methods.given import save_pruned
     from headcount.methods.method import prune
 
@@ -210,7 +216,10 @@ def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[s
     told = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
     with show.Bars() as bars:
         search = _fitting(method, {**search, "step": step})
-        result = prune(method, live, task, budget=budget, progress=bars.show, **told, **search)
+        try:
+            result = prune(method, live, task, budget=budget, progress=bars.show, **told, **search)
+        except VerificationError as error:
+            result = error.result  # saved aside, and raised again, by save_pruned
     result.record.signature = replace(result.record.signature, model=model)
     save_pruned(result.model, asked.out, result.record, source=model, revision=how.revision, **saving)
     return result.record

@@ -1,0 +1,53 @@
+"""exercise: run a model the ways it is used, on a small batch: forward, and greedy text with its cache."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+from transformers import GenerationMixin
+
+from headcount.sites.inputs import example_batch
+from headcount.sites.running import evaluating, run
+
+_NEW_TOKENS = 6
+
+
+def exercise(model: nn.Module, batch: Mapping[str, Any] | None = None, *, generate: bool = True) -> tuple[Any, Any]:
+    """What the model returns, and what `generate` does, where it writes text; the model stays as it was.
+
+    batch: made up if none is given. Text is written from a made-up batch only: one of yours may be no prompt.
+    """
+    made_up = batch is None
+    batch = example_batch(model) if batch is None else batch
+    with evaluating(model):
+        outputs = run(model, batch, made_up=made_up)
+        text = _generate(model, batch) if generate and made_up and _can_generate(model) else None
+    return outputs, text
+
+
+def _can_generate(model: Any) -> bool:
+    if not isinstance(model, GenerationMixin) or not model.can_generate():
+        return False
+    settings = model.generation_config
+    starts = settings.decoder_start_token_id is not None or settings.bos_token_id is not None
+    return starts or not model.config.is_encoder_decoder
+
+
+def _generate(model: Any, batch: Mapping[str, Any]) -> Any:
+    """Greedy text, by the general `generate` (Whisper's own wants real speech)."""
+    settings = copy.deepcopy(model.generation_config)
+    settings.update(
+        max_length=None, max_new_tokens=_NEW_TOKENS, min_new_tokens=_NEW_TOKENS, do_sample=False, num_beams=1
+    )
+    settings.update(
+        return_dict_in_generate=True, output_logits=True, forced_bos_token_id=None, forced_eos_token_id=None
+    )
+    if settings.pad_token_id is None:
+        settings.pad_token_id = 0
+    prompt = {
+        name: value for name, value in batch.items() if name not in ("decoder_input_ids", "encoder_hidden_states")
+    }
+    return GenerationMixin.generate(model, **prompt, generation_config=settings)

@@ -1,0 +1,185 @@
+"""Traces: what a run gives at every attention site and at the end, and how far another run is from it at each place.
+
+The other run gets the recorded output of every site after its own is compared, so that each site is compared on the
+same input: a difference is of that site alone and does not grow with depth.
+
+Shapes: H heads that stay, D head size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.heads import Head
+from headcount.hooks import Hooks
+from headcount.sites.site import Site
+
+Key = tuple[str, int]
+_SKIPPED = ("past_key_values", "hidden_states", "attentions", "loss")
+
+
+@dataclass
+class Trace:
+    """What one run gave, call by call."""
+
+    heads: dict[Key, list[Head]]  # those that are compared, the ones that stay
+    contexts_HD: dict[Key, list[Tensor]] = field(default_factory=dict)  # what these heads gave, [.., H, D]
+    outputs: dict[Key, list[Tensor]] = field(default_factory=dict)  # of the output projections
+    results: list[dict[str, Tensor]] = field(default_factory=list)  # of the model
+
+
+@contextmanager
+def recorded(model: nn.Module, sites: Sequence[Site], heads: Mapping[Key, list[Head]]) -> Iterator[Trace]:
+    """Runs inside this block are written into a trace."""
+    trace = Trace(dict(heads))
+
+    def context(site: Site) -> Callable[[Tensor], None]:
+        calls = trace.contexts_HD.setdefault(site.key, [])
+        return lambda seen: calls.append(_by_head(seen, site, trace.heads[site.key]).clone())
+
+    def output(site: Site) -> Callable[[Tensor], None]:
+        calls = trace.outputs.setdefault(site.key, [])
+        return lambda seen: calls.append(seen.detach().clone())
+
+    with Hooks() as hooks:
+        for site in sites:
+            hooks.see_input(site.entry, context(site))
+            hooks.change_output(site.output, output(site))
+        hooks.change_output(model, lambda seen: trace.results.append(_clones(tensors_of(seen))))
+        yield trace
+
+
+class Comparison:
+    """How far a run is from a trace, by place: a head, the output of a site, a result of the model."""
+
+    def __init__(self, trace: Trace, hand_on: Callable[[Tensor, Site], Tensor] = lambda x, _: x.clone()) -> None:
+        """hand_on: what a site hands on instead of its own output, made from the recorded one."""
+        self._trace = trace
+        self._hand_on = hand_on
+        self.faults: dict[str, str] = {}  # place -> why it cannot be compared
+        self._calls: dict[tuple[str, Any], int] = {}
+        self._squares: dict[str, tuple[float, float]] = {}  # of the differences, of what was expected
+
+    def differences(self) -> dict[str, float]:
+        """Place -> norm of the difference as a share of the norm of what was expected, over all calls."""
+        return {
+            place: math.sqrt(error / size) if size else (math.inf if error else 0.0)
+            for place, (error, size) in self._squares.items()
+        }
+
+    @contextmanager
+    def attached(self, model: nn.Module, sites: Sequence[Site]) -> Iterator[None]:
+        """Compare the run inside this block, one like the recorded run."""
+        with Hooks() as hooks:
+            for site in sites:
+                hooks.see_input(site.entry, self._context(site))
+                hooks.change_output(site.output, self._output(site))
+            hooks.change_output(model, self._result)
+            yield
+        self._check_calls([site for site in sites if site.num_heads])
+
+    def _context(self, site: Site) -> Callable[[Tensor], None]:
+        heads = self._trace.heads[site.key]
+
+        def compare(context: Tensor) -> None:
+            expected = self._next("context", site.key, self._trace.contexts_HD[site.key], site.name)
+            if heads and expected is not None:
+                seen = _by_head(context, site, heads)
+                self._add([f"head {head}" for head in heads], expected.movedim(-2, 0), seen.movedim(-2, 0))
+
+        return compare
+
+    def _output(self, site: Site) -> Callable[[Tensor], Tensor | None]:
+        def compare(output: Tensor) -> Tensor | None:
+            expected = self._next("output", site.key, self._trace.outputs[site.key], site.name)
+            if expected is None:
+                return None
+            self._add([f"output of {site.name}"], expected[None], output[None])
+            return self._hand_on(expected, site)
+
+        return compare
+
+    def _result(self, result: Any) -> Any:
+        expected = self._next("result", None, self._trace.results, "the model")
+        if expected is None:
+            return None
+        seen = tensors_of(result)
+        for name, tensor in expected.items():
+            if name in seen:
+                self._add([name], tensor[None], seen[name][None])
+            else:
+                self.faults[name] = f"{name}: the masked model returns it, the pruned model does not."
+        return _with_tensors(result, _clones(expected))
+
+    def _next(self, what: str, key: Any, calls: list[Any], name: str) -> Any:
+        number = self._calls.get((what, key), 0)
+        if number == len(calls):
+            self.faults[name] = f"{name} runs more often in the pruned model than in the masked one."
+            return None
+        self._calls[what, key] = number + 1
+        return calls[number]
+
+    def _check_calls(self, sites: Sequence[Site]) -> None:
+        for site in sites:
+            if self._calls.get(("output", site.key), 0) < len(self._trace.outputs[site.key]):
+                self.faults[site.name] = f"{site.name} runs less often in the pruned model than in the masked one."
+
+    def _add(self, places: list[str], expected: Tensor, seen: Tensor) -> None:
+        """Add a call; the first dimension is that of the places."""
+        if expected.shape != seen.shape:
+            shapes = f"{list(seen.shape[1:])}, the masked {list(expected.shape[1:])}"
+            self.faults[places[0]] = f"{places[0]}: the pruned model gives shape {shapes}."
+            return
+        finite = expected.isfinite()  # a query that may look at nothing can give NaN: in both models, or it is an error
+        if not torch.equal(finite, seen.isfinite()):
+            self.faults[places[0]] = f"{places[0]}: masked and pruned model give infinite values in different places."
+            return
+        wide = torch.promote_types(expected.dtype, torch.float32)
+        difference = torch.where(finite, seen.to(wide) - expected.to(wide), 0)
+        errors = difference.flatten(1).norm(dim=1).tolist()
+        sizes = torch.where(finite, expected.to(wide), 0).flatten(1).norm(dim=1).tolist()
+        for place, error, size in zip(places, errors, sizes, strict=True):
+            total = self._squares.get(place, (0.0, 0.0))
+            self._squares[place] = total[0] + error**2, total[1] + size**2
+
+
+def tensors_of(outputs: Any) -> dict[str, Tensor]:
+    """The numbers a model returns, by name."""
+    items = (
+        outputs.items()
+        if isinstance(outputs, Mapping)
+        else enumerate(outputs if isinstance(outputs, tuple) else (outputs,))
+    )
+    return {
+        str(name): value
+        for name, value in items
+        if isinstance(value, Tensor) and value.is_floating_point() and not any(part in str(name) for part in _SKIPPED)
+    }
+
+
+def _with_tensors(outputs: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """The same outputs with other numbers."""
+    if isinstance(outputs, Mapping):
+        for name, tensor in tensors.items():
+            outputs[name] = tensor  # type: ignore[index]
+        return outputs
+    if isinstance(outputs, tuple):
+        return tuple(tensors.get(str(place), value) for place, value in enumerate(outputs))
+    return tensors.get("0", outputs)
+
+
+def _clones(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def _by_head(context: Tensor, site: Site, heads: Sequence[Head]) -> Tensor:
+    """[.., heads of the site * D] -> [.., H, D]"""
+    places = [site.heads.index(head.index) for head in heads]
+    return context.detach().unflatten(-1, (site.num_heads, site.head_dim))[..., places, :]
