@@ -16,6 +16,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.figure import Figure, draw, figures, named
+from headcount.report.headline import headline
 from headcount.report.palette import INK, STYLE
 from headcount.report.papers import SPELLED, Shown, shown
 from headcount.report.payload import payload
@@ -53,6 +54,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     slots = {
         "title": escape(heading),
         "lead": escape(_lead(data)),
+        "joined": _joined(found),
         "style": read("page.css"),
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
@@ -80,6 +82,13 @@ def _lead(data: dict[str, Any]) -> str:
         )
         said.append(f"{subject['label']}: {len(subject['heads'])} heads in {layers}" if kinds else subject["label"])
     return "; ".join(said) + "."
+
+
+def _joined(found: Sequence[Subject]) -> str:
+    """What the two maps say together, for each model."""
+    lines = [(subject.label, headline(subject.records)) for subject in found]
+    told = [(f"{label}: " if len(found) > 1 else "") + line for label, line in lines if line]
+    return "".join(f'<p class="answer">{escape(line)}</p>' for line in told)
 
 
 def _short(name: str, section: Section, labelled: Labelled) -> str:

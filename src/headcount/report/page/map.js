@@ -23,6 +23,9 @@ const letters = (() => {  // one letter per role, told apart without colour
 const rolesOf = (subject, place) => [...new Set((subject.roles?.[place] || []).map((one) => one.role))];
 const roleMeasure = { label: "role", form: "roles" };
 const measuresOf = (subject) => [...(subject.roles ? [roleMeasure] : []), ...subject.measures];
+const hasBoth = (subject) => Boolean(subject.roles && subject.measures.length);  // roles and numbers: two maps side by side
+const mapMeasures = (subject) => (hasBoth(subject) ? subject.measures : measuresOf(subject));
+const importance = (subject) => Math.max(0, mapMeasures(subject).findIndex((measure) => /^change of .* without it$/.test(measure.label)));
 
 function described(subject, measure, place) {
   const name = subject.heads[place], held = subject.roles?.[place] || [];

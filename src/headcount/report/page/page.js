@@ -8,7 +8,9 @@ function setUpMap() {
   const subject = () => data.subjects[+which.value];
   const open = (place, cell) => openCard(subject(), place, cell);
   const show = () => {
-    const chosen = measuresOf(subject())[+measure.value];
+    const chosen = mapMeasures(subject())[+measure.value], roles = byId("role-map");
+    roles.hidden = !hasBoth(subject());
+    if (!roles.hidden) { roles.redraw = () => drawMap(roles.querySelector(".canvas"), subject(), { measure: roleMeasure, open }); roles.redraw(); }
     box.dataset.subject = which.value;
     if (!subject().heads.length) { box.querySelector(".canvas").textContent = "These records say nothing of single heads."; return; }
     const options = chosen ? { measure: chosen, sorted: byId("map-sort").checked, open } : { mask: "1".repeat(subject().heads.length), open };
@@ -17,7 +19,8 @@ function setUpMap() {
     byId("map-caption").textContent = !chosen ? "All heads." : chosen.form === "roles" ? "What each head does; a letter per role."
       : chosen.form === "diverging" ? `${capital(chosen.label)}; the stronger the colour, the larger the change.` : `${capital(chosen.label)}; darker is higher.`;
   };
-  const refill = () => { choices(measure, measuresOf(subject()).map((one) => one.label)); show(); relation?.(); allHeads(); };
+  const fill = () => { choices(measure, mapMeasures(subject()).map((one) => one.label)); measure.value = String(importance(subject())); };
+  const refill = () => { fill(); show(); relation?.(); allHeads(); };
   const allHeads = () => {
     if (!byId("all-heads").open) return;
     const own = subject();
@@ -29,7 +32,7 @@ function setUpMap() {
   measure.addEventListener("change", show);
   byId("map-sort").addEventListener("change", show);
   byId("all-heads").addEventListener("toggle", allHeads);
-  choices(measure, measuresOf(subject()).map((one) => one.label));
+  fill();
   show();
   const relation = setUpRelation();
   redraws.push(show);

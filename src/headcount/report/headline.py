@@ -1,0 +1,61 @@
+"""Headline: the sentence that joins the two maps, made of the numbers of a model's records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headcount.heads import PAPER_ROLES, Head
+from headcount.record import Record
+from headcount.report.joined import STUDY
+
+
+def headline(records: Sequence[Record]) -> str:
+    """How many important heads have a role of the paper, and how many of those pruning keeps; empty if unknown."""
+    sentences = [_important(record) for record in records if record.study == STUDY]
+    sentences += [_kept(record, _marked(records)) for record in records if record.study == "tradeoff"]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _important(record: Record) -> str:
+    rows = [row for row in record.parts["comparisons"] if row["roles"] == "of the paper"]
+    if not rows:
+        return ""
+    row = rows[0]
+    return (
+        f"{row['top_with_role']} of the {row['top']} most important {row['kind']} heads have a role of the paper "
+        f"(positional, syntactic or rare); by chance it would be {row['top_expected']:.1f}."
+    )
+
+
+def _marked(records: Sequence[Record]) -> set[str]:
+    """Heads with a role of the paper."""
+    held: Mapping[str, Any] = next((record.parts["roles"] for record in records if record.study == "roles"), {})
+    return {head for head, roles in held.items() if {one["role"] for one in roles} & set(PAPER_ROLES)}
+
+
+def _kept(record: Record, marked: set[str]) -> str:
+    """Of the smallest model by gates that keeps at least a third of its heads, of one kind."""
+    kinds = {site.rpartition(".")[0] for site in record.parts["sites"]}  # "encoder.0" and so on
+    kind = next((kind for kind in kinds if record.parts["pruned"] == f"{kind} heads"), None)
+    points = [point for point in record.parts["tradeoff"] if point["way"] == "l0" and not point["seed"]]
+    total = record.parts["of"].get(kind, 0)
+    points = [point for point in points if total // 3 <= point["keep"] < total]
+    roles = {head for head in marked if Head.parse(head).kind == kind}
+    if not points or not roles:
+        return ""
+    point = min(points, key=lambda point: point["keep"])
+    kept = [head for head in point["heads"] if Head.parse(head).kind == kind]
+    return (
+        f"Pruned to {point['keep']} of {total} {kind} heads, the model keeps {len(roles & set(kept))} of the "
+        f"{len(roles)} heads with such a role; a random choice in the same layers would keep "
+        f"{_expected(kept, roles, record.parts['sites'], str(kind)):.1f}."
+    )
+
+
+def _expected(kept: Sequence[str], roles: set[str], sites: Mapping[str, int], kind: str) -> float:
+    """Heads with a role that a choice of as many heads in each layer keeps on average."""
+    chosen = Counter(Head.parse(head).layer for head in kept)
+    marked = Counter(Head.parse(head).layer for head in roles)
+    return sum(count * marked[layer] / sites[f"{kind}.{layer}"] for layer, count in chosen.items())

@@ -1,0 +1,39 @@
+"""The headline: its numbers by hand, and nothing where there is nothing to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.record import Record, Signature
+from headcount.report.headline import headline
+from headcount.report.joined import STUDY
+
+ROLE = {"positional": [{"role": "positional"}], "delimiter": [{"role": "delimiter"}], "": []}
+
+
+def records(roles: dict[str, str], kept: list[str]) -> list[Record]:
+    comparison = {"roles": "of the paper", "kind": "encoder", "top": 2, "top_with_role": 2, "top_expected": 0.75}
+    point = {"way": "l0", "seed": 0, "keep": len(kept), "heads": [*kept, "decoder.0.0"]}
+    tradeoff: dict[str, Any] = {
+        "sites": {"encoder.0": 4, "encoder.1": 4, "decoder.0": 1}, "pruned": "encoder heads",
+        "of": {"encoder": 8, "decoder": 1}, "tradeoff": [point, {**point, "keep": 1}, {**point, "way": "random"}],
+    }  # fmt: skip
+    held = {head: ROLE[role] for head, role in roles.items()}
+    parts = {STUDY: {"comparisons": [comparison]}, "roles": {"roles": held}, "tradeoff": tradeoff}
+    return [Record(study, Signature(), part) for study, part in parts.items()]
+
+
+def test_numbers_by_hand() -> None:
+    """Two of three kept; the layer profile (1, 2) with (1, 2) marked of 4 each keeps 1/4 + 2 * 2/4 on average."""
+    roles = {"encoder.0.0": "positional", "encoder.1.0": "positional", "encoder.1.1": "positional"}
+    roles |= {"encoder.0.1": "delimiter", "decoder.0.0": "positional"}
+    assert headline(records(roles, ["encoder.0.0", "encoder.1.0", "encoder.1.3"])) == (
+        "2 of the 2 most important encoder heads have a role of the paper (positional, syntactic or rare); by chance "
+        "it would be 0.8. Pruned to 3 of 8 encoder heads, the model keeps 2 of the 3 heads with such a role; a random "
+        "choice in the same layers would keep 1.2."
+    )
+
+
+def test_nothing_without_roles_of_the_paper() -> None:
+    assert "Pruned" not in headline(records({"encoder.0.1": "delimiter"}, ["encoder.0.0", "encoder.1.0"]))
+    assert headline([Record("evaluate", Signature(), {})]) == ""
