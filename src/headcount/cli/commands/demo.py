@@ -48,7 +48,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     show.line(console, "Next, on these or on a model and data of your own:", dim=True)
     for command in (
         f"bench {whole} {smaller}",
-        f"attention {whole} --head encoder.1.4 --text 'The old dog sees a cat.'",
+        f"attention {whole} --head encoder.1.3 --text 'the old king sees a blue stone'",
         "study all --model MODEL --data DATA --task classification --out study",
     ):
         show.line(console, f"  headcount {command}", dim=True)
