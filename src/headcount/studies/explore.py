@@ -28,7 +28,6 @@ from headcount.studies.whole import Settings as WholeSettings
 EMBEDDED = "embedded English sentences"
 _GRAMMAR = Grammar(train=3000)  # its training sentences are for counting tokens
 _COUNTED = 20_000  # sentences of the user's text that tokens are counted in, at most
-_MASKED = 4  # sentences that heads are masked on at once: progress is seen, many heads run together anyway
 _SCORED = 128  # sentences of the gradient at most
 _LONGEST_TEXT = 64  # tokens of a sentence whose attention is shown
 _SHOWN = 4  # sentences whose attention is shown, where fewer are given
@@ -128,7 +127,9 @@ class Explored(Subject):
     @cached_property
     def measuring(self) -> Any:
         """The task of one-head-out, on fewer sentences."""
-        return self._task(self.settings.one_out or affordable_sentences(self.model), batch_size=_MASKED)
+        count = self.settings.one_out or affordable_sentences(self.model)
+        batch_size = min(self.settings.batch_size, max(1, count // 4))  # four at least, so that progress is seen
+        return self._task(count, batch_size=batch_size)
 
     @cached_property
     def frequencies(self) -> Frequencies:
