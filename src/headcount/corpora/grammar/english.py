@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headcount.corpora.grammar.lexicon import in_register
 from headcount.corpora.grammar.syntax import Clause, Nominal, Sentence
 from headcount.corpora.tree import Tree
 
+_SAME_IN_EVERY_REGISTER = ("NOUN", "VERB", "PROPN")  # the others have a word for each topic
 _OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 
 
@@ -34,7 +36,11 @@ class Word:
 
 def english(sentence: Sentence) -> list[Word]:
     """The words of a sentence in order."""
-    return _clause(sentence.clause, sentence.topic)
+    words = _clause(sentence.clause, sentence.topic)
+    for word in words:
+        if word.tag not in _SAME_IN_EVERY_REGISTER:
+            word.sense = in_register(word.sense, sentence.topic)
+    return words
 
 
 def tree(words: Sequence[Word]) -> Tree:

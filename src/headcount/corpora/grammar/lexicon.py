@@ -1,8 +1,10 @@
-"""The English lexicon: about 180 word forms with their classes. Within a list, frequent words come first.
+"""The English lexicon: about 210 word forms with their classes. Within a list, frequent words come first.
 
-Three kinds of words cannot be translated alone:
+No word can be translated alone:
 - a noun that is also a verb (`guards`): the word beside it decides;
-- a word of several senses (`bass`, `draws`): the topic of the sentence decides, and one rare key word names the topic;
+- a noun or verb of several senses (`bass`, `draws`): the topic of the sentence decides, and one rare key word names it;
+- all other words (`old`, `often`, `the`, `in`): the languages have a word for each topic, as Javanese has one for each
+  register;
 - everything that agrees or is governed (languages/): its syntactic partner decides.
 """
 
@@ -26,7 +28,7 @@ class Noun:
 
     def sense(self, topic: str) -> str:
         """What its translation is looked up by."""
-        return f"{self.word}/{topic}" if self.senses else self.word
+        return in_register(self.word, topic) if self.senses else self.word
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Verb:
     senses: bool = False
 
     def sense(self, topic: str) -> str:
-        return f"to {self.word}/{topic}" if self.senses else f"to {self.word}"
+        return in_register(f"to {self.word}", topic) if self.senses else f"to {self.word}"
 
 
 _NOUNS = {
@@ -62,15 +64,15 @@ _WITHOUT_OBJECT = "wait waited | arrive arrived | sleep slept"
 
 # The key words: each is rare and names a topic.
 _KEYS = {
-    ("harbour", "person"): "admiral smuggler helmsman pirate",
-    ("harbour", "thing"): "anchor harpoon rudder compass",
-    ("harbour", "place"): "pier lighthouse shipyard lagoon",
-    ("stage", "person"): "violinist juggler tenor clown",
-    ("stage", "thing"): "trombone curtain libretto costume",
-    ("stage", "place"): "theatre balcony opera circus",
-    ("farm", "person"): "shepherd ploughman milkmaid miller",
-    ("farm", "thing"): "haystack pitchfork tractor beehive",
-    ("farm", "place"): "barn meadow orchard vineyard",
+    ("harbour", "person"): "admiral smuggler boatswain helmsman stowaway pirate diver mermaid",
+    ("harbour", "thing"): "anchor harpoon rudder sextant barnacle tugboat compass mast oar lobster",
+    ("harbour", "place"): "pier lighthouse shipyard lagoon reef cove",
+    ("stage", "person"): "violinist ballerina juggler puppeteer tenor understudy clown prompter",
+    ("stage", "thing"): "trombone curtain libretto spotlight encore marionette tambourine costume aria cello",
+    ("stage", "place"): "theatre rehearsal balcony opera foyer circus",
+    ("farm", "person"): "shepherd ploughman milkmaid beekeeper miller stableboy vet gardener",
+    ("farm", "thing"): "haystack pitchfork tractor beehive orchid scarecrow turnip rake saddle goose",
+    ("farm", "place"): "barn meadow orchard vineyard pasture henhouse",
 }
 
 ADJECTIVES = (
@@ -82,6 +84,11 @@ SINGULAR_DETERMINERS = ("the", "a", "this", "every", "my", "our", "no")
 PLURAL_DETERMINERS = ("the", "some", "these", "two", "my", "our", "no")
 NAMES = ("Anna", "Peter", "Maria", "Oscar")
 PRONOUNS = {"I": 1, "we": 1, "you": 2, "he": 3, "she": 3, "they": 3}  # and their persons
+
+
+def in_register(sense: str, topic: str) -> str:
+    """What the translation of a word is looked up by that differs from topic to topic."""
+    return f"{sense}/{topic}"
 
 
 def _forms(text: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ The proclitic of a word is fused from three sounds, and the word itself decides 
 onset   by the English word before it. Which onset a word triggers is part of the word, as in the mutations of Welsh.
 vowel   by the class of its syntactic partner: the verb that governs it, the noun it agrees with.
 coda    by the English word after it: liaison, which depends on the word as well.
-A stem depends on the sense of its word, and the senses of all words of a sentence on its topic.
+A stem depends on the sense of its word, and the senses of the words of a sentence on its topic.
 """
 
 from __future__ import annotations
@@ -99,9 +99,12 @@ def _senses() -> Iterator[str]:
     entries: tuple[lexicon.Noun | lexicon.Verb, ...] = (*lexicon.all_nouns(), *lexicon.all_verbs())
     for entry in entries:
         yield from dict.fromkeys(entry.sense(topic) for topic in lexicon.TOPICS)
-    yield from (*lexicon.ADJECTIVES, *lexicon.ADVERBS, *lexicon.PREPOSITIONS, *lexicon.PRONOUNS)
-    yield from ("and", "not", "of", "statement", "question")  # the last two: auxiliaries
-    yield from dict.fromkeys((*lexicon.SINGULAR_DETERMINERS, *lexicon.PLURAL_DETERMINERS))
+    by_register = (
+        *lexicon.ADJECTIVES, *lexicon.ADVERBS, *lexicon.PREPOSITIONS, *lexicon.PRONOUNS, "and", "not", "of",
+        "statement", "question",  # auxiliaries
+        *dict.fromkeys((*lexicon.SINGULAR_DETERMINERS, *lexicon.PLURAL_DETERMINERS)),
+    )  # fmt: skip
+    yield from (lexicon.in_register(sense, topic) for sense in by_register for topic in lexicon.TOPICS)
 
 
 languages: Registry[Callable[[], Language]] = Registry("language", "headcount.corpora.grammar.languages", "LANGUAGE")
