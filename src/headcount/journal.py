@@ -19,7 +19,7 @@ from headcount import locks
 from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
 
-LARGEST_JSON = 100_000_000  # bytes; the largest record of the results has a few million
+LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
 _SCRATCH, _LOCK, _NEW, _OLD = ".headcount-", "lock", "new", "old"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -34,7 +34,7 @@ def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
     for link in (path, *(path.iterdir() if path.is_dir() else ())):
         if link.is_symlink() and not link.exists():
             raise FolderError(f"{link} is a link to {os.readlink(link)}, which does not exist. Remove the link.")
-    recover(path)
+    recover(path.resolve())
     with locks.held(path, shared=shared):
         yield
 

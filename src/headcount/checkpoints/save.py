@@ -76,7 +76,7 @@ def check_target(target: Path, overwrite: bool) -> None:
     if target.is_file():
         raise CheckpointError(f"{target} is a file; give the name of a folder to write.")
     journal.check_place(target)
-    journal.recover(target)
+    journal.recover(target.resolve())
     if not journal.contents(target):
         return
     if not overwrite:
