@@ -21,6 +21,9 @@ from headcount.registry import Registry
 
 _CLOSED_PIPE = 141  # 128 + SIGPIPE, as shells count
 
+# Threads of OpenMP that wait spin, and on a busy machine take cores from those that work. Read when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 commands: Registry[click.Command] = Registry("command", "headcount.cli.commands", "COMMAND")
 
 
