@@ -119,10 +119,13 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
 
 def test_the_map_is_coloured_by_any_measure_and_says_its_values(opened: Any) -> None:
     browser = opened("one", one_model())
-    colours = "[...document.querySelectorAll('#map [role=gridcell] rect:first-child')].map((r) => r.getAttribute('fill')).join()"
-    roles = browser.value(colours)
+    colours = "[...document.querySelectorAll('#%s [role=gridcell] rect:first-child')].map((r) => r.getAttribute('fill')).join()"
+    assert browser.value(colours % "role-map") != browser.value(colours % "map")
+    changes = browser.value(colours % "map")
+    browser.choose("#map-measure", "confidence")
+    assert browser.value(colours % "map") != changes
     browser.choose("#map-measure", "change of BLEU without it")
-    assert browser.value(colours) != roles
+    assert browser.value(colours % "map") == changes
     label = browser.value("document.querySelector('#map [data-place=\"0\"]').getAttribute('aria-label')")
     assert "encoder.0.0" in label
     assert "change of BLEU" in label
@@ -241,7 +244,7 @@ def test_dark_follows_the_system_and_the_button(opened: Any) -> None:
     assert browser.value("getComputedStyle(document.querySelector('.still svg')).color") != ink
     browser.click("#theme")
     assert browser.value(ground) == dark
-    empty = "document.querySelector('#map [data-place=\"3\"] rect').getAttribute('fill')"
+    empty = "document.querySelector('#role-map [data-place=\"3\"] rect').getAttribute('fill')"
     assert browser.value(empty) == browser.value(
         "getComputedStyle(document.documentElement).getPropertyValue('--none').trim()"
     )

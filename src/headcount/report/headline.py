@@ -37,10 +37,12 @@ def _marked(records: Sequence[Record]) -> set[str]:
 
 def _kept(record: Record, marked: set[str]) -> str:
     """Of the smallest model by gates that keeps at least a third of its heads, of one kind."""
-    kinds = {site.rpartition(".")[0] for site in record.parts["sites"]}  # "encoder.0" and so on
-    kind = next((kind for kind in kinds if record.parts["pruned"] == f"{kind} heads"), None)
-    points = [point for point in record.parts["tradeoff"] if point["way"] == "l0" and not point["seed"]]
-    total = record.parts["of"].get(kind, 0)
+    parts = record.parts
+    kind = next((kind for kind in parts.get("of", ()) if parts.get("pruned") == f"{kind} heads"), None)
+    if kind is None or "sites" not in parts:
+        return ""
+    points = [point for point in parts["tradeoff"] if point["way"] == "l0" and not point["seed"]]
+    total = parts["of"][kind]
     points = [point for point in points if total // 3 <= point["keep"] < total]
     roles = {head for head in marked if Head.parse(head).kind == kind}
     if not points or not roles:
@@ -50,7 +52,7 @@ def _kept(record: Record, marked: set[str]) -> str:
     return (
         f"Pruned to {point['keep']} of {total} {kind} heads, the model keeps {len(roles & set(kept))} of the "
         f"{len(roles)} heads with such a role; a random choice in the same layers would keep "
-        f"{_expected(kept, roles, record.parts['sites'], str(kind)):.1f}."
+        f"{_expected(kept, roles, parts['sites'], kind):.1f}."
     )
 
 
