@@ -259,6 +259,30 @@ def combined(records: list[Record], model: str = "shop/model-a") -> Record:
     return Record("all", Signature(model), {"records": inside})
 
 
+def specialisation(model: str = "shop/model-a") -> Record:
+    """Two models of four heads; the positional one is needed and kept."""
+    from headcount.studies.specialisation import pooled
+
+    evidence = {
+        "role": "positional", "label": "-1", "value": 0.97, "baseline": 0.1, "threshold": 0.9, "low": 0.95,
+        "high": 0.98, "trials": 900, "holds": True, "head": "encoder.0.0", "confidence": 0.9, "has_role": True,
+    }  # fmt: skip
+    lost = {"difference": -0.2, "low": -0.4, "high": 0.1, "p": 0.3}
+    one = {
+        "metric": "BLEU", "quality": {"value": 98.0, "low": 97.5, "high": 98.4}, "without": {"value": 60.0, **lost},
+        "pruned": {"keep": 1, "after": {"value": 97.8}, "lost": lost}, "best": [evidence],
+        "heads": {
+            f"encoder.0.{number}": {
+                "roles": [] if number else ["positional"], "labels": [], "confidence": 0.9,
+                "at_neighbour": 1 / (1 + number), "cost": 0.01 if number else 0.3, "kept": not number,
+            }
+            for number in range(4)
+        },
+    }  # fmt: skip
+    models = {f"{model}-0": one, f"{model}-1": one}
+    return Record("specialisation", Signature(model), {"models": models, **pooled(list(models.values()))})
+
+
 def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list[Record]:
     """All that one model can have."""
     return [
@@ -266,5 +290,5 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         roles(sites, model),
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
-        rules(sites, model), compensation(model), training(model), explored(model),
+        rules(sites, model), compensation(model), training(model), explored(model), specialisation(model),
     ]  # fmt: skip

@@ -24,6 +24,7 @@ WITH_OUT = {
     "bench": ["DIR/no"],
     "demo": [],
     "evaluate": ["DIR/no", "--data", "DIR/no"],
+    "explore": ["DIR/no"],
     "figure": ["all", "DIR/record.json"],
     "inspect": ["DIR/no"],
     "prune": ["DIR/no", "--remove", "encoder.0.0"],
@@ -37,6 +38,7 @@ WITH_OUT = {
     "study examples": ["DIR/no", "--data", "DIR/no"],
     "study michel2019": ["--model", "DIR/no", "--data", "DIR/no"],
     "study rules": ["DIR/no", *TASK],
+    "study specialisation": ["DIR/no", *TASK],
     "study tradeoff": ["DIR/no", *TASK, "--keep", "1"],
     "study voita2019": ["--model", "DIR/no", "--data", "DIR/no"],
 }

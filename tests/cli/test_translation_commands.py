@@ -13,7 +13,8 @@ import laboratory
 from headcount.cli.main import main
 
 SMALL = (
-    "--preset tiny --width 32 --inner 32 --heads 4 --vocabulary 200 --steps 30 --cooldown 10 --warmup 10 --batch 300"
+    "--preset tiny --encoder-layers 3 --decoder-layers 2 --width 32 --inner 32 --heads 4 --vocabulary 200 --steps 30 "
+    "--cooldown 10 --warmup 10 --batch 300"
 )
 
 
@@ -287,8 +288,8 @@ def test_study_of_compensation(trained: Path, data: Path, tmp_path: Path) -> Non
     same = run(
         "study", "compensation", str(trained), *given, *asked, "--calibrate-split", "test", "--calibrate-limit", "10"
     )
-    assert same.exit_code == 2
-    assert "same data" in same.output
+    assert same.exit_code == 0, same.output
+    assert "held out" in same.output.splitlines()[0], "of one split, each gets half of the texts"
 
 
 LEARN = ["--steps", "6", "--tune", "2", "--batch", "300", "--rate", "0.001"]
@@ -300,7 +301,12 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
     asked = ["prune", str(trained), "--method", "l0", "--keep", "encoder=5", *given, "--out", str(out)]
     done = run(*asked)
     assert done.exit_code == 0, done.output
-    for words in ("Left: 5 encoder, 8 decoder, 8 cross heads. Trained: encoder, 6 + 2 steps.", "settled", "fine-tuned"):
+    for words in (
+        "Left: 5 encoder, 8 decoder, 8 cross heads. Trained: encoder",
+        "6 + 2 steps.",
+        "settled",
+        "fine-tuned",
+    ):
         assert words in done.output
     assert [site.num_heads for site in hc.locate(hc.load(out)) if site.kind != "encoder"] == [4, 4, 4, 4]
     assert run("translate", str(out), input="The dog sees.\n").exit_code == 0

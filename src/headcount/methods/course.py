@@ -18,11 +18,12 @@ from headcount.tasks.task import Task, Trainable
 from headcount.training.loop import FROZEN, Loop, Report
 from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
+from headcount.training.transformer import is_pre_norm
 
 Progress = Callable[[str, int, int], None]  # part, done, of
 _WARMUP = 20  # steps, of a model that has learned something already
-_LONG_WARMUP = 300  # from random weights, as the preset tiny has it
-_FROM_RANDOM = {"steps": 1600, "tune": 800}  # as many in all as the preset tiny has
+_LONG_WARMUP = 300  # from random weights
+_FROM_RANDOM = {"steps": 2000, "tune": 1000}  # as many in all as the preset tiny has
 _TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 
 
@@ -76,9 +77,14 @@ def usual_rate(model: nn.Module, task: Task) -> float:
     return 3e-3 * (96 / width) ** 0.5 if task.name == "translation" else 5e-5
 
 
-def random_rate(task: Task) -> float | None:
-    """From random weights: for translation the falling rate of Vaswani et al. 2017, which is None; else 5e-4."""
-    return None if task.name == "translation" else 5e-4
+def random_rate(model: nn.Module, task: Task) -> float | None:
+    """From random weights: for translation as the presets have it, else 5e-4.
+
+    None is the falling rate of Vaswani et al. 2017, for models that normalise after each sum.
+    """
+    if task.name != "translation":
+        return 5e-4
+    return usual_rate(model, task) if is_pre_norm(model) else None
 
 
 def width_of(model: nn.Module) -> int:

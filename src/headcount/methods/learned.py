@@ -78,7 +78,7 @@ def prune_learned(
     with tempfile.TemporaryDirectory() if work.folder is None else nullcontext(str(work.folder)) as place:
         folder = Path(place)
         course, rate = work.course, work.course.rate or usual_rate(live, task)
-        recipe = _first_recipe(course, rate, task)
+        recipe = _first_recipe(model, course, rate, task)
         with only_trained(live, work.frozen_for, weights=work.weights) as trained, attached(live, gates, redraw=False):
             first = _learn(live, train, recipe, folder / "gates", work, partner, f"{method}, learning gates")
         mask, by_rank = exact_mask(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
@@ -111,11 +111,11 @@ def _check_removable(model: nn.Module, gates: Gates) -> None:
     check_foldable(model, gates)
 
 
-def _first_recipe(course: Course, rate: float, task: Task) -> Recipe:
+def _first_recipe(model: nn.Module, course: Course, rate: float, task: Task) -> Recipe:
     """Of the steps with gates; the rate falls there only if no fine-tuning follows."""
     told: dict[str, Any] = {"falls": not course.tune, "seed": course.seed}
     if course.fresh:
-        return course.from_random(course.steps, course.rate or random_rate(task), warmup=course.warmup, **told)
+        return course.from_random(course.steps, course.rate or random_rate(model, task), warmup=course.warmup, **told)
     return course.recipe(course.steps, rate, **told)
 
 

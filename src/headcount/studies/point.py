@@ -178,7 +178,7 @@ def _scratch(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[s
     small = remove(fresh, locate(fresh).mask(keep=given["heads"]), inplace=True)
     plan = work.plan
     train = trainable(work.data.train)
-    recipe = plan.course.from_random(plan.scratch_steps, random_rate(train), falls=True, seed=arm.seed)
+    recipe = plan.course.from_random(plan.scratch_steps, random_rate(work.model, train), falls=True, seed=arm.seed)
     done = learn(small, train, recipe, work.state(arm), part=SCRATCH)
     return small, {
         "heads": given["heads"], "cut": None, "after": _quality(work, small, measured=measured), "like": donor.way.name,

@@ -60,6 +60,11 @@ class Embedding:
     def __len__(self) -> int:
         return len(self._texts)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: tokens of each text, and 0."""
+        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
+
     def batches(self) -> Iterator[Batch]:
         return Batches(self.batch, self._chunks)
 

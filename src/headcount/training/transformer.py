@@ -97,6 +97,11 @@ def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int
     return model
 
 
+def is_pre_norm(model: nn.Module) -> bool:
+    """Whether a model is one of those that `headcount train` makes with norm "pre"."""
+    return isinstance(model, PegasusForConditionalGeneration)
+
+
 def size_like(folder: str | Path) -> Size:
     """The size that the model in a folder had before heads were removed."""
     config = AutoConfig.from_pretrained(str(folder))
@@ -145,7 +150,7 @@ def forget(model: nn.Module, *, seed: int) -> None:
 
 def _initialise(model: TranslationModel) -> None:
     """Glorot for matrices, zero for biases, norms that change nothing, and embeddings by the place of the norms."""
-    pre = isinstance(model, PegasusForConditionalGeneration)
+    pre = is_pre_norm(model)
     width = int(model.config.d_model)
     for stack, branches in ((model.model.encoder, 2), (model.model.decoder, 3)):
         depth = branches * len(stack.layers)

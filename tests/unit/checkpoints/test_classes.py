@@ -18,8 +18,8 @@ from headcount.errors import CheckpointError
     [
         ("bert", "language-modelling", "BertForSequenceClassification, which is for classification"),
         ("llama", "classification", "LlamaForCausalLM, which is for language-modelling"),
-        ("roberta", "classification", "RobertaForMaskedLM, which is for masked language modelling"),
-        ("roberta", "language-modelling", "RobertaForMaskedLM, which is for masked language modelling"),
+        ("roberta", "classification", "RobertaForMaskedLM, which is for masked-language-modelling"),
+        ("roberta", "language-modelling", "RobertaForMaskedLM, which is for masked-language-modelling"),
         ("electra", "classification", "ElectraForTokenClassification, which is for token classification"),
         ("bart", "language-modelling", "BartForConditionalGeneration, which is for translation"),
         ("llama", "translation", "transformers has none of that type for translation"),

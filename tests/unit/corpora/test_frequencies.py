@@ -85,7 +85,7 @@ def test_what_a_tokenizer_knows_agrees_with_what_is_counted(tmp_path: Path) -> N
     """Byte-pair pieces are listed in the order they were merged: frequent ones first."""
     from scipy.stats import spearmanr
 
-    marks = laboratory.vocabulary(tmp_path / "v")
+    marks = laboratory.vocabulary(tmp_path / "v", shared=False)
     known = of_tokenizer(marks)
     seen = counted(laboratory.parallel()["train"]["source"], marks)
     spelled = {token: piece.strip("\u2581") for piece, token in marks.get_vocab().items()}

@@ -19,7 +19,7 @@ from headcount.errors import CorpusError, UsageError
 
 
 def test_each_side_has_its_own_pieces(tmp_path: Path) -> None:
-    tokenizer = laboratory.vocabulary(tmp_path / "v")
+    tokenizer = laboratory.vocabulary(tmp_path / "v", shared=False)
     pairs = laboratory.parallel()["train"]
     assert set(tokenizer.encoder) != set(tokenizer.target_encoder)
     assert len(tokenizer.encoder) == len(tokenizer.target_encoder) == 300
@@ -30,7 +30,7 @@ def test_each_side_has_its_own_pieces(tmp_path: Path) -> None:
 
 
 def test_special_ids_are_the_same_on_both_sides(tmp_path: Path) -> None:
-    tokenizer = laboratory.vocabulary(tmp_path / "v")
+    tokenizer = laboratory.vocabulary(tmp_path / "v", shared=False)
     for piece in ("</s>", "<unk>", "<pad>"):
         assert tokenizer.encoder[piece] == tokenizer.target_encoder[piece]
     assert tokenizer("A dog.")["input_ids"][-1] == tokenizer(text_target="A")["input_ids"][-1] == tokenizer.eos_token_id
@@ -39,7 +39,7 @@ def test_special_ids_are_the_same_on_both_sides(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shared", [False, True])
 def test_plain_transformers_reads_model_and_tokenizer(tmp_path: Path, shared: bool) -> None:
     tokenizer = laboratory.vocabulary(tmp_path / "v", shared=shared)
-    model = laboratory.model(tokenizer)
+    model = laboratory.model(tokenizer, norm="pre" if shared else "post")
     hc.save(model, tmp_path / "model", tokenizer=tokenizer)
     again = AutoTokenizer.from_pretrained(tmp_path / "model")
     assert isinstance(again, MarianTokenizer)
@@ -106,7 +106,7 @@ def test_ids_of_several_chunks(tmp_path: Path) -> None:
 
 
 def test_vocabulary_files_are_json(tmp_path: Path) -> None:
-    laboratory.vocabulary(tmp_path / "v")
+    laboratory.vocabulary(tmp_path / "v", shared=False)
     names = {file.name for file in (tmp_path / "v").iterdir()}
     assert names == {"source.spm", "target.spm", "vocab.json", "target_vocab.json", "tokenizer_config.json"}
     assert json.loads((tmp_path / "v" / "vocab.json").read_text())["</s>"] == 0

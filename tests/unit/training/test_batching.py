@@ -95,7 +95,7 @@ def test_cooldown_ends_near_zero() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{}, {"steps": 0}, {"epochs": 1, "batch": 0}, {"epochs": 1, "smoothing": 1.0}, {"epochs": 1, "watch": "f1"},
+    [{}, {"steps": 0}, {"epochs": 1, "batch": 0}, {"epochs": 1, "smoothing": 1.0}, {"epochs": 1, "watch": "luck"},
      {"epochs": 1, "cooldown": 5}, {"steps": 5, "cooldown": 6}, {"epochs": 1, "factor": 0.0}],
 )  # fmt: skip
 def test_recipes_that_cannot_be(wrong: dict) -> None:

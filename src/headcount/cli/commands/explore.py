@@ -63,7 +63,7 @@ def COMMAND(  # noqa: N802
         journal.write_text(report, page([record]))
 
     pair = tuple(part.strip() for part in languages.split(",")) if languages else ()
-    with show.Bars() as bars:
+    with options.reserved(folder, shared=True), show.Bars() as bars:
         record = explore(
             Settings(model, measure_on=split, languages=pair, **settings), folder, how=how, texts=texts,
             progress=bars.show, refresh=refresh,
