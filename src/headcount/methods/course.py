@@ -23,7 +23,7 @@ from headcount.training.transformer import is_pre_norm
 Progress = Callable[[str, int, int], None]  # part, done, of
 _WARMUP = 20  # steps, of a model that has learned something already
 _LONG_WARMUP = 300  # from random weights
-_FROM_RANDOM = {"steps": 2000, "tune": 1000}  # as many in all as the preset tiny has
+_FROM_RANDOM = {"steps": 1600, "tune": 800}  # as many in all as the preset tiny has
 _TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 
 

@@ -25,7 +25,7 @@ class Preset:
 _TINY = Preset(
     Size(encoder_layers=4, decoder_layers=1, heads=4, width=96, inner=192, dropout=0.1, attention_dropout=0.1),
     vocabulary=1500,
-    recipe=Recipe(batch=1000, chunk=1000, rate=3e-3, warmup=150, steps=3000, cooldown=2850, average=1),
+    recipe=Recipe(batch=1000, chunk=1000, rate=3e-3, warmup=150, steps=2400, cooldown=2250, average=1),
     post_norm=Recipe(batch=1000, chunk=1000, factor=1.0, warmup=300, steps=2400, cooldown=900, clip=1.0, average=2),
     use="the embedded grammar, minutes on a laptop",
 )
