@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor, nn
 
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # bytes of a number -> the integers with as many
+
 
 def weight_hash(model: nn.Module) -> str:
     """A hash of every parameter and saved buffer: names, types, shapes and bytes."""
@@ -23,3 +25,11 @@ def tensor_hash(name: str, tensor: Tensor) -> bytes:
     if not tensor.is_meta and tensor.numel():
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.digest()
+
+
+def row_hashes(weight_RK: Tensor, bias_R: Tensor | None = None) -> Tensor:
+    """[R]: a hash of the bits of every row and its bias; the same on every device."""
+    rows = weight_RK if bias_R is None else torch.cat([weight_RK, bias_R[:, None].to(weight_RK)], dim=1)
+    bits = rows.detach().contiguous().view(_BITS[rows.dtype.itemsize]).long()
+    keys = torch.randint(-(2**62), 2**62, (bits.shape[1],), generator=torch.Generator().manual_seed(0))
+    return (bits * keys.to(bits.device)).sum(1)  # overflow wraps around: exact in any order

@@ -2,7 +2,7 @@
 
 Three things are compared, on input that is the same for both models at every site:
     what each head that stays gives, and what each site gives       up to rounding
-    the columns and the bias of each output projection              exactly: they are copied, not computed
+    the projections of each site that is cut, and their biases      exactly: they are copied, not computed
     what the model returns, token by token where it writes text     up to rounding
 How far rounding goes is measured: the masked model runs a second time as if it had rounded every number another way.
 """
@@ -15,19 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from headcount.errors import UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.masks import masked
-from headcount.probes.projections import Projection, projected
-from headcount.sites.fingerprint import tensor_hash
+from headcount.probes.projections import projected
 from headcount.sites.locate import locate
 from headcount.sites.projection import width_in
 from headcount.sites.site import Site
 from headcount.surgery.compensate import Compensation
-from headcount.surgery.compensations.compensation import columns
+from headcount.surgery.copies import Copies
 from headcount.surgery.exercise import exercise
 from headcount.surgery.rounding import Rounding, rounded_otherwise
 from headcount.surgery.trace import Comparison, Key, Trace, recorded
@@ -65,7 +64,7 @@ class Expectation:
 
     trace: Trace
     rounding: Mapping[str, float]  # place -> share of its size
-    projections: Mapping[Key, bytes]  # hashes of the output projections that the pruned model should have
+    copies: Mapping[Key, Copies]  # for the sites that are cut
     batch: Mapping[str, Any] | None
 
     @classmethod
@@ -85,8 +84,9 @@ class Expectation:
             with recorded(model, sites, heads) as trace:
                 exercise(model, batch)
             rounding = _measure_rounding(model, sites, trace, batch)
-        hashes = {site.key: _hash(_kept(site, heads[site.key], projections.get(site.key))) for site in sites}
-        return cls(trace, rounding, hashes, batch)
+        cut = [site for site in sites if len(heads[site.key]) < site.num_heads]
+        copies = {site.key: Copies.of(site, heads[site.key], projections.get(site.key)) for site in cut}
+        return cls(trace, rounding, copies, batch)
 
     def is_idle(self, site: Site) -> bool:
         """Whether a site did not run: then nothing is known of it."""
@@ -103,17 +103,17 @@ class Expectation:
 
     def compare(self, small: nn.Module) -> tuple[dict[str, float], dict[str, str]]:
         """How far the pruned model is from the masked one at each place, and what is wrong where it is too far."""
-        sites = [site for site in locate(small) if site.key in self.projections]
+        sites = [site for site in locate(small) if site.key in self.trace.heads]
         self._check_heads(sites)
         comparison = Comparison(self.trace)
         with comparison.attached(small, sites):
             exercise(small, self.batch)
         differences = comparison.differences()
-        faults = comparison.faults | {
-            site.name: f"{site.name}: the output projection of the pruned model is not that of the heads that stay."
-            for site in sites
-            if _hash(_kept(site, site.head_names(), None)) != self.projections[site.key]
-        }
+        faults = dict(comparison.faults)
+        for site in sites:
+            wrong = self.copies[site.key].faults(site) if site.key in self.copies else []
+            if wrong:
+                faults[site.name] = f"{site.name}: {', '.join(wrong)}: not what the heads that stay had."
         for place, difference in differences.items():
             explained = self.rounding.get(place, math.inf)  # missing where rounding alone makes numbers infinite
             if not difference <= explained:
@@ -143,19 +143,6 @@ def _measure_rounding(
         exercise(model, batch)
     least = torch.finfo(_dtype(model)).eps
     return {place: max(difference, least) for place, difference in comparison.differences().items()}
-
-
-def _kept(site: Site, heads: Sequence[Head], projection: Projection | None) -> Projection:
-    """The output projection that is right for a site with these heads only, in the number type of the site."""
-    like: Tensor = site.output.weight  # type: ignore[assignment]
-    whole = projection or Projection.of(site)
-    kept = columns([site.heads.index(head.index) for head in heads], site.head_dim)
-    return Projection(whole.weight_OK[:, kept].to(like), None if whole.bias_O is None else whole.bias_O.to(like))
-
-
-def _hash(projection: Projection) -> bytes:
-    bias = projection.bias_O
-    return tensor_hash("weight", projection.weight_OK) + (b"" if bias is None else tensor_hash("bias", bias))
 
 
 def _numbers(heads: Sequence[Head]) -> list[int]:

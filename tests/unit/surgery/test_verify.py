@@ -123,6 +123,20 @@ def test_right_cuts_pass_and_planted_faults_are_found(layers: int, dtype: torch.
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["query", "key", "value"])
+def test_a_lost_bias_too_small_to_show_is_found(name: str, dtype: torch.dtype) -> None:
+    """Less than rounding in what the model computes, or nothing, as a key's: found in the weights."""
+    model = zoo.build("bert", dtype=dtype)
+    for layer in model.bert.encoder.layer:
+        getattr(layer.attention.self, name).bias.data.fill_(1e-7)
+    mask = hc.locate(model).mask(off="encoder.1.2")
+    small = hc.remove(model, mask)
+    getattr(small.bert.encoder.layer[1].attention.self, name).bias.data.zero_()
+    with pytest.raises(VerificationError, match=rf"encoder\.1: some rows of {name}"):
+        hc.verify(model, small, mask)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_deep_models_are_cut_and_write_text(dtype: torch.dtype) -> None:
     """80 layers turn the last bit of a number into another text: that is no fault of the cut."""
     model = deep(80, dtype, scale=25)

@@ -1,0 +1,57 @@
+"""Copies: the weights that removal copies and does not compute: compared bit for bit, in any number type.
+
+Shapes: R rows of a projection, one for each number it gives, K its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.pytorch_utils import Conv1D
+
+from headcount.heads import Head
+from headcount.probes.projections import Projection
+from headcount.sites.fingerprint import row_hashes, tensor_hash
+from headcount.sites.site import Site
+from headcount.surgery.compensations.compensation import columns
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What the weights of a site with some of its heads may be, as hashes: small, and still there after the cut."""
+
+    output: bytes  # of the output projection
+    rows: Mapping[str, Tensor]  # of the other projections with their biases, by name, [R]
+
+    @classmethod
+    def of(cls, site: Site, heads: Sequence[Head], projection: Projection | None = None) -> Copies:
+        """projection: takes the place of the site's own output projection, as a compensation does."""
+        names = [name for name in (*site.attention.projections, *site.attention.extra) if hasattr(site.module, name)]
+        return cls(_hash_output(site, heads, projection), {name: _rows(getattr(site.module, name)) for name in names})
+
+    def faults(self, small: Site) -> list[str]:
+        """What in the pruned site is no copy; that rows are of the right heads is seen by running it."""
+        own = Copies.of(small, small.head_names())
+        wrong = [f"some rows of {name}" for name, rows in own.rows.items() if not _within(rows, self.rows[name])]
+        return [*(["the output projection"] if own.output != self.output else []), *wrong]
+
+
+def _hash_output(site: Site, heads: Sequence[Head], projection: Projection | None) -> bytes:
+    like: Tensor = site.output.weight  # type: ignore[assignment]
+    whole = projection or Projection.of(site)
+    kept = columns([site.heads.index(head.index) for head in heads], site.head_dim)
+    weight = tensor_hash("weight", whole.weight_OK[:, kept].to(like))
+    return weight if whole.bias_O is None else weight + tensor_hash("bias", whole.bias_O.to(like))
+
+
+def _rows(projection: Any) -> Tensor:
+    weight = projection.weight.T if isinstance(projection, Conv1D) else projection.weight
+    return row_hashes(weight, projection.bias)
+
+
+def _within(rows: Tensor, allowed: Tensor) -> bool:
+    return bool(torch.isin(rows, allowed).all())
