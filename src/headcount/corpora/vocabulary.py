@@ -20,6 +20,7 @@ from headcount.errors import CorpusError, UsageError
 
 END, UNKNOWN, PADDING = 0, 1, 2  # the same ids on both sides: a Marian config has one of each
 _MOST_SENTENCES = 2_000_000  # more do not change the pieces
+_SEGMENTED = 10_000  # sentences segmented at a time
 
 
 def learn_vocabulary(
@@ -33,37 +34,40 @@ def learn_vocabulary(
 ) -> Any:
     """Learn pieces from both sides of parallel text and write them into a folder; the tokenizer that reads them.
 
-    size: pieces of each side, or of (source, target); fewer where the text has no more.
+    size: pieces to learn for each side, or for (source, target); fewer where the text has no more. Pieces that the
+        text does not use once it is segmented (steps on the way to longer ones) get no id: nothing could train them.
     shared: one vocabulary for both sides.
     lowercase: fold case, so that the model never sees capitals.
     """
     sizes = (size, size) if isinstance(size, int) else tuple(size)
     if len(sizes) != 2 or min(sizes) < 8:
         raise UsageError(f"A vocabulary has at least 8 pieces, one number or one for each side; got {size!r}.")
-    if shared:
-        both = _pieces(chain(source, target), sizes[0], lowercase)
-        models = [both, both]
-    else:
-        models = [_pieces(source, sizes[0], lowercase), _pieces(target, sizes[1], lowercase)]
+    sides = [chain(source, target)] if shared else [source, target]
+    learned = [_learn(texts, pieces, lowercase) for texts, pieces in zip(sides, sizes, strict=False)]
     with journal.new_folder(folder) as fresh:
-        for name, vocabulary, model in zip(
-            ("source", "target"), ("vocab.json", "target_vocab.json"), models, strict=True
+        for name, vocabulary, (model, ids) in zip(
+            ("source", "target"), ("vocab.json", "target_vocab.json"), learned * 2 if shared else learned, strict=True
         ):
             (fresh / f"{name}.spm").write_bytes(model)
-            (fresh / vocabulary).write_text(json.dumps(_ids(model), ensure_ascii=False, indent=0), encoding="utf-8")
+            (fresh / vocabulary).write_text(json.dumps(ids, ensure_ascii=False, indent=0), encoding="utf-8")
         _marian(fresh, shared).save_pretrained(fresh)
         if shared:
             (fresh / "target_vocab.json").unlink()
     return _marian(Path(folder), shared)
 
 
-def _pieces(texts: Iterable[str], size: int, lowercase: bool) -> bytes:
-    """A SentencePiece model of `size` pieces, or of as many as the text has."""
-    import sentencepiece
-
+def _learn(texts: Iterable[str], size: int, lowercase: bool) -> tuple[bytes, dict[str, int]]:
+    """A SentencePiece model and the ids of its pieces."""
     sentences = list(islice(texts, _MOST_SENTENCES))
     if not any(text.strip() for text in sentences):
         raise CorpusError("A vocabulary needs text to learn from; there is none.")
+    model = _pieces(sentences, size, lowercase)
+    return model, _ids(model, sentences)
+
+
+def _pieces(sentences: list[str], size: int, lowercase: bool) -> bytes:
+    """A SentencePiece model of `size` pieces, or of as many as the text has."""
+    import sentencepiece
 
     def train(pieces: int) -> bytes:
         written = io.BytesIO()
@@ -93,11 +97,17 @@ def _pieces(texts: Iterable[str], size: int, lowercase: bool) -> bytes:
         raise CorpusError(f"Cannot learn a vocabulary of {size} pieces: {reason}.") from error
 
 
-def _ids(model: bytes) -> dict[str, int]:
+def _ids(model: bytes, sentences: list[str]) -> dict[str, int]:
+    """Special pieces, single characters and pieces that occur in the segmented text, numbered in the model's order."""
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
-    return {pieces.id_to_piece(number): number for number in range(pieces.get_piece_size())}
+    occurring: set[int] = set()
+    for start in range(0, len(sentences), _SEGMENTED):
+        occurring.update(chain.from_iterable(pieces.encode(sentences[start : start + _SEGMENTED])))
+    names = [pieces.id_to_piece(number) for number in range(pieces.get_piece_size())]
+    used = (name for number, name in enumerate(names) if number <= PADDING or len(name) == 1 or number in occurring)
+    return {name: index for index, name in enumerate(used)}
 
 
 def _marian(folder: Path, shared: bool) -> Any:
