@@ -23,9 +23,9 @@ class Preset:
 # Few heads, attention dropout and a long straight decay: heads then take one role each
 # (docs/results/specialised-heads.md).
 _TINY = Preset(
-    Size(encoder_layers=4, decoder_layers=1, heads=4, width=96, inner=192, dropout=0.1, attention_dropout=0.1),
+    Size(encoder_layers=3, decoder_layers=1, heads=4, width=96, inner=192, dropout=0.1, attention_dropout=0.1),
     vocabulary=1500,
-    recipe=Recipe(batch=1000, chunk=1000, rate=3e-3, warmup=150, steps=2400, cooldown=2250, average=1),
+    recipe=Recipe(batch=1000, chunk=1000, rate=3e-3, warmup=150, steps=3200, cooldown=3050, average=1),
     post_norm=Recipe(batch=1000, chunk=1000, factor=1.0, warmup=300, steps=2400, cooldown=900, clip=1.0, average=2),
     use="the embedded grammar, minutes on a laptop",
 )
