@@ -62,7 +62,7 @@ def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
     purposes = automatic_classes(type(config), architecture) if architecture else []
     if not purposes or TASKS[task] in purposes or "AutoModel" in (*purposes, TASKS[task]):
         return
-    tasks = [known for known, automatic in TASKS.items() if automatic in purposes]
+    tasks = [candidate for candidate, automatic in TASKS.items() if automatic in purposes]
     raise CheckpointError(
         f"{name} was saved from {architecture}, which is for {tasks[0] if tasks else _in_words(purposes)}, not for "
         f"{task}. {remedy(task, name)}"
@@ -81,10 +81,10 @@ def check_direction(model: PreTrainedModel, name: str) -> None:
 def remedy(task: str | None, name: str) -> str:
     """What to do with a checkpoint that has no trained head for a task."""
     if task in ("classification", "language-modelling"):
-        first = f"Fine-tune it first (headcount train --task {task} --from {name} ...), or load it"
+        fine_tune = f"Fine-tune it first (headcount train --task {task} --from {name} ...), or load it"
     else:
-        first = "Load it"
-    return f'{first} with hc.load(..., new_weights="head") for a training loop of your own.'
+        fine_tune = "Load it"
+    return f'{fine_tune} with hc.load(..., new_weights="head") for a training loop of your own.'
 
 
 def automatic_classes(config_class: type[PreTrainedConfig], class_name: str) -> list[str]:

@@ -107,7 +107,7 @@ def _check_links(folder: Path) -> None:
         if not path.is_symlink() or (path.is_dir() and path != templates):
             continue
         target = path.resolve()
-        if not any(target.is_relative_to(place) for place in allowed):
+        if not any(target.is_relative_to(root) for root in allowed):
             raise CheckpointError(
                 f"{path} is a link to {target}, outside the model's folder. Copy the file into the folder "
                 "if it belongs to the model, or delete the link."

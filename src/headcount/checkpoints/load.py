@@ -66,14 +66,14 @@ def load(
         options["ignore_mismatched_sizes"] = True
     with _clear_errors(name):
         config = _config(name, classes, options)
-        chosen = model_class or (
+        loader = model_class or (
             task_class(config, task, name) if task else saved_class(config, name, trust_remote_code)
         )
         if task and not (model_class or new_weights):
             check_task(config, task, name)
-        model, report = _from_pretrained(chosen, name, config, options)
+        model, report = _from_pretrained(loader, name, config, options)
         if new_weights is None and lacks_pooler_only(model, missing_weights(report)):
-            model, report = _from_pretrained(chosen, name, config, {**options, "add_pooling_layer": False})
+            model, report = _from_pretrained(loader, name, config, {**options, "add_pooling_layer": False})
     check_weights(name, model, report, new_weights=new_weights, task=task)
     if task == "language-modelling" and model_class is None:
         check_direction(model, name)

@@ -65,7 +65,7 @@ def save(
 def _refresh(model: PreTrainedModel) -> None:
     """Bring the config up to date: parts may have been pruned on their own, or come from a standalone checkpoint."""
     config = model.config
-    if any(MODULE in str(place) for place in (getattr(config, "auto_map", None) or {}).values()):
+    if any(MODULE in str(reference) for reference in (getattr(config, "auto_map", None) or {}).values()):
         del config.auto_map  # the code it points to is written only when asked for
     if any(hasattr(module, "headcount") for module in model.modules()):
         note(model)

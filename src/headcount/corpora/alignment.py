@@ -47,27 +47,27 @@ def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> lis
     Both come in the order of the text. A word whose every token belongs rather to another word (parts of a
     contraction) gets those it touches.
     """
-    found: list[list[int]] = [[] for _ in words]
+    pieces_within: list[list[int]] = [[] for _ in words]
     touched: list[list[int]] = [[] for _ in words]
-    first = 0  # no word before this one reaches the pieces to come
-    for place, piece in enumerate(pieces):
+    earliest = 0  # no word before this one reaches the pieces to come
+    for index, piece in enumerate(pieces):
         if piece is None:
             continue
         start, end = piece
-        while first < len(words) and words[first][1] <= start:
-            first += 1
+        while earliest < len(words) and words[earliest][1] <= start:
+            earliest += 1
         best, most = -1, 0
-        for word in range(first, len(words)):
+        for word in range(earliest, len(words)):
             if words[word][0] >= end:
                 break
             characters = min(end, words[word][1]) - max(start, words[word][0])
             if characters > 0:
-                touched[word].append(place)
+                touched[word].append(index)
                 if characters > most:
                     best, most = word, characters
         if best >= 0:
-            found[best].append(place)
-    return [own or other for own, other in zip(found, touched, strict=True)]
+            pieces_within[best].append(index)
+    return [within or other for within, other in zip(pieces_within, touched, strict=True)]
 
 
 def units(words: Sequence[Sequence[int]]) -> list[int]:
@@ -80,11 +80,11 @@ def units(words: Sequence[Sequence[int]]) -> list[int]:
     unit_of: list[int] = []
     owner: dict[int, int] = {}  # token -> unit
     for places in words:
-        shared = sorted({owner[place] for place in places if place in owner})
+        shared = sorted({owner[index] for index in places if index in owner})
         unit = shared[0] if shared else 1 + max(unit_of, default=-1)
         for other in shared[1:]:
             unit_of = [unit if number == other else number for number in unit_of]
-            owner = {place: unit if number == other else number for place, number in owner.items()}
+            owner = {index: unit if number == other else number for index, number in owner.items()}
         owner |= dict.fromkeys(places, unit)
         unit_of.append(unit)
     order = {unit: number for number, unit in enumerate(dict.fromkeys(unit_of))}
@@ -101,14 +101,14 @@ def _trimmed(text: str, span: Span) -> Span:
 
 def _sought(spelled: Sequence[str], text: str) -> list[Span | None]:
     """Each piece where it next occurs in the text, without the marks tokenizers put on it; empty where it does not."""
-    found: list[Span | None] = []
+    spans: list[Span | None] = []
     cursor, lowered = 0, text.lower()
     for piece in spelled:
         bare = piece.removeprefix("##").removesuffix("</w>").removesuffix("@@").strip("\u2581\u0120 ")
         start = lowered.find(bare.lower(), cursor) if bare else -1
         if start < 0:
-            found.append((cursor, cursor))
+            spans.append((cursor, cursor))
             continue
         cursor = start + len(bare)
-        found.append((start, cursor))
-    return found
+        spans.append((start, cursor))
+    return spans

@@ -20,16 +20,16 @@ class Classes:
     number unless the names are numbers themselves that count otherwise (1 to 5).
     """
 
-    def __init__(self, known: Sequence[str] | None = None) -> None:
-        self._known = tuple(known) if known else None
-        self._numbers = {name: number for number, name in reversed(list(enumerate(known or ())))}
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self._known = tuple(names) if names else None
+        self._numbers = {name: number for number, name in reversed(list(enumerate(names or ())))}
         self._names_count_otherwise = any(
-            _class_number(name) not in (None, number) for number, name in enumerate(known or ())
+            _class_number(name) not in (None, number) for number, name in enumerate(names or ())
         )
         self._labels: list[int | str] = []
         self._first: dict[type, str] = {}  # where the first class number and the first class name stand
 
-    def add(self, label: str | int, where: str) -> None:
+    def add(self, label: str | int, location: str) -> None:
         """Take a label in; one that is neither a class number nor a class name is an error that names its place."""
         text = str(label).strip()
         if text in self._numbers:
@@ -38,13 +38,13 @@ class Classes:
         number = _class_number(text)
         if self._known:
             if number is None or self._names_count_otherwise or number >= len(self._known):
-                raise CorpusError(f"{where} has the label {text!r:.40}; the model knows {self._allowed()}.")
+                raise CorpusError(f"{location} has the label {text!r:.40}; the model knows {self._allowed()}.")
         elif number is None and _NUMBER.fullmatch(text):
-            raise CorpusError(f"{where} has the label {text!r:.40}. {_ALLOWED}, no negative and no decimal number.")
+            raise CorpusError(f"{location} has the label {text!r:.40}. {_ALLOWED}, no negative and no decimal number.")
         elif number is not None and number >= MAX_CLASSES:
-            raise CorpusError(f"{where} has the label {text!r:.40}. {_ALLOWED}, and n is {MAX_CLASSES} at most.")
+            raise CorpusError(f"{location} has the label {text!r:.40}. {_ALLOWED}, and n is {MAX_CLASSES} at most.")
         self._labels.append(text if number is None else number)
-        self._first.setdefault(type(self._labels[-1]), f"{where} has the label {text!r:.40}")
+        self._first.setdefault(type(self._labels[-1]), f"{location} has the label {text!r:.40}")
 
     def numbered(self) -> tuple[list[int], tuple[str, ...]]:
         """The class number of each label, and the name of each class; new names are numbered by alphabet."""
@@ -54,8 +54,8 @@ class Classes:
             names = tuple(sorted({str(label) for label in self._labels}))
             numbers = {name: number for number, name in enumerate(names)}
             return [numbers[str(label)] for label in self._labels], names
-        found = [int(label) for label in self._labels]
-        return found, self._known or tuple(map(str, range(max(found, default=-1) + 1)))
+        parsed = [int(label) for label in self._labels]
+        return parsed, self._known or tuple(map(str, range(max(parsed, default=-1) + 1)))
 
     def _allowed(self) -> str:
         names = self._known or ()

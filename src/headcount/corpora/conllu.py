@@ -91,25 +91,25 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
     for number, line in enumerate(lines, start=start):
         if line.startswith("#"):
             continue
-        where = f"{file}:{number}"
+        location = f"{file}:{number}"
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise CorpusError(f"{where} has {len(columns)} columns, a word has {_COLUMNS}.", reason="wrong columns")
+            raise CorpusError(f"{location} has {len(columns)} columns, a word has {_COLUMNS}.", reason="wrong columns")
         name, form, misc = columns[0], columns[1], columns[9]
         if _EMPTY_NODE.fullmatch(name):
             continue
         if not form.strip():
-            raise CorpusError(f"{where} is word {name} without a form (column 2).", reason="empty word")
+            raise CorpusError(f"{location} is word {name} without a form (column 2).", reason="empty word")
         space_after = "SpaceAfter=No" not in misc.split("|")
         if "-" in name:
-            first, last = (_number(part, where, "word range") - 1 for part in name.split("-", 1))
-            if first != len(words) or first <= last_joined:
-                raise CorpusError(f"{where} joins words {name} after word {len(words)}.", reason="bad word range")
-            joined[first], last_joined = (last, form, space_after), last
+            start_word, last = (_number(part, location, "word range") - 1 for part in name.split("-", 1))
+            if start_word != len(words) or start_word <= last_joined:
+                raise CorpusError(f"{location} joins words {name} after word {len(words)}.", reason="bad word range")
+            joined[start_word], last_joined = (last, form, space_after), last
             continue
-        if _number(name, where, "word number") != len(words) + 1:
-            raise CorpusError(f"{where} is word {name}, expected {len(words) + 1}.", reason="words out of order")
-        head = _number(columns[6], where, "head")
+        if _number(name, location, "word number") != len(words) + 1:
+            raise CorpusError(f"{location} is word {name}, expected {len(words) + 1}.", reason="words out of order")
+        head = _number(columns[6], location, "head")
         relation = columns[7].split(":", 1)[0]
         words.append(_Word(form, columns[3], head - 1, relation, space_after, number))
     _check(words, joined, f"{file}:{start}", file)
@@ -124,19 +124,19 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
     )
 
 
-def _number(text: str, where: str, what: str) -> int:
+def _number(text: str, location: str, what: str) -> int:
     if not text.isdecimal() or len(text) > _MAX_DIGITS:
-        raise CorpusError(f"{where} has the {what} {text!r:.40}, expected a number.", reason=f"bad {what}")
+        raise CorpusError(f"{location} has the {what} {text!r:.40}, expected a number.", reason=f"bad {what}")
     return int(text)
 
 
-def _check(words: list[_Word], joined: dict[int, tuple[int, str, bool]], where: str, file: Path) -> None:
+def _check(words: list[_Word], joined: dict[int, tuple[int, str, bool]], location: str, file: Path) -> None:
     if not words:
-        raise CorpusError(f"{where} is a sentence without words.", reason="no words")
-    for first, (last, _, _) in joined.items():
-        if not first < last < len(words):
+        raise CorpusError(f"{location} is a sentence without words.", reason="no words")
+    for start, (last, _, _) in joined.items():
+        if not start < last < len(words):
             raise CorpusError(
-                f"{where} joins words {first + 1} to {last + 1} of {len(words)}.", reason="bad word range"
+                f"{location} joins words {start + 1} to {last + 1} of {len(words)}.", reason="bad word range"
             )
     for word in words:
         if word.head >= len(words):

@@ -56,12 +56,12 @@ class Frequencies:
 
     def table(self, size: int) -> np.ndarray:
         """[2, size]: count and rank of the tokens 0 to size."""
-        found = np.empty((2, size))
-        found[0], found[1] = self._never, self._last
-        known = [token for token in self._counts if token < size]
-        found[0, known] = [self._counts[token] for token in known]
-        found[1, known] = [self._ranks[self._counts[token]] for token in known]
-        return found
+        counts_and_ranks = np.empty((2, size))
+        counts_and_ranks[0], counts_and_ranks[1] = self._never, self._last
+        tokens = [token for token in self._counts if token < size]
+        counts_and_ranks[0, tokens] = [self._counts[token] for token in tokens]
+        counts_and_ranks[1, tokens] = [self._ranks[self._counts[token]] for token in tokens]
+        return counts_and_ranks
 
 
 def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chunk: int = 1000) -> Frequencies:
@@ -104,12 +104,12 @@ def _scores(tokenizer: Any) -> dict[int, float]:
     model = getattr(tokenizer, "spm_source", None) or getattr(tokenizer, "sp_model", None)
     if model is None or not hasattr(model, "get_score"):
         return {}
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for number in range(model.get_piece_size()):
         token = tokenizer.convert_tokens_to_ids(model.id_to_piece(number))
         if token is not None and token != tokenizer.unk_token_id:
-            found[int(token)] = float(model.get_score(number))
-    return found
+            scores[int(token)] = float(model.get_score(number))
+    return scores
 
 
 def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
@@ -128,8 +128,10 @@ def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
     vocabulary = tokenizer.get_vocab()
     counts = {vocabulary[token]: count for token, count in pairs.items() if token in vocabulary}
     if not counts:
-        some = ", ".join(map(repr, list(pairs)[:3]))
-        raise CorpusError(f"No token of {file} ({some} ...) is in the tokenizer's vocabulary: it is for another one.")
+        examples = ", ".join(map(repr, list(pairs)[:3]))
+        raise CorpusError(
+            f"No token of {file} ({examples} ...) is in the tokenizer's vocabulary: it is for another one."
+        )
     return Frequencies(counts, source=str(file))
 
 
@@ -141,23 +143,23 @@ def _json(file: Path) -> dict[str, float]:
 
 
 def _tsv(file: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for number, line in enumerate(read_lines(file), start=1):
         if not line.strip():
             continue
-        where, cells = f"{file}:{number}", line.split("\t")
+        location, cells = f"{file}:{number}", line.split("\t")
         if len(cells) != 2:
-            raise CorpusError(f"{where} is {line!r:.60}, expected a token, a tab and its count.")
-        found[cells[0]] = _finite(cells[1], where)
-    return found
+            raise CorpusError(f"{location} is {line!r:.60}, expected a token, a tab and its count.")
+        counts[cells[0]] = _finite(cells[1], location)
+    return counts
 
 
-def _finite(count: Any, where: str) -> float:
+def _finite(count: Any, location: str) -> float:
     """A count as a number; text is that of a .tsv file."""
     try:
         value = math.nan if isinstance(count, bool | None) else float(count)
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        raise CorpusError(f"{where} has the count {str(count)!r:.40}, expected a finite number.")
+        raise CorpusError(f"{location} has the count {str(count)!r:.40}, expected a finite number.")
     return value

@@ -48,19 +48,19 @@ def read_labelled(
     pairs: list[str] = []
     labels = Classes(classes)
     skipped: Counter[str] = Counter()
-    for where, row in _rows(place, split):
+    for location, row in _rows(place, split):
         if limit is not None and len(texts) == limit:
             break
         if not row:
             skipped["empty"] += 1
             continue
-        text, label = text or _find(row, _TEXT, where, "text"), label or _find(row, _LABEL, where, "label")
-        cells = [text_cell(row, column, where) for column in (text, *([pair] if pair else []))]
-        name = label_cell(row, label, where)
+        text, label = text or _find(row, _TEXT, location, "text"), label or _find(row, _LABEL, location, "label")
+        cells = [text_cell(row, column, location) for column in (text, *([pair] if pair else []))]
+        name = label_cell(row, label, location)
         if not all(str(cell).strip() for cell in (name, *cells)):
             skipped["empty"] += 1
             continue
-        labels.add(name, where)
+        labels.add(name, location)
         texts.append(cells[0])
         pairs += cells[1:]
     if not texts:
@@ -80,8 +80,8 @@ def _rows(place: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
     return read_rows(split_of(split_files(path, SUFFIXES), split, str(path)))
 
 
-def _find(row: Row, names: Sequence[str], where: str, what: str) -> str:
-    found = next((name for name in names if name in row), None)
-    if found is None:
-        raise CorpusError(f"{where} has the columns {', '.join(row)}; say which is the {what} with {what}=.")
-    return found
+def _find(row: Row, names: Sequence[str], location: str, what: str) -> str:
+    column = next((name for name in names if name in row), None)
+    if column is None:
+        raise CorpusError(f"{location} has the columns {', '.join(row)}; say which is the {what} with {what}=.")
+    return column

@@ -19,23 +19,23 @@ def read_lines(path: Path) -> Iterator[str]:
         raise CorpusError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def _decoded(line: bytes, where: str) -> str:
+def _decoded(line: bytes, location: str) -> str:
     try:
         text = line.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{where} is not UTF-8: {error}.", reason="not UTF-8") from error
-    check_text(text, where)
+        raise CorpusError(f"{location} is not UTF-8: {error}.", reason="not UTF-8") from error
+    check_text(text, location)
     return text
 
 
-def check_text(text: str, where: str) -> None:
+def check_text(text: str, location: str) -> None:
     """Refuse characters that no text has: NUL, and halves of a surrogate pair, which only JSON escapes can spell."""
     if "\0" in text:
         raise CorpusError(
-            f"{where} has a NUL character; text has none. Is the file binary, or in another encoding than UTF-8?",
+            f"{location} has a NUL character; text has none. Is the file binary, or in another encoding than UTF-8?",
             reason="NUL character",
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise CorpusError(f"{where} has half of a surrogate pair, which is no character: {error}.") from error
+        raise CorpusError(f"{location} has half of a surrogate pair, which is no character: {error}.") from error

@@ -91,15 +91,16 @@ def fault(source: str, target: str, longest: int) -> str:
     return "too long" if max(len(source.split()), len(target.split())) > longest else ""
 
 
-def pair_cells(row: Any, columns: tuple[str, str], where: str) -> tuple[str, str]:
+def pair_cells(row: Any, columns: tuple[str, str], location: str) -> tuple[str, str]:
     """The pair in a row, also where it stands under `translation`, as on the hub."""
     if isinstance(row.get("translation"), Mapping):
         row = row["translation"]
     if not all(name in row for name in columns):
         raise CorpusError(
-            f"{where} has no text under {columns[0]!r} and {columns[1]!r} but {sorted(row)}; name them with columns=."
+            f"{location} has no text under {columns[0]!r} and {columns[1]!r} but {sorted(row)}; "
+            "name them with columns=."
         )
-    return text_cell(row, columns[0], where), text_cell(row, columns[1], where)
+    return text_cell(row, columns[0], location), text_cell(row, columns[1], location)
 
 
 def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -116,19 +117,19 @@ def _aligned(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 def _rows(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
     header = _header(path, columns) if path.suffix == ".tsv" else None
-    for where, row in read_rows(path, header=header):
-        yield pair_cells(row, columns, where) if row else ("", "")
+    for location, row in read_rows(path, header=header):
+        yield pair_cells(row, columns, location) if row else ("", "")
 
 
 def _header(path: Path, columns: tuple[str, str]) -> tuple[str, str] | None:
     """The columns of a table of two that does not name them, source first; None where its first line does."""
-    first = next(read_lines(path), "").split("\t")
-    if len(first) != 2 or set(columns) == set(first):
+    cells = next(read_lines(path), "").split("\t")
+    if len(cells) != 2 or set(columns) == set(cells):
         return None
-    names = [cell.strip().lower() for cell in first]
+    names = [cell.strip().lower() for cell in cells]
     if set(names) & {column.lower() for column in columns} or all(map(_names_column, names)):
         raise CorpusError(
-            f"{path}:1 looks like names of columns, {first[0]!r} and {first[1]!r}, but {columns[0]!r} and "
+            f"{path}:1 looks like names of columns, {cells[0]!r} and {cells[1]!r}, but {columns[0]!r} and "
             f"{columns[1]!r} were asked for. If it is, name them with columns=, source first; if it is a pair of "
             f"sentences, put a first line with {columns[0]!r}, a tab and {columns[1]!r} above it."
         )

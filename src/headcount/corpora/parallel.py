@@ -47,8 +47,8 @@ class Parallel:
         for name in names:
             if name not in self.splits:
                 raise UnknownName("split", name, self.splits)
-        found = [self.splits[name] for name in names]
-        return found[0] if len(found) == 1 else concatenate_datasets(found)
+        parts = [self.splits[name] for name in names]
+        return parts[0] if len(parts) == 1 else concatenate_datasets(parts)
 
 
 def read_parallel(
@@ -104,13 +104,16 @@ def _languages(path: Path, languages: Sequence[str] | None) -> tuple[str, str]:
         return _two(languages, "languages")
     if path.is_file():
         return "source", "target"
-    found = sorted({file.suffix[1:] for file in path.glob("train.*") if file.suffix not in SUFFIXES})
-    if len(found) == 2:
+    endings = sorted({file.suffix[1:] for file in path.glob("train.*") if file.suffix not in SUFFIXES})
+    if len(endings) == 2:
         raise CorpusError(
-            f"{path} has {found[0]} and {found[1]}: say which is the source, languages=({found[0]!r}, {found[1]!r})."
+            f"{path} has {endings[0]} and {endings[1]}: say which is the source, "
+            f"languages=({endings[0]!r}, {endings[1]!r})."
         )
-    if found:
-        raise CorpusError(f"{path} has the languages {', '.join(found)}: say which two, source first, with languages=.")
+    if endings:
+        raise CorpusError(
+            f"{path} has the languages {', '.join(endings)}: say which two, source first, with languages=."
+        )
     return "source", "target"
 
 

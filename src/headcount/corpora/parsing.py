@@ -43,9 +43,9 @@ def _spacy(texts: Iterable[str], model: str) -> Iterator[Tree]:
 
 
 def _of_spacy(text: str, tokens: list[Any]) -> Tree:
-    start, place = tokens[0].idx, {token.i: number for number, token in enumerate(tokens)}
+    start, number_of = tokens[0].idx, {token.i: number for number, token in enumerate(tokens)}
     end = tokens[-1].idx + len(tokens[-1].text)
-    heads = tuple(-1 if token.head.i == token.i else place.get(token.head.i, -1) for token in tokens)
+    heads = tuple(-1 if token.head.i == token.i else number_of.get(token.head.i, -1) for token in tokens)
     return Tree(
         text=text[start:end],
         words=tuple(token.text for token in tokens),
@@ -76,7 +76,7 @@ def _of_stanza(text: str, sentence: Any) -> Tree:
     return Tree(
         text=text[start:end],
         words=tuple(word.text for word in sentence.words),
-        spans=tuple((first - start, last - start) for first, last in spans),
+        spans=tuple((begin - start, last - start) for begin, last in spans),
         heads=heads,
         relations=tuple(_relation(word.deprel, head) for word, head in zip(sentence.words, heads, strict=True)),
         tags=tuple(word.upos or "" for word in sentence.words),

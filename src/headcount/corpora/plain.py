@@ -22,7 +22,7 @@ def read_plain(
     place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
     text: the column of a table or a hub data set; `text` if not given.
     """
-    texts = (found.strip() for found in _texts(place, split, text or "text") if found.strip())
+    texts = (line.strip() for line in _texts(place, split, text or "text") if line.strip())
     first = list(islice(texts, limit))
     if not first:
         raise CorpusError(f"{place} has no text.")
@@ -38,7 +38,7 @@ def _texts(place: str | Path, split: str | None, column: str) -> Iterator[str]:
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
-        return (text_cell(row, column, where) for where, row in read_rows(file) if row)
+        return (text_cell(row, column, location) for location, row in read_rows(file) if row)
     return read_lines(file)
 
 

@@ -23,9 +23,9 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int] | np.ndarray]) -> Ragged:
-        kept = [np.asarray(row, dtype=np.int32) for row in rows]
-        starts = np.cumsum([0, *(len(row) for row in kept)])
-        return cls([(np.concatenate([np.zeros(0, np.int32), *kept]), starts)])
+        arrays = [np.asarray(row, dtype=np.int32) for row in rows]
+        starts = np.cumsum([0, *(len(row) for row in arrays)])
+        return cls([(np.concatenate([np.zeros(0, np.int32), *arrays]), starts)])
 
     @classmethod
     def of_column(cls, dataset: Dataset, column: str) -> Ragged:
@@ -39,8 +39,8 @@ class Ragged:
     def __getitem__(self, row: int) -> np.ndarray:
         part = int(np.searchsorted(self._first, row, side="right")) - 1
         values, starts = self._parts[part]
-        place = row - int(self._first[part])
-        return values[starts[place] : starts[place + 1]]
+        row_in_part = row - int(self._first[part])
+        return values[starts[row_in_part] : starts[row_in_part + 1]]
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return (self[row] for row in range(len(self)))
@@ -49,6 +49,6 @@ class Ragged:
         """[rows, longest]: these rows side by side, filled up at the end."""
         picked = [self[int(row)] for row in rows]
         filled = np.full((len(picked), max(map(len, picked), default=0)), padding, dtype=np.int64)
-        for place, row in enumerate(picked):
-            filled[place, : len(row)] = row
+        for index, row in enumerate(picked):
+            filled[index, : len(row)] = row
         return filled

@@ -27,34 +27,34 @@ def read_rows(path: Path, *, header: Sequence[str] | None = None) -> Iterator[tu
     return _jsonl(path) if path.suffix == ".jsonl" else _tsv(path, header)
 
 
-def text_cell(row: Row, column: str, where: str) -> str:
+def text_cell(row: Row, column: str, location: str) -> str:
     """The text in a column; a value of another type is an error, numbers too: their spelling in the file is lost."""
-    value = _cell(row, column, where)
+    value = _cell(row, column, location)
     if not isinstance(value, str):
         hint = ", such as a number in quotes" if isinstance(value, int | float) and not isinstance(value, bool) else ""
-        raise _wrong_type(value, column, where, f"text{hint}")
-    check_text(value, f"{where}, column {column!r},")
+        raise _wrong_type(value, column, location, f"text{hint}")
+    check_text(value, f"{location}, column {column!r},")
     return value
 
 
-def label_cell(row: Row, column: str, where: str) -> str | int:
+def label_cell(row: Row, column: str, location: str) -> str | int:
     """The label in a column: text or a whole number."""
-    value = _cell(row, column, where)
+    value = _cell(row, column, location)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _wrong_type(value, column, where, "a class number (0, 1, 2 ...) or a class name")
-    return value if isinstance(value, int) else text_cell(row, column, where)
+        raise _wrong_type(value, column, location, "a class number (0, 1, 2 ...) or a class name")
+    return value if isinstance(value, int) else text_cell(row, column, location)
 
 
-def parse_json(text: str, where: str) -> Any:
+def parse_json(text: str, location: str) -> Any:
     """What a JSON text says; what cannot be read is an error that names its place and the cause."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise CorpusError(f"{where} is not JSON: {error}.", reason="not JSON") from error
+        raise CorpusError(f"{location} is not JSON: {error}.", reason="not JSON") from error
     except RecursionError as error:
-        raise CorpusError(f"{where} is JSON of lists or objects nested too deeply.", reason="not JSON") from error
+        raise CorpusError(f"{location} is JSON of lists or objects nested too deeply.", reason="not JSON") from error
     except ValueError as error:  # Python reads whole numbers of 4300 digits at most
-        raise CorpusError(f"{where} has a number of too many digits: {error}.", reason="not JSON") from error
+        raise CorpusError(f"{location} has a number of too many digits: {error}.", reason="not JSON") from error
 
 
 def json_type(value: Any) -> str:
@@ -68,27 +68,27 @@ def _tsv(path: Path, header: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
     if len(set(names)) < len(names):
         raise CorpusError(f"{path} has two columns of the same name: {', '.join(names)}. Each needs its own.")
     for number, line in lines:
-        where, cells = f"{path}:{number}", line.split("\t")
+        location, cells = f"{path}:{number}", line.split("\t")
         if line and len(cells) != len(names):
-            raise CorpusError(f"{where} has {len(cells)} columns, expected {len(names)}: {', '.join(names)}.")
-        yield where, dict(zip(names, cells, strict=True)) if line else {}
+            raise CorpusError(f"{location} has {len(cells)} columns, expected {len(names)}: {', '.join(names)}.")
+        yield location, dict(zip(names, cells, strict=True)) if line else {}
 
 
 def _jsonl(path: Path) -> Iterator[tuple[str, Row]]:
     for number, line in enumerate(read_lines(path), start=1):
-        where = f"{path}:{number}"
-        row = parse_json(line, where) if line.strip() else {}
+        location = f"{path}:{number}"
+        row = parse_json(line, location) if line.strip() else {}
         if not isinstance(row, Mapping):
-            raise CorpusError(f"{where} is {json_type(row)}, expected an object with named texts.")
-        yield where, row
+            raise CorpusError(f"{location} is {json_type(row)}, expected an object with named texts.")
+        yield location, row
 
 
-def _cell(row: Row, column: str, where: str) -> Any:
+def _cell(row: Row, column: str, location: str) -> Any:
     if column not in row:
-        raise CorpusError(f"{where} has no column {column!r}; it has {', '.join(row)}.")
+        raise CorpusError(f"{location} has no column {column!r}; it has {', '.join(row)}.")
     return row[column]
 
 
-def _wrong_type(value: Any, column: str, where: str, allowed: str) -> CorpusError:
+def _wrong_type(value: Any, column: str, location: str, allowed: str) -> CorpusError:
     content = f" ({json.dumps(value):.40})" if isinstance(value, int | float) else ""
-    return CorpusError(f"{where} has {json_type(value)}{content} in column {column!r}; allowed is {allowed}.")
+    return CorpusError(f"{location} has {json_type(value)}{content} in column {column!r}; allowed is {allowed}.")

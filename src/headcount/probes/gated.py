@@ -97,7 +97,7 @@ class HardConcreteGates(Gates):
         """P(g = 0) and P(g = 1) of every gated head."""
         log_a_G = self.logits_G.detach().double()
         values = {"zero": self.shape.zero(log_a_G), "one": self.shape.one(log_a_G)}
-        return {name: HeadGrid(list(zip(self.heads, found.tolist(), strict=True))) for name, found in values.items()}
+        return {name: HeadGrid(list(zip(self.heads, shares.tolist(), strict=True))) for name, shares in values.items()}
 
 
 @contextmanager

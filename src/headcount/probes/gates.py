@@ -105,13 +105,13 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
                 gates.draw()
             gates.refresh()
 
-    places = {head: place for place, head in enumerate(gates.heads)}
+    places = {head: index for index, head in enumerate(gates.heads)}
     gates.to(next(model.parameters()).device)
     with Hooks() as hooks:
         hooks.see_call(model, begin)
         for site in locate(model):
             mine = [places.get(head) for head in site.head_names()]
-            if any(place is not None for place in mine):
+            if any(index is not None for index in mine):
                 hooks.change_input(site.entry, _gate(model, gates, site, mine))
         yield
 
@@ -124,11 +124,11 @@ def gated_heads(model: nn.Module, kinds: Sequence[str] | None, heads: HeadNames 
     unknown = [kind for kind in kinds or () if kind not in sites.kinds]
     if unknown:
         raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(sites.kinds)}.")
-    wanted = set(sites.find(heads)) if heads is not None else set(sites.heads)
-    found = tuple(head for head in sites.heads if head in wanted and (kinds is None or head.kind in kinds))
-    if not found:
+    candidates = set(sites.find(heads)) if heads is not None else set(sites.heads)
+    gated = tuple(head for head in sites.heads if head in candidates and (kinds is None or head.kind in kinds))
+    if not gated:
         raise UsageError("No head is left to put a gate on: give other kinds or heads.")
-    return found
+    return gated
 
 
 @dataclass(frozen=True)
@@ -143,17 +143,17 @@ class Group:
 def groups(heads: Sequence[Head], keep: int | Mapping[str, int]) -> tuple[Group, ...]:
     """One group of all gated heads, or one for each kind; a budget that cannot be is an error."""
     if isinstance(keep, int):
-        found = [Group("heads", list(range(len(heads))), keep)]
+        gate_groups = [Group("heads", list(range(len(heads))), keep)]
     else:
-        at = {kind: [place for place, head in enumerate(heads) if head.kind == kind] for kind in keep}
-        found = [Group(f"{kind} heads", at[kind], number) for kind, number in keep.items()]
+        at = {kind: [index for index, head in enumerate(heads) if head.kind == kind] for kind in keep}
+        gate_groups = [Group(f"{kind} heads", at[kind], number) for kind, number in keep.items()]
         without = sorted({head.kind for head in heads} - set(keep))
         if without:
             raise UsageError(f"There are gates on {', '.join(without)} heads, but no number of them to keep.")
-    for group in found:
+    for group in gate_groups:
         if not 0 <= group.keep <= len(group.places):
             raise UsageError(f"{group.keep} {group.name} cannot stay: there are {len(group.places)} with gates.")
-    return tuple(found)
+    return tuple(gate_groups)
 
 
 def exact_mask(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
@@ -161,23 +161,25 @@ def exact_mask(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
     mask, ranks = gates.mask(), gates.ranks()
     changed: dict[Head | str, int] = {}
     for group in groups:
-        heads = sorted((gates.heads[place] for place in group.places), key=lambda head: -ranks[head])
-        wanted = {head: int(place < group.keep) for place, head in enumerate(heads)}
-        if sum(mask[head] for head in wanted) != group.keep:
-            changed |= {head: value for head, value in wanted.items() if value != mask[head]}
+        heads = sorted((gates.heads[index] for index in group.places), key=lambda head: -ranks[head])
+        values = {head: int(index < group.keep) for index, head in enumerate(heads)}
+        if sum(mask[head] for head in values) != group.keep:
+            changed |= {head: value for head, value in values.items() if value != mask[head]}
     return mask.replace(changed), len(changed)
 
 
 def _gate(model: nn.Module, gates: Gates, site: Site, places: list[int | None]) -> Callable[[Tensor], Tensor]:
     """The change at one site; its heads that have no gate stay as they are."""
-    own = [place for place in places if place is not None]
-    whole = len(own) == len(places) and own == list(range(own[0], own[0] + len(own)))
-    at = torch.tensor([number for number, place in enumerate(places) if place is not None])
+    gated_indices = [index for index in places if index is not None]
+    contiguous = len(gated_indices) == len(places) and gated_indices == list(
+        range(gated_indices[0], gated_indices[0] + len(gated_indices))
+    )
+    at = torch.tensor([number for number, index in enumerate(places) if index is not None])
 
     def value() -> Tensor:
         values_G = gates.current() if model.training else gates.chosen()
-        if whole:
-            return values_G[own[0] : own[0] + len(own)]
-        return values_G.new_ones(len(places)).index_put((at.to(values_G.device),), values_G[own])
+        if contiguous:
+            return values_G[gated_indices[0] : gated_indices[0] + len(gated_indices)]
+        return values_G.new_ones(len(places)).index_put((at.to(values_G.device),), values_G[gated_indices])
 
     return multiply(site, value)

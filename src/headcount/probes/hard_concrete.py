@@ -67,8 +67,8 @@ class HardConcrete:
     def described(self, log_a: float) -> dict[str, float]:
         """One distribution of the family in plain numbers."""
         value = torch.tensor(log_a, dtype=torch.float64)
-        found = {"zero": float(self.zero(value)), "one": float(self.one(value)), "mean": float(self.mean(value))}
-        return {"log_a": log_a, "beta": self.beta, "low": self.low, "high": self.high, **found}
+        shares = {"zero": float(self.zero(value)), "one": float(self.one(value)), "mean": float(self.mean(value))}
+        return {"log_a": log_a, "beta": self.beta, "low": self.low, "high": self.high, **shares}
 
     def _stretch(self, share: Tensor) -> Tensor:
         return (share * (self.high - self.low) + self.low).clamp(0, 1)

@@ -30,14 +30,14 @@ def head_mask(
     """
     sites = locate(model)
     stack = "encoder" if "encoder" in sites.kinds else sites.kinds[0]
-    asked = ((stack, head_mask), ("decoder", decoder_head_mask), ("cross", cross_attn_head_mask))
-    given = {kind: mask for kind, mask in asked if mask is not None}
-    if len(given) < sum(mask is not None for _, mask in asked):
+    arguments = ((stack, head_mask), ("decoder", decoder_head_mask), ("cross", cross_attn_head_mask))
+    masks = {kind: mask for kind, mask in arguments if mask is not None}
+    if len(masks) < sum(mask is not None for _, mask in arguments):
         raise MaskError(f"{type(model).__name__} has one stack: head_mask and decoder_head_mask mean the same heads.")
-    for kind in given:
+    for kind in masks:
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")
-    rows = {kind: _rows(sites, kind, torch.as_tensor(mask)) for kind, mask in given.items()}
+    rows = {kind: _rows(sites, kind, torch.as_tensor(mask)) for kind, mask in masks.items()}
     columns = [_columns(site, rows[site.kind]) if site.kind in rows else None for site in sites]
     with masked(model, _join(sites, columns)):
         yield
@@ -57,7 +57,7 @@ def _rows(sites: Sites, kind: str, mask: Tensor) -> dict[int, Tensor]:
     if mask.shape[0] != len(layers) or mask.shape[-1] != totals[-1]:
         shared = " One module serves all layers of this model." if len(layers) == 1 else ""
         raise MaskError(f"A head mask for {kind} attention of this model is {shapes}; got {list(mask.shape)}.{shared}")
-    return {site.layer: mask[place] for place, site in enumerate(layers)}
+    return {site.layer: mask[index] for index, site in enumerate(layers)}
 
 
 def _columns(site: Site, rows: dict[int, Tensor]) -> Tensor:
@@ -66,11 +66,11 @@ def _columns(site: Site, rows: dict[int, Tensor]) -> Tensor:
 
 def _join(sites: Sites, columns: list[Tensor | None]) -> Tensor:
     """[H] or [B, H] over all heads of the model, ones where no mask was given."""
-    given = [column for column in columns if column is not None]
-    if not given:
+    present = [column for column in columns if column is not None]
+    if not present:
         return torch.ones(len(sites.heads))
-    batch = next((column.shape[:-1] for column in given if column.dim() == 2), torch.Size())
-    like = given[0] if given[0].is_floating_point() else given[0].float()
+    batch = next((column.shape[:-1] for column in present if column.dim() == 2), torch.Size())
+    like = present[0] if present[0].is_floating_point() else present[0].float()
     full = [
         like.new_ones(*batch, site.num_heads) if column is None else column.to(like).expand(*batch, -1)
         for site, column in zip(sites, columns, strict=True)

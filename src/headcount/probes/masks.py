@@ -106,8 +106,8 @@ def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
 
 
 def _some(heads: list[Head]) -> str:
-    shown = ", ".join(map(str, heads[:3]))
-    return shown if len(heads) <= 3 else f"{shown} and {len(heads) - 3} more heads"
+    names = ", ".join(map(str, heads[:3]))
+    return names if len(heads) <= 3 else f"{names} and {len(heads) - 3} more heads"
 
 
 def _constant(values: np.ndarray) -> Callable[[], Tensor] | None:

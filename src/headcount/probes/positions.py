@@ -33,8 +33,8 @@ class Positions:
     @classmethod
     def of(cls, ids_BT: Tensor, real_BT: Tensor, specials: Collection[int]) -> Positions:
         """specials: ids of special tokens."""
-        known = torch.tensor(sorted(specials) or [-1], device=ids_BT.device)
-        return cls(ids_BT, real_BT, torch.isin(ids_BT, known) & real_BT)
+        special = torch.tensor(sorted(specials) or [-1], device=ids_BT.device)
+        return cls(ids_BT, real_BT, torch.isin(ids_BT, special) & real_BT)
 
     @classmethod
     def unknown(cls, batch: int, length: int, device: torch.device) -> Positions:
@@ -49,8 +49,8 @@ def special_ids(model: nn.Module, tokenizer: Any = None) -> set[int]:
     if tokenizer is not None:
         return {int(token) for token in tokenizer.all_special_ids} - {tokenizer.unk_token_id}
     config = getattr(original_module(model), "config", None)
-    found = [getattr(config, name, None) for name in _IDS]
-    flat = [token for value in found for token in (value if isinstance(value, list) else [value])]
+    ids = [getattr(config, name, None) for name in _IDS]
+    flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]
     return {int(token) for token in flat if token is not None}
 
 
@@ -65,17 +65,17 @@ def sides(
     both = bool(getattr(config, "is_encoder_decoder", False))
     source = _side(batch.get("input_ids"), batch.get("attention_mask"), specials)
     read, written = _target(config, batch, specials) if both else (None, None)
-    chosen = {"decoder": (read, read), "cross": (written, source)} if both else {}
-    queries, keys = chosen.get(site.kind, (source, source))
-    rows, _, asked, looked_at = shape
-    return _fitting(queries, rows, asked, batch), _fitting(keys, rows, looked_at, batch)
+    by_kind = {"decoder": (read, read), "cross": (written, source)} if both else {}
+    queries, keys = by_kind.get(site.kind, (source, source))
+    rows, _, query_count, looked_at = shape
+    return _fitting(queries, rows, query_count, batch), _fitting(keys, rows, looked_at, batch)
 
 
 def _side(ids_BT: Tensor | None, mask_BT: Tensor | None, specials: Collection[int]) -> Positions | None:
     if ids_BT is None or ids_BT.dim() != 2:
         return None
-    known = mask_BT is not None and mask_BT.shape == ids_BT.shape
-    real_BT = mask_BT.bool() if known and mask_BT is not None else torch.ones_like(ids_BT, dtype=torch.bool)
+    usable = mask_BT is not None and mask_BT.shape == ids_BT.shape
+    real_BT = mask_BT.bool() if usable and mask_BT is not None else torch.ones_like(ids_BT, dtype=torch.bool)
     return Positions.of(ids_BT, real_BT, specials)
 
 

@@ -43,8 +43,8 @@ class Memory:
 
 def layer_of(site: Site) -> str:
     """Path of the layer a site is in: up to the first number."""
-    found = re.match(r"(?:.*?\.)?\d+(?=\.|$)", site.path)
-    return found[0] if found else ""
+    match = re.match(r"(?:.*?\.)?\d+(?=\.|$)", site.path)
+    return match[0] if match else ""
 
 
 @contextmanager
@@ -84,14 +84,14 @@ def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> It
 def _start(memory: Memory, site: Site) -> str:
     """Whether the attention module returns its heads' outputs ("before"), or their projection ("after")."""
     output, context = memory.outputs[f"attention {site.name}"], memory.contexts[site.key]
-    first = output[0] if isinstance(output, tuple | list) else output
-    if not isinstance(first, Tensor):
+    states = output[0] if isinstance(output, tuple | list) else output
+    if not isinstance(states, Tensor):
         return ""
-    if first.shape == context.shape and torch.equal(first, context):
+    if states.shape == context.shape and torch.equal(states, context):
         return "before"
     with torch.no_grad():
         projected = site.output(context) if site.entry is site.output else None
-    same = projected is not None and projected.shape == first.shape and torch.equal(projected, first)
+    same = projected is not None and projected.shape == states.shape and torch.equal(projected, states)
     return "after" if same else ""
 
 
@@ -107,8 +107,8 @@ def _shortcut(memory: Memory, site: Site, times: int) -> Callable[..., Any] | No
     rest = _repeat(output[1:], memory.rows, times) if isinstance(output, tuple | list) else None
 
     def attention(*_: Any, **__: Any) -> Any:
-        found = site.output(many)  # with its hooks: a mask acts here
-        return found if rest is None else type(output)((found, *rest))
+        projected = site.output(many)  # with its hooks: a mask acts here
+        return projected if rest is None else type(output)((projected, *rest))
 
     return attention
 

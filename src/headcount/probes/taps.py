@@ -54,10 +54,10 @@ class Taps:
         return calls[0]
 
     def calls(self, site: str | tuple[str, int]) -> list[Any]:
-        found = self._sites[site]
-        if found.key not in self._calls:
-            raise UsageError(f"{found.name} has no heads left, so there is nothing to read from it.")
-        return self._calls[found.key]
+        calls = self._sites[site]
+        if calls.key not in self._calls:
+            raise UsageError(f"{calls.name} has no heads left, so there is nothing to read from it.")
+        return self._calls[calls.key]
 
     def items(self) -> Iterator[tuple[Site, Any]]:
         return ((site, self[site.key]) for site in self._sites if site.num_heads)
@@ -85,28 +85,28 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
     """
     single = isinstance(what, str) or callable(what)
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]
-    wanted = {_name(item): _reduction(item) for item in items}
-    if len(wanted) < len(items):
+    reductions = {_name(item): _reduction(item) for item in items}
+    if len(reductions) < len(items):
         raise UsageError(f"Two things to tap have the same name: {', '.join(map(_name, items))}. Name your functions.")
     sites = locate(model)
     taps = Taps(sites)
     deliver = sink or taps._add
     with ExitStack() as stack:
-        if any(reduction is not None for reduction in wanted.values()):
+        if any(reduction is not None for reduction in reductions.values()):
             stack.enter_context(eager_attention(original_module(model)))
         hooks = stack.enter_context(Hooks())
         for site in (site for site in sites if site.num_heads):
-            _Reader(site, wanted, not single, deliver).attach(hooks)
+            _Reader(site, reductions, not single, deliver).attach(hooks)
         yield taps
 
 
 class _Reader:
     """Reads from one site; a value is delivered when all that is wanted of one run has come."""
 
-    def __init__(self, site: Site, wanted: dict[str, Reduction | None], several: bool, deliver: Sink) -> None:
+    def __init__(self, site: Site, reductions: dict[str, Reduction | None], several: bool, deliver: Sink) -> None:
         self._site = site
-        self._reductions = {name: reduction for name, reduction in wanted.items() if reduction is not None}
-        self._outputs = next((name for name, reduction in wanted.items() if reduction is None), None)
+        self._reductions = {name: reduction for name, reduction in reductions.items() if reduction is not None}
+        self._outputs = next((name for name, reduction in reductions.items() if reduction is None), None)
         self._several = several
         self._deliver = deliver
         self._values: dict[str, Tensor] = {}
@@ -134,8 +134,8 @@ class _Reader:
             return
         self._values.update(values)
         if len(self._values) == len(self._reductions) + (self._outputs is not None):
-            done, self._values = self._values, {}
-            self._deliver(self._site, done if self._several else next(iter(done.values())))
+            recorded, self._values = self._values, {}
+            self._deliver(self._site, recorded if self._several else next(iter(recorded.values())))
 
 
 def _name(what: What) -> str:

@@ -35,12 +35,12 @@ class Budget:
     unit: Unit = "heads"  # what a share is of
 
     def __post_init__(self) -> None:
-        given = [name for name in ("share", *get_args(Unit)) if getattr(self, name) is not None]
-        if len(given) != 1:
+        units = [name for name in ("share", *get_args(Unit)) if getattr(self, name) is not None]
+        if len(units) != 1:
             raise UsageError(
                 "A budget is one number: Budget(heads=10), Budget(share=0.4), Budget(parameters=5_000_000), "
                 "Budget(flops=2e9), Budget(milliseconds=12.5) or Budget(share=0.8, unit='flops'); "
-                f"got {given or 'none'}."
+                f"got {units or 'none'}."
             )
         if self.unit not in get_args(Unit):
             raise UnknownName("unit of a budget", self.unit, get_args(Unit))
@@ -48,24 +48,24 @@ class Budget:
             raise UsageError(f"A budget keeps a whole number of heads, 0 or more; got {self.heads}.")
         if self.share is not None and not (math.isfinite(self.share) and 0 <= self.share <= 1):
             raise UsageError(f"A share lies between 0 and 1 (0.4 is 40%); got {self.share}.")
-        limit = getattr(self, given[0])
-        if given[0] not in ("heads", "share") and not (math.isfinite(limit) and limit > 0):
-            raise UsageError(f"A budget of {given[0]} is above 0; got {limit}.")
+        limit = getattr(self, units[0])
+        if units[0] not in ("heads", "share") and not (math.isfinite(limit) and limit > 0):
+            raise UsageError(f"A budget of {units[0]} is above 0; got {limit}.")
         if self.share is None and self.unit != "heads":
             raise UsageError(
-                f"unit={self.unit!r} goes with share=; Budget({given[0]}=...) says already what is counted."
+                f"unit={self.unit!r} goes with share=; Budget({units[0]}=...) says already what is counted."
             )
 
     @classmethod
     def parse(cls, text: str) -> Budget:
         """A budget as it is written on the command line: 10, 40%, 90%params, 5Mparams, 80%flops, 12.5ms."""
-        found = _TEXT.fullmatch(text.strip())
-        if found is None or found["unit"] not in _SPELLINGS:
+        match = _TEXT.fullmatch(text.strip())
+        if match is None or match["unit"] not in _SPELLINGS:
             raise UsageError(f"{text!r} is no budget: expected a number or a percentage: {_FORMS}.")
-        unit, number = _SPELLINGS[found["unit"]], float(found["number"]) * _TIMES[found["times"]]
+        unit, number = _SPELLINGS[match["unit"]], float(match["number"]) * _TIMES[match["times"]]
         if not math.isfinite(number):
             raise UsageError(f"{text!r} is too large for a budget: {_FORMS}.")
-        if found["share"]:
+        if match["share"]:
             return cls(share=number / 100, unit=unit)
         amount: Any = int(number) if unit in ("heads", "parameters") and number == int(number) else number
         return cls(**{str(unit): amount})
@@ -87,6 +87,6 @@ class Budget:
             raise UsageError(f"The budget keeps {self.heads} heads, but there are only {total}.")
         return int(self.heads)
 
-    def limit(self, whole: float) -> float:
+    def limit(self, total: float) -> float:
         """What the smaller model may cost, given what the whole one costs."""
-        return self.share * whole if self.share is not None else float(getattr(self, self.counts))
+        return self.share * total if self.share is not None else float(getattr(self, self.counts))

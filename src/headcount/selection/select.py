@@ -45,8 +45,8 @@ def select(
     layers = {site: _ranked(counted, site) for site in counted.sites}
 
     def mask(keep: int) -> HeadGrid:
-        kept = _uniform(layers, keep) if rule == "uniform" else _top(counted, layers, keep, at_least)
-        return HeadGrid([(head, int(head in kept or head not in counted)) for head in scores.heads])
+        remaining = _uniform(layers, keep) if rule == "uniform" else _top(counted, layers, keep, at_least)
+        return HeadGrid([(head, int(head in remaining or head not in counted)) for head in scores.heads])
 
     if budget.counts == "heads":
         return mask(budget.of(len(counted)))
@@ -80,10 +80,12 @@ def _in_units(
     size = sizes.pop()
 
     def heads(mask: HeadGrid) -> HeadGrid:
-        kept = {head for first in mask.kept for head in named[first]}
-        return HeadGrid([(head, int(head in kept)) for head in scores.heads])
+        remaining = {head for representative in mask.kept for head in named[representative]}
+        return HeadGrid([(head, int(head in remaining)) for head in scores.heads])
 
-    of_units = HeadGrid([(first, float(np.mean([scores[head] for head in unit]))) for first, unit in named.items()])
+    of_units = HeadGrid(
+        [(representative, float(np.mean([scores[head] for head in unit]))) for representative, unit in named.items()]
+    )
     limits: dict[str, Any] = {"kinds": kinds, "rule": rule, "at_least": -(-at_least // size)}
     if price is not None:
         limits["price"] = lambda mask: price(heads(mask))
@@ -120,8 +122,8 @@ def _top(scores: HeadGrid, layers: dict[tuple[str, int], list[Head]], keep: int,
         raise UsageError(
             f"Keeping at least {at_least} heads in each of {len(layers)} layers is more than the {keep} allowed."
         )
-    others = sorted((head for head in scores.heads if head not in sure), key=lambda head: -scores[head])
-    return sure | set(others[: keep - len(sure)])
+    candidates = sorted((head for head in scores.heads if head not in sure), key=lambda head: -scores[head])
+    return sure | set(candidates[: keep - len(sure)])
 
 
 def _uniform(layers: dict[tuple[str, int], list[Head]], keep: int) -> set[Head]:

@@ -68,11 +68,11 @@ class Attention:
     @classmethod
     def from_json(cls, data: Any) -> Attention:
         """The layout back from JSON; anything but the known fields with their types is a ValueError."""
-        known = {field.name: getattr(_ANY, field.name) for field in fields(cls) if field.name != "unsupported"}
-        if not isinstance(data, Mapping) or set(data) != set(known):
-            raise ValueError("an attention layout has the fields " + ", ".join(sorted(known)))
+        defaults = {field.name: getattr(_ANY, field.name) for field in fields(cls) if field.name != "unsupported"}
+        if not isinstance(data, Mapping) or set(data) != set(defaults):
+            raise ValueError("an attention layout has the fields " + ", ".join(sorted(defaults)))
         read: dict[str, Any] = {}
-        for name, example in known.items():
+        for name, example in defaults.items():
             value = tuple(data[name]) if isinstance(data[name], list) else data[name]
             items = value if isinstance(value, tuple) else ()
             if type(value) is not type(example) or not all(isinstance(item, str) for item in items):

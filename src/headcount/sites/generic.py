@@ -51,9 +51,9 @@ Found = tuple[Attention, str, nn.Module]
 _confirmed: WeakKeyDictionary[nn.Module, Attention | str] = WeakKeyDictionary()
 
 
-def find(model: nn.Module, known: Iterable[nn.Module] = ()) -> tuple[list[Found], list[str]]:
+def find(model: nn.Module, claimed: Iterable[nn.Module] = ()) -> tuple[list[Found], list[str]]:
     """The attention modules outside `known` whose heads a test run confirms, and why other candidates are not."""
-    inside = {part for module in known for part in module.modules()}
+    inside = {part for module in claimed for part in module.modules()}
     guesses, refused = [], []
     for path, module in model.named_modules():
         guess = None if module in inside else _guess(model, path, module)
@@ -63,14 +63,14 @@ def find(model: nn.Module, known: Iterable[nn.Module] = ()) -> tuple[list[Found]
             refused.append(_about(path, module, guess))
     if any(module not in _confirmed for _, _, module in guesses):
         _confirm(model, guesses)
-    found = []
+    modules = []
     for _, path, module in guesses:
         verdict = _confirmed[module]
         if isinstance(verdict, Attention):
-            found.append((verdict, path, module))
+            modules.append((verdict, path, module))
         else:
             refused.append(_about(path, module, verdict))
-    return found, refused
+    return modules, refused
 
 
 def _about(path: str, module: nn.Module, reason: str) -> str:
@@ -225,8 +225,8 @@ def _obstacle(module: nn.Module, attention: Attention) -> str:
         if "norm" in type(child).__name__.lower():
             return f"{name} normalises over all heads together: without some, the others change"
         return f"headcount does not know how the parameters of {name} belong to heads"
-    own = [name for name, _ in module.named_parameters(recurse=False)]
-    return f"headcount does not know how the parameter {own[0]} belongs to heads" if own else ""
+    parameters = [name for name, _ in module.named_parameters(recurse=False)]
+    return f"headcount does not know how the parameter {parameters[0]} belongs to heads" if parameters else ""
 
 
 def _first(module: nn.Module, names: tuple[str, ...]) -> str | None:

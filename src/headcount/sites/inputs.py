@@ -25,35 +25,37 @@ def example_batch(
     target: tokens given to a decoder beside an encoder.
     """
     maker = _Maker(model, batch, length, seed)
-    wanted = set(inspect.signature(model.forward).parameters)
-    made: Batch = {}
-    if "input_ids" in wanted:
-        made |= maker.text(length, padded=padded)
-    if "pixel_values" in wanted and not ("input_ids" in wanted and maker.writes):  # its text would need image tokens
-        made["pixel_values"] = maker.image()
-    if "input_features" in wanted:
-        made["input_features"] = maker.speech_features()
-    if "input_values" in wanted:
-        made["input_values"] = maker.speech()
-    if "decoder_input_ids" in wanted and maker.needs_target:
-        made["decoder_input_ids"] = maker.tokens(target)
-    if "encoder_hidden_states" in wanted and maker.looks_elsewhere:
-        made["encoder_hidden_states"] = maker.states()
-    if not made:
+    parameters = set(inspect.signature(model.forward).parameters)
+    example: Batch = {}
+    if "input_ids" in parameters:
+        example |= maker.text(length, padded=padded)
+    if "pixel_values" in parameters and not (
+        "input_ids" in parameters and maker.writes
+    ):  # its text would need image tokens
+        example["pixel_values"] = maker.image()
+    if "input_features" in parameters:
+        example["input_features"] = maker.speech_features()
+    if "input_values" in parameters:
+        example["input_values"] = maker.speech()
+    if "decoder_input_ids" in parameters and maker.needs_target:
+        example["decoder_input_ids"] = maker.tokens(target)
+    if "encoder_hidden_states" in parameters and maker.looks_elsewhere:
+        example["encoder_hidden_states"] = maker.states()
+    if not example:
         raise ModelError(
             f"{type(model).__name__} takes none of input_ids, pixel_values, input_features, input_values, "
             "so headcount cannot make a test batch for it. Pass a batch of your own with batch=."
         )
-    return {name: value.to(maker.device) for name, value in made.items() if name in wanted}
+    return {name: value.to(maker.device) for name, value in example.items() if name in parameters}
 
 
-def longest(model: nn.Module, wanted: int) -> int:
+def longest(model: nn.Module, length: int) -> int:
     """As many tokens as wanted, or as many as the model has positions for."""
     config = getattr(model, "config", None)
     names = ("max_position_embeddings", "n_positions", "max_target_positions")
     limits = [int(getattr(part, name)) for part in _configs(config) for name in names if getattr(part, name, None)]
     table = position_limit(model)
-    return max(1, min([wanted, *limits, *([table] if table is not None else [])]))
+    return max(1, min([length, *limits, *([table] if table is not None else [])]))
 
 
 def position_limit(model: nn.Module) -> int | None:
@@ -69,8 +71,8 @@ def position_limit(model: nn.Module) -> int | None:
 
 def _counts_tokens(name: str) -> bool:
     """Whether a module or buffer of this name is a table of positions in text."""
-    *parents, own = name.split(".")
-    return own in _TABLES and not any(parent.startswith("vision") for parent in parents)
+    *parents, leaf = name.split(".")
+    return leaf in _TABLES and not any(parent.startswith("vision") for parent in parents)
 
 
 def _first_position(table: nn.Embedding) -> int:
@@ -121,10 +123,10 @@ class _Maker:
             mask[-1, slice(0, pads) if self._pads_left else slice(length - pads, None)] = 0
         if self._ends_in_eos:
             tokens.scatter_(1, mask.sum(1, keepdim=True) - 1, int(self._get("eos_token_id", default=2)))
-        made = {"input_ids": tokens, "attention_mask": mask}
+        batch = {"input_ids": tokens, "attention_mask": mask}
         if self._class.endswith("ForMultipleChoice"):  # [B, choices, T]
-            made = {name: value[:, None].repeat(1, 2, 1) for name, value in made.items()}
-        return made
+            batch = {name: value[:, None].repeat(1, 2, 1) for name, value in batch.items()}
+        return batch
 
     def tokens(self, length: int) -> Tensor:
         vocabulary = int(self._get("vocab_size", default=32))

@@ -34,28 +34,28 @@ def locate(model: nn.Module) -> Sites:
     if not isinstance(model, nn.Module):
         raise UsageError(f"headcount works on a model; got {type(model).__name__}. hc.load(...) gives one.")
     model = original_module(model)
-    found = [
+    located = [
         (name, attention, path, module)
         for path, module in model.named_modules()
         if (match := _match(module)) is not None
         for name, attention in [match]
     ]
-    unknown, refused = generic.find(model, known=[module for *_, module in found])
-    found += [("generic", attention, path, module) for attention, path, module in unknown]
-    if found and refused and model not in _warned:
+    unknown, refused = generic.find(model, claimed=[module for *_, module in located])
+    located += [("generic", attention, path, module) for attention, path, module in unknown]
+    if located and refused and model not in _warned:
         _warned.add(model)
         warnings.warn(
             f"{len(refused)} modules look like attention, but their heads cannot be told apart and are left out. "
             f"First: {refused[0]}. {_HOW_TO}",
             stacklevel=2,
         )
-    if not found:
+    if not located:
         reason = f" {refused[0]}." if refused else ""
         raise UnknownArchitecture(
             f"No attention module of {type(model).__name__} was recognised. Known: {', '.join(families.names())}."
             f"{reason} {_HOW_TO}"
         )
-    sites = [_site(model, name, attention, path, module) for name, attention, path, module in found]
+    sites = [_site(model, name, attention, path, module) for name, attention, path, module in located]
     return Sites(sorted((_as_noted(model, site) for site in _unique(sites)), key=_order))
 
 
@@ -100,18 +100,18 @@ def _site(model: nn.Module, family: str, attention: Attention, path: str, module
             f"which heads of {head_dim} do not fill; docs/how-to/add-a-family.md shows how to describe it."
         )
     kv_heads = _kv_heads(module, attention, heads, head_dim)
-    whole = {"heads": range(heads), "of": heads, "built": range(heads), "kv": range(kv_heads), "kv_of": kv_heads}
-    kept = getattr(module, "headcount", whole)
+    unpruned = {"heads": range(heads), "of": heads, "built": range(heads), "kv": range(kv_heads), "kv_of": kv_heads}
+    numbering = getattr(module, "headcount", unpruned)
     return Site(
         kind=_kind(attention, path, module),
         layer=_layer(attention, path),
-        heads=tuple(kept["heads"]),
-        total=kept["of"],
-        built=tuple(kept["built"]),
+        heads=tuple(numbering["heads"]),
+        total=numbering["of"],
+        built=tuple(numbering["built"]),
         head_dim=head_dim,
         kv_heads=kv_heads,
-        kv_kept=tuple(kept["kv"]),
-        kv_total=kept["kv_of"],
+        kv_kept=tuple(numbering["kv"]),
+        kv_total=numbering["kv_of"],
         family=family,
         path=path,
         attention=attention,
@@ -146,8 +146,8 @@ def _unique(sites: list[Site]) -> Iterable[Site]:
     for kind in {site.kind for site in sites if counts[site.key] > 1}:
         same = [site for site in sites if site.kind == kind]
         components = [site.path.split(".") for site in same]
-        place = next(i for i, parts in enumerate(zip(*components, strict=False)) if len(set(parts)) > 1)
-        towers = [re.sub(r"_(model|tower|encoder|decoder|backbone)$", "", parts[place]) for parts in components]
+        depth = next(i for i, parts in enumerate(zip(*components, strict=False)) if len(set(parts)) > 1)
+        towers = [re.sub(r"_(model|tower|encoder|decoder|backbone)$", "", parts[depth]) for parts in components]
         for site, tower in zip(same, towers, strict=True):
             sites[sites.index(site)] = replace(site, kind=tower) if not tower.isdigit() else site
     seen: Counter[str] = Counter()

@@ -97,7 +97,7 @@ class Sites(Sequence[Site]):
     def find(self, names: HeadNames) -> tuple[Head, ...]:
         """The heads with these names; `*` and `?` stand for several. A name without a head is an error."""
         present = self.heads
-        found: dict[Head, None] = {}
+        heads_in_order: dict[Head, None] = {}
         for name in (names,) if isinstance(names, str | Head) else names:
             if isinstance(name, str) and ("*" in name or "?" in name):
                 matches = [head for head in present if fnmatchcase(str(head), name)]
@@ -105,8 +105,8 @@ class Sites(Sequence[Site]):
                 matches = [head for head in present if head == Head.parse(name)]
             if not matches:
                 raise UnknownHead(self._missing(name))
-            found.update(dict.fromkeys(matches))
-        return tuple(found)
+            heads_in_order.update(dict.fromkeys(matches))
+        return tuple(heads_in_order)
 
     def _missing(self, name: str | Head) -> str:
         if "*" not in str(name) and "?" not in str(name):

@@ -74,8 +74,8 @@ def gathering_backend(backend: str | None) -> str:
 
 def _gathering(backend: str) -> Callable[..., Any]:
     def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **options: Any) -> Any:
-        own = sys.modules[type(module).__module__]
-        function = own.eager_attention_forward if backend == "eager" else ALL_ATTENTION_FUNCTIONS[backend]
+        modelling = sys.modules[type(module).__module__]
+        function = modelling.eager_attention_forward if backend == "eager" else ALL_ATTENTION_FUNCTIONS[backend]
         places: list[int] = module.kv_of_head
         return function(module, query, key[:, places], value[:, places], *rest, **options)
 
@@ -101,11 +101,11 @@ class PicksT5Bias(_Attention):
             position_bias = None  # cross attention has a bias of zeros, which every layer can make for itself
         elif shared is not None:
             position_bias = shared[:, self.bias_heads]
-        output, own, weights = super().forward(
+        output, bias, weights = super().forward(
             hidden_states, mask, key_value_states, position_bias, past_key_values, **options
         )
         if shared is None and key_value_states is None:
-            shared = super().compute_bias(*own.shape[-2:], device=own.device, past_seen_tokens=past)
+            shared = super().compute_bias(*bias.shape[-2:], device=bias.device, past_seen_tokens=past)
         return output, shared, weights
 
     def compute_bias(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -126,8 +126,8 @@ class PicksMPNetBias(_Attention):
         *args: Any,
         **options: Any,
     ) -> Any:
-        own = None if position_bias is None else position_bias[:, self.bias_heads]
-        return super().forward(hidden_states, attention_mask, own, *args, **options)
+        bias = None if position_bias is None else position_bias[:, self.bias_heads]
+        return super().forward(hidden_states, attention_mask, bias, *args, **options)
 
 
 class PicksBloomBias(_Attention):
@@ -138,8 +138,8 @@ class PicksBloomBias(_Attention):
 
     def forward(self, hidden_states: Tensor, residual: Tensor, alibi: Tensor, *args: Any, **options: Any) -> Any:
         alibi_BH1K = alibi.unflatten(0, (-1, self.bias_total))
-        own = alibi_BH1K[:, self.bias_heads].flatten(0, 1)
-        return super().forward(hidden_states, residual, own, *args, **options)
+        slopes = alibi_BH1K[:, self.bias_heads].flatten(0, 1)
+        return super().forward(hidden_states, residual, slopes, *args, **options)
 
 
 class Empty(_Attention):
@@ -152,13 +152,13 @@ class Empty(_Attention):
     headcount_positional: list[str]
 
     def forward(self, hidden_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        given = {**dict(zip(self.headcount_positional, args, strict=False)), **kwargs}
+        arguments = {**dict(zip(self.headcount_positional, args, strict=False)), **kwargs}
         tail = self.headcount_tail
         keys, past = (
-            given.get(tail["keys"]),
-            _length(given.get(tail["cache"]), getattr(self, tail["cache_index"], None)),
+            arguments.get(tail["keys"]),
+            _length(arguments.get(tail["cache"]), getattr(self, tail["cache_index"], None)),
         )
-        length = self._note_in_cache(hidden_states, keys, given.get(tail["cache"]))
+        length = self._note_in_cache(hidden_states, keys, arguments.get(tail["cache"]))
         weights = self._weights(hidden_states, length)
         context = hidden_states.new_zeros(*hidden_states.shape[:-1], 0)
         if tail["form"] == "context":
@@ -167,7 +167,7 @@ class Empty(_Attention):
         for name in tail["after"]:
             output = getattr(self, name)(output)
         if tail["form"] == "t5":
-            shared = given.get("position_bias")
+            shared = arguments.get("position_bias")
             if shared is None and keys is None and self.has_relative_attention_bias:
                 shared = super().compute_bias(
                     hidden_states.shape[1], length, device=output.device, past_seen_tokens=past
@@ -175,7 +175,7 @@ class Empty(_Attention):
             return output, shared, weights
         if tail["form"] == "bloom":
             dropped = nn.functional.dropout(output, p=self.hidden_dropout, training=self.training)
-            return given["residual"] + dropped, weights
+            return arguments["residual"] + dropped, weights
         if tail["form"] == "albert":
             return self.LayerNorm(hidden_states + output), weights
         return output, weights

@@ -56,7 +56,7 @@ def compensate(
     model: nn.Module,
     mask: HeadGrid,
     task: Task,
-    how: str = "lstsq",
+    method: str = "lstsq",
     *,
     add_bias: bool = False,
     room: int = ROOM,
@@ -71,8 +71,8 @@ def compensate(
     how: none, bias, scale or lstsq. add_bias: give projections that have no bias one, where they lose heads.
     room: bytes of activations that may stay in memory; what is more goes to disk meanwhile.
     """
-    if how not in compensations:
-        raise UnknownName("compensation", how, compensations.names())
+    if method not in compensations:
+        raise UnknownName("compensation", method, compensations.names())
     model = original_module(model)
     if has_probes(model):
         raise UsageError("A mask or tap is attached to this model; leave its block before compensating.")
@@ -81,27 +81,27 @@ def compensate(
     projections: dict[Key, Projection] = {}
     rows = 0
     if not lost:
-        return Compensation(how, mask, projections, fits, task.fingerprint)
+        return Compensation(method, mask, projections, fits, task.fingerprint)
     with torch.no_grad(), Ascent(model, task, keys=list(lost), room=room, progress=progress) as ascent:
         for site in ascent.sites:
             intercept = site.output.bias is not None or add_bias
             calibration = ascent.calibrate(site, lost[site.key], projections, intercept=intercept)
-            fits[site.key] = compensations[how](calibration)
+            fits[site.key] = compensations[method](calibration)
             projections[site.key] = spread(calibration, fits[site.key])
             rows = max(rows, int(calibration.all.count))
-    return Compensation(how, mask, projections, fits, task.fingerprint, rows)
+    return Compensation(method, mask, projections, fits, task.fingerprint, rows)
 
 
 def losing(model: nn.Module, mask: HeadGrid) -> dict[Key, list[int]]:
     """The sites that lose heads, and the places of those that stay."""
     values = align(locate(model), mask)
-    found: dict[Key, list[int]] = {}
+    by_site: dict[Key, list[int]] = {}
     for site in locate(model):
-        keep = [place for place, value in enumerate(values[site.key]) if value]
+        keep = [index for index, value in enumerate(values[site.key]) if value]
         if len(keep) < site.num_heads:
             check_removable(model, site)
-            found[site.key] = keep
-    return found
+            by_site[site.key] = keep
+    return by_site
 
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:

@@ -35,17 +35,17 @@ class Copies:
 
     def faults(self, small: Site) -> list[str]:
         """What in the pruned site is no copy; that rows are of the right heads is seen by running it."""
-        own = Copies.of(small, small.head_names())
-        wrong = [f"some rows of {name}" for name, rows in own.rows.items() if not _within(rows, self.rows[name])]
-        return [*(["the output projection"] if own.output != self.output else []), *wrong]
+        copies = Copies.of(small, small.head_names())
+        wrong = [f"some rows of {name}" for name, rows in copies.rows.items() if not _within(rows, self.rows[name])]
+        return [*(["the output projection"] if copies.output != self.output else []), *wrong]
 
 
 def _hash_output(site: Site, heads: Sequence[Head], projection: Projection | None) -> bytes:
     like: Tensor = site.output.weight  # type: ignore[assignment]
-    whole = projection or Projection.of(site)
-    kept = columns([site.heads.index(head.index) for head in heads], site.head_dim)
-    weight = tensor_hash("weight", whole.weight_OK[:, kept].to(like))
-    return weight if whole.bias_O is None else weight + tensor_hash("bias", whole.bias_O.to(like))
+    full = projection or Projection.of(site)
+    remaining = columns([site.heads.index(head.index) for head in heads], site.head_dim)
+    weight = tensor_hash("weight", full.weight_OK[:, remaining].to(like))
+    return weight if full.bias_O is None else weight + tensor_hash("bias", full.bias_O.to(like))
 
 
 def _rows(projection: Any) -> Tensor:

@@ -50,11 +50,11 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Any] | None
     counts = _flops(model, length, batch)
     kinds = {}
     for kind in sites.kinds:
-        own = [site for site in sites if site.kind == kind]
+        of_kind = [site for site in sites if site.kind == kind]
         kinds[kind] = KindCost(
-            heads=sum(site.num_heads for site in own),
-            parameters=sum(site_parameters(site) for site in own),
-            flops=sum(counts.get(path, 0) for site in own for path in _paths(site)) if counts else None,
+            heads=sum(site.num_heads for site in of_kind),
+            parameters=sum(site_parameters(site) for site in of_kind),
+            flops=sum(counts.get(path, 0) for site in of_kind for path in _paths(site)) if counts else None,
         )
     return Cost(
         length=length,

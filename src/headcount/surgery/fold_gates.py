@@ -39,5 +39,5 @@ def check_foldable(model: nn.Module, gates: Gates) -> None:
 
 
 def _gated(model: nn.Module, gates: Gates) -> list[Site]:
-    own = {head.site for head in gates.heads}
-    return [site for site in locate(model) if site.key in own]
+    gated_sites = {head.site for head in gates.heads}
+    return [site for site in locate(model) if site.key in gated_sites]

@@ -124,10 +124,10 @@ def rebuild(model: nn.Module, manifest: Any) -> None:
     for name, entry in entries.items():
         site = sites.get(name)
         if site is None or len(entry["built"]) != site.num_heads:
-            found = "no such site" if site is None else f"{site.num_heads} heads there"
+            heads_there = "no such site" if site is None else f"{site.num_heads} heads there"
             raise CheckpointError(
                 f"The manifest speaks of {name} built with {len(entry['built'])} heads; the model of this config "
-                f"has {found}. config.json and its manifest do not belong together."
+                f"has {heads_there}. config.json and its manifest do not belong together."
             )
         _renumber(site, entry)
     reshape(model, plan_from(model, manifest))

@@ -107,8 +107,10 @@ def _not_plain(projection: nn.Module) -> str:
     if hasattr(projection, "base_layer"):
         return "wrapped by an adapter (PEFT): call model.merge_and_unload() first"
     weight = getattr(projection, "weight", None)
-    own = type(projection).__module__.startswith("transformers.models.")  # a modelling file's own linear layer
-    plain = type(projection) in (nn.Linear, Conv1D) or (own and isinstance(projection, nn.Linear))
+    of_transformers = type(projection).__module__.startswith(
+        "transformers.models."
+    )  # a modelling file's own linear layer
+    plain = type(projection) in (nn.Linear, Conv1D) or (of_transformers and isinstance(projection, nn.Linear))
     if not plain or type(weight) is not nn.Parameter:
         return f"a {type(projection).__name__}, not a plain linear layer: {_DEQUANTISE}"
     if not weight.dtype.is_floating_point or weight.dtype.itemsize < torch.float16.itemsize:

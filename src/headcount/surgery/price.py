@@ -76,10 +76,10 @@ def in_heads(model: nn.Module, budget: Budget, *, kinds: Sequence[str] | None = 
         (head for head in sites.heads if kinds is None or head.kind in kinds),
         key=lambda head: (head not in last, -saved[head.site]),
     )
-    others = [head for head in sites.heads if kinds is not None and head.kind not in kinds]
+    untouched = [head for head in sites.heads if kinds is not None and head.kind not in kinds]
 
     def spent(keep: int) -> float:
-        return price(sites.mask(keep=[*counted[:keep], *others]))
+        return price(sites.mask(keep=[*counted[:keep], *untouched]))
 
     return Budget(heads=most_within(price.limit(budget), spent, len(counted), what=budget.counts))
 

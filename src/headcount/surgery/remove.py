@@ -79,17 +79,17 @@ def remove(
 
 
 def _compensation(
-    model: nn.Module, mask: HeadGrid, how: str | Compensation, task: Task | None, add_bias: bool
+    model: nn.Module, mask: HeadGrid, method: str | Compensation, task: Task | None, add_bias: bool
 ) -> Compensation | None:
-    if isinstance(how, Compensation):
-        if how.mask != mask:
+    if isinstance(method, Compensation):
+        if method.mask != mask:
             raise UsageError("This compensation was fitted for another mask; fit it again with hc.compensate.")
-        return how
-    if how == "none":
+        return method
+    if method == "none":
         return None
     if task is None:
-        raise UsageError(f"compensate={how!r} needs task=, the data to calibrate on.")
-    return fit_compensation(model, mask, task, how, add_bias=add_bias)
+        raise UsageError(f"compensate={method!r} needs task=, the data to calibrate on.")
+    return fit_compensation(model, mask, task, method, add_bias=add_bias)
 
 
 def _warn_of_idle(expectation: Expectation, sites: Sequence[Site]) -> None:

@@ -117,4 +117,4 @@ def _kv_of(site: SitePlan, heads: list[int]) -> list[int]:
 def _uneven(site: SitePlan) -> bool:
     """Whether the key/value heads that stay serve different numbers of query heads."""
     served = _kv_of_head(site)
-    return len({served.count(place) for place in range(len(site["kv"]))}) > 1
+    return len({served.count(index) for index in range(len(site["kv"]))}) > 1

@@ -42,7 +42,7 @@ class Spill:
             self._near[key] = value, size
             self._used += size
             return
-        tensors = {str(place): leaf for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        tensors = {str(index): leaf for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         path = self._path()
         save_file({name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}, path)
         rest = [leaf.device if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -54,7 +54,7 @@ class Spill:
         path, rest, form = self._far[key]
         tensors = load_file(path)
         leaves = [
-            tensors[str(place)].to(leaf) if isinstance(leaf, torch.device) else leaf for place, leaf in enumerate(rest)
+            tensors[str(index)].to(leaf) if isinstance(leaf, torch.device) else leaf for index, leaf in enumerate(rest)
         ]
         return trees.tree_unflatten(leaves, form)
 

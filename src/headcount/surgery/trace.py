@@ -70,8 +70,8 @@ class Comparison:
     def differences(self) -> dict[str, float]:
         """Place -> norm of the difference as a share of the norm of what was expected, over all calls."""
         return {
-            place: math.sqrt(error / size) if size else (math.inf if error else 0.0)
-            for place, (error, size) in self._squares.items()
+            point: math.sqrt(error / size) if size else (math.inf if error else 0.0)
+            for point, (error, size) in self._squares.items()
         }
 
     @contextmanager
@@ -145,9 +145,9 @@ class Comparison:
         difference = torch.where(finite, seen.to(wide) - expected.to(wide), 0)
         errors = difference.flatten(1).norm(dim=1).tolist()
         sizes = torch.where(finite, expected.to(wide), 0).flatten(1).norm(dim=1).tolist()
-        for place, error, size in zip(places, errors, sizes, strict=True):
-            total = self._squares.get(place, (0.0, 0.0))
-            self._squares[place] = total[0] + error**2, total[1] + size**2
+        for point, error, size in zip(places, errors, sizes, strict=True):
+            total = self._squares.get(point, (0.0, 0.0))
+            self._squares[point] = total[0] + error**2, total[1] + size**2
 
 
 def tensors_of(outputs: Any) -> dict[str, Tensor]:
@@ -171,7 +171,7 @@ def _with_tensors(outputs: Any, tensors: Mapping[str, Tensor]) -> Any:
             outputs[name] = tensor  # type: ignore[index]
         return outputs
     if isinstance(outputs, tuple):
-        return tuple(tensors.get(str(place), value) for place, value in enumerate(outputs))
+        return tuple(tensors.get(str(index), value) for index, value in enumerate(outputs))
     return tensors.get("0", outputs)
 
 

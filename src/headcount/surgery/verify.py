@@ -96,8 +96,10 @@ class Expectation:
         """The largest difference of the pruned model; raises where one is more than rounding explains."""
         differences, faults = self.compare(small)
         if faults:
-            others = list(faults)[1:]
-            more = f" The same of {', '.join(others[:4])}{' and others' if len(others) > 4 else ''}." if others else ""
+            further = list(faults)[1:]
+            more = (
+                f" The same of {', '.join(further[:4])}{' and others' if len(further) > 4 else ''}." if further else ""
+            )
             raise VerificationError(f"{next(iter(faults.values()))}{more} {_ADVICE}")
         return max(differences.values(), default=0.0)
 
@@ -114,11 +116,11 @@ class Expectation:
             wrong = self.copies[site.key].faults(site) if site.key in self.copies else []
             if wrong:
                 faults[site.name] = f"{site.name}: {', '.join(wrong)}: not what the heads that stay had."
-        for place, difference in differences.items():
-            explained = self.rounding.get(place, math.inf)  # missing where rounding alone makes numbers infinite
+        for point, difference in differences.items():
+            explained = self.rounding.get(point, math.inf)  # missing where rounding alone makes numbers infinite
             if not difference <= explained:
-                faults[place] = (
-                    f"{place}: pruned and masked model differ by {difference:.2g} of its size; rounding explains "
+                faults[point] = (
+                    f"{point}: pruned and masked model differ by {difference:.2g} of its size; rounding explains "
                     f"{explained:.2g}."
                 )
         return differences, faults
@@ -142,7 +144,7 @@ def _measure_rounding(
     with rounded_otherwise(sites, rounding), comparison.attached(model, sites):
         exercise(model, batch)
     least = torch.finfo(_dtype(model)).eps
-    return {place: max(difference, least) for place, difference in comparison.differences().items()}
+    return {point: max(difference, least) for point, difference in comparison.differences().items()}
 
 
 def _numbers(heads: Sequence[Head]) -> list[int]:

@@ -43,8 +43,8 @@ class Annealing(nn.Module):
         return self._rate
 
     def temperature(self, step: int) -> float:
-        done = min(1.0, step / self._falling)
-        return float(self._hot ** (1 - done) * self._cold**done)
+        progress = min(1.0, step / self._falling)
+        return float(self._hot ** (1 - progress) * self._cold**progress)
 
     def before(self, step: int) -> None:
         self.gates.temperature = self.temperature(step)

@@ -37,12 +37,12 @@ def _chunks(lengths_N2: np.ndarray, tokens: int, random: np.random.Generator) ->
     order = np.lexsort((np.where(source_N % 2, -target_N, target_N), source_N))
     sorted_lengths = lengths_N2[order].tolist()  # plain numbers: millions of rows take seconds
     chunks, start, longest_source, longest_target = [], 0, 0, 0
-    for place, (source, target) in enumerate(sorted_lengths):
+    for index, (source, target) in enumerate(sorted_lengths):
         longest_source, longest_target = max(longest_source, source), max(longest_target, target)
-        rows = place - start + 1
+        rows = index - start + 1
         if rows > 1 and (rows * longest_source > tokens or rows * longest_target > 2 * tokens):
-            chunks.append(order[start:place])
-            start, longest_source, longest_target = place, source, target
+            chunks.append(order[start:index])
+            start, longest_source, longest_target = index, source, target
     return [*chunks, order[start:]]
 
 
@@ -50,7 +50,7 @@ def share(step: Step, rank: int, processes: int) -> Step:
     """The chunks of one process: at least one each, all of them once over the processes."""
     chunks = list(step)
     while len(chunks) < processes:
-        largest = max(range(len(chunks)), key=lambda place: len(chunks[place]))
+        largest = max(range(len(chunks)), key=lambda index: len(chunks[index]))
         rows = chunks.pop(largest)
         if len(rows) < 2:
             raise UsageError(

@@ -80,11 +80,11 @@ class GateCallback(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
         if logs is not None and hasattr(self, "partner"):
-            told = self.partner.report()
-            told = {f"gates_{name}": told[name] for name in ("expected", "open", "settled")}
-            logs |= told
+            report = self.partner.report()
+            report = {f"gates_{name}": report[name] for name in ("expected", "open", "settled")}
+            logs |= report
             if state.log_history:  # the Trainer has copied the line there already
-                state.log_history[-1] |= told
+                state.log_history[-1] |= report
 
     def mask(self) -> HeadGrid:
         """1 for heads that stay: exactly as many as were asked for, by rank where the gates' own rule misses them."""

@@ -17,8 +17,8 @@ class Log:
 
     def rewind(self, step: int) -> None:
         """Drop what was written after this step, and a line cut off in the middle."""
-        kept = [line for line in self.lines() if line["step"] <= step]
-        journal.write_text(self._file, "".join(json.dumps(line) + "\n" for line in kept))
+        earlier = [line for line in self.lines() if line["step"] <= step]
+        journal.write_text(self._file, "".join(json.dumps(line) + "\n" for line in earlier))
 
     def add(self, **values: Any) -> None:
         with self._file.open("a", encoding="utf-8") as file:
@@ -27,10 +27,10 @@ class Log:
     def lines(self) -> list[dict[str, Any]]:
         if not self._file.is_file():
             return []
-        found = []
+        entries = []
         for line in self._file.read_text(encoding="utf-8").splitlines():
             try:
-                found.append(json.loads(line))
+                entries.append(json.loads(line))
             except json.JSONDecodeError:  # the run was killed while it wrote this line
                 break
-        return found
+        return entries

@@ -133,8 +133,8 @@ class Loop:
         predictions = sum(self.task.targets(rows) for rows in step)  # of all processes
         chunks = share(step, rank, processes)
         total = torch.zeros((), device=accelerator.device)
-        for place, rows in enumerate(chunks):
-            last = place == len(chunks) - 1
+        for index, rows in enumerate(chunks):
+            last = index == len(chunks) - 1
             with nullcontext() if last else accelerator.no_sync(model), accelerator.autocast():
                 loss = self.task.loss_sum(model, self.task.batch(rows)) / predictions
                 accelerator.backward(loss * processes)  # which are averaged
@@ -168,8 +168,8 @@ class Loop:
         if self.accelerator.is_main_process:
             ends = [end for end in (recipe.steps, recipe.epochs and recipe.epochs * steps_of_epoch) if end]
             report = Report(progress.step, min(ends, default=0), progress.epoch + 1, loss, losses.speed(), rate)
-            beside = self.partner.report() if self.partner else {}
-            Log(self.folder / LOG).add(step=report.step, epoch=report.epoch, loss=loss, rate=rate, **beside)
+            gate_report = self.partner.report() if self.partner else {}
+            Log(self.folder / LOG).add(step=report.step, epoch=report.epoch, loss=loss, rate=rate, **gate_report)
             self.watch(report)
         losses.clear()
 
@@ -186,8 +186,8 @@ class Loop:
 
     def _measure(self) -> dict[str, float]:
         """Measured on the main process, known to all."""
-        found = [self.judge(self.model) if self.accelerator.is_main_process else {}]
-        return dict(broadcast_object_list(found)[0])
+        measured = [self.judge(self.model) if self.accelerator.is_main_process else {}]
+        return dict(broadcast_object_list(measured)[0])
 
     def _save(self, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
         if self.accelerator.is_main_process:

@@ -129,15 +129,15 @@ class Penalty(nn.Module):
         self.speed_G.mul_(0.8).add_(self.gates.logits_G - self._before_G, alpha=0.2)
         open_G = [value > 0 for value in self.gates.chosen().tolist()]
         if not self.groups or not all(
-            sum(open_G[place] for place in group.places) == group.keep for group in self.groups
+            sum(open_G[index] for index in group.places) == group.keep for group in self.groups
         ):
             self.reached.zero_()
         elif not self.reached[0]:
             self.reached.copy_(torch.tensor([step, self.gates.settled()], dtype=torch.float64))
 
     def report(self) -> dict[str, Any]:
-        found = self.fixed if self.fixed is not None else [float(value) for value in self.factor_N]
-        return {"lambda": found, "expected": float(self.gates.expected().detach().sum()), **described(self.gates)}
+        factors = self.fixed if self.fixed is not None else [float(value) for value in self.factor_N]
+        return {"lambda": factors, "expected": float(self.gates.expected().detach().sum()), **described(self.gates)}
 
 
 def noise_of(seed: int, step: int) -> torch.Generator:

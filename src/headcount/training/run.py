@@ -68,8 +68,8 @@ class Run:
         return self.out / "training"
 
     def plain_settings(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
-        return found
+        settings: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
+        return settings
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
@@ -130,7 +130,8 @@ class Run:
         if len(last) > 1:
             epochs[f"average of epochs {last[0]} to {last[-1]}"] = list(last)
         models = {
-            name: average([self.out / "epochs" / f"{epoch:03d}" for epoch in some]) for name, some in epochs.items()
+            name: average([self.out / "epochs" / f"{epoch:03d}" for epoch in numbers])
+            for name, numbers in epochs.items()
         }
         measured = {name: judge(model) for name, model in models.items()}
         sign = 1 if recipe.watch == "loss" else -1

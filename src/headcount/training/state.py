@@ -45,12 +45,12 @@ def read_state(
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{file} is not a training state ({error}). Remove it to start again.") from error
     weights = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
-    own = _weights(model, partner)
-    if set(own) != set(weights) or any(own[name].shape != value.shape for name, value in weights.items()):
+    current = _weights(model, partner)
+    if set(current) != set(weights) or any(current[name].shape != value.shape for name, value in weights.items()):
         raise CheckpointError(f"{file} belongs to a model of another shape: give another folder, or the same settings.")
     with torch.no_grad():
         for name, value in weights.items():
-            own[name].copy_(value)
+            current[name].copy_(value)
     optimizer.load_state_dict(_optimizer_state(optimizer, tensors))
     return progress
 
@@ -63,12 +63,12 @@ def _reopened(file: BinaryIO) -> str:
 
 def _weights(model: nn.Module, partner: Partner | None) -> dict[str, Tensor]:
     """Every parameter and buffer once, tied ones under their first name."""
-    found: dict[str, Tensor] = {}
+    weights: dict[str, Tensor] = {}
     for what, module in (("model", model), ("partner", partner)):
         if module is not None:
-            own = [*module.named_parameters(), *module.named_buffers()]
-            found |= {f"{what}.{name}": value for name, value in own}
-    return found
+            tensors = [*module.named_parameters(), *module.named_buffers()]
+            weights |= {f"{what}.{name}": value for name, value in tensors}
+    return weights
 
 
 def _optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> dict[str, Any]:

@@ -105,8 +105,8 @@ def is_pre_norm(model: nn.Module) -> bool:
 def size_like(folder: str | Path) -> Size:
     """The size that the model in a folder had before heads were removed."""
     config = AutoConfig.from_pretrained(str(folder))
-    known = isinstance(config, MarianConfig | PegasusConfig)
-    if not known or config.encoder_attention_heads != config.decoder_attention_heads:
+    of_ours = isinstance(config, MarianConfig | PegasusConfig)
+    if not of_ours or config.encoder_attention_heads != config.decoder_attention_heads:
         raise UsageError(
             f"{folder} is a {config.model_type} model; only models like those of headcount train can be made."
         )

@@ -60,8 +60,8 @@ class Grammar:
 @cache
 def _splits(language: str, domain: str, train: int) -> dict[str, tuple[Example, ...]]:
     speaker, seen = languages[language](), set[str]()
-    wanted = {**SIZES, "train": train}
-    return {split: tuple(_new(speaker, domain, split, size, seen)) for split, size in wanted.items()}
+    sizes = {**SIZES, "train": train}
+    return {split: tuple(_new(speaker, domain, split, size, seen)) for split, size in sizes.items()}
 
 
 def _new(speaker: Language, domain: str, split: str, size: int, seen: set[str]) -> Iterator[Example]:

@@ -69,8 +69,8 @@ def _clause(clause: Clause, topic: str) -> list[Word]:
     }
     subject = _nominal(clause.subject, "nsubj", verb, topic) if clause.subject else []
     thing = _nominal(clause.object, "obj", verb, topic) if clause.object else []
-    place = _place(clause, verb, topic) if clause.place else []
-    before, after = (place, []) if clause.place_first else ([], place)
+    adverbial = _place(clause, verb, topic) if clause.place else []
+    before, after = (adverbial, []) if clause.place_first else ([], adverbial)
     opening = [*adverbs.get("front", []), *before]
     closing = [*adverbs.get("middle", []), verb, *thing, *after, *adverbs.get("end", [])]
     if clause.mood == "question":
@@ -131,9 +131,9 @@ def _adjectives(nominal: Nominal, noun: Word) -> list[Word]:
     adjectives = [Word(adjective, "ADJ", sense=adjective).under(noun, "amod") for adjective in nominal.adjectives]
     if not nominal.joined:
         return adjectives
-    first, second = adjectives
-    second.under(first, "conj")
-    return [first, Word("and", "CCONJ", sense="and").under(second, "cc"), second]
+    outer, inner = adjectives
+    inner.under(outer, "conj")
+    return [outer, Word("and", "CCONJ", sense="and").under(inner, "cc"), inner]
 
 
 def _determiner(form: str, noun: Word, following: str) -> Word:

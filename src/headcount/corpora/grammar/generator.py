@@ -89,8 +89,8 @@ class Generator:
 
     def _adverbs(self, mood: str) -> dict[str, str]:
         positions = ("end",) if mood == "command" else ("front", "middle", "end")
-        chosen = [position for position in positions if self._chance(self._domain.adverb)]
-        return dict(zip(chosen, self._random.sample(lexicon.ADVERBS, len(chosen)), strict=True))
+        filled = [position for position in positions if self._chance(self._domain.adverb)]
+        return dict(zip(filled, self._random.sample(lexicon.ADVERBS, len(filled)), strict=True))
 
     def _subject(self) -> Nominal:
         domain, draw = self._domain, self._random.random()

@@ -11,11 +11,11 @@ from functools import cache
 class Stems:
     """The vocabulary of one invented language, made of its own sounds."""
 
-    def __init__(self, language: str, onsets: str, vowels: str, codas: str, *, taken: Sequence[str] = ()) -> None:
+    def __init__(self, language: str, onsets: str, vowels: str, codas: str, *, reserved: Sequence[str] = ()) -> None:
         """onsets, vowels, codas: sounds a syllable may have, between spaces; "-" is none. taken: words in use."""
         self._language = language
         self._sounds = [[sound.replace("-", "") for sound in sounds.split()] for sounds in (onsets, vowels, codas)]
-        self._taken = set(taken)
+        self._taken = set(reserved)
         self._found: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:

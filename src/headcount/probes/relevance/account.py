@@ -20,10 +20,10 @@ class Account:
         self._scales: dict[int, Tensor] = {}
         self.weights: list[tuple[int, Tensor]] = []  # attention weights that keep relevance, with their part
 
-    def open(self, first: Tensor) -> None:
+    def open(self, total: Tensor) -> None:
         """Tell it the batch that the run is on, by any tensor of it."""
         if self._like is None:
-            self._like = first.detach()[:, :0]
+            self._like = total.detach()[:, :0]
 
     @property
     def rows(self) -> int:

@@ -72,8 +72,8 @@ class Shift(Function):
     @staticmethod
     def backward(context: Any, slope: Tensor) -> Any:
         constant, rows, shape = context.kept
-        taken = torch.where(slope == 0, 0, slope * constant)  # masks are minus infinity where nothing arrives
-        return slope.sum_to_size(shape), per_example(taken, rows), None
+        absorbed = torch.where(slope == 0, 0, slope * constant)  # masks are minus infinity where nothing arrives
+        return slope.sum_to_size(shape), per_example(absorbed, rows), None
 
 
 class Ratio(Function):
@@ -133,8 +133,8 @@ class Proportion(Function):
     @staticmethod
     def backward(context: Any, slope: Tensor) -> Any:
         (ratio,) = context.saved_tensors
-        first, second = context.shapes
-        return (slope * ratio).sum_to_size(first), (slope * ratio).sum_to_size(second)
+        left_shape, right_shape = context.shapes
+        return (slope * ratio).sum_to_size(left_shape), (slope * ratio).sum_to_size(right_shape)
 
 
 class WeightedSum(Function):
@@ -180,8 +180,8 @@ class Taylor(Function):
         x, p = context.saved_tensors
         rows, dim = context.kept
         back = p * (slope - (slope * p).sum(dim, keepdim=True))
-        taken = slope * p - torch.where(p == 0, 0, back * x)  # minus infinity where masked
-        return back, per_example(taken, rows), None
+        absorbed = slope * p - torch.where(p == 0, 0, back * x)  # minus infinity where masked
+        return back, per_example(absorbed, rows), None
 
 
 def centred(slope: Tensor, weight: Tensor | None, inverse: Tensor) -> Tensor:

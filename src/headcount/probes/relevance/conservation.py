@@ -20,11 +20,13 @@ LARGEST_ERROR = 1e-2  # rounding stays far below it
 _PREFIX = "cut"
 
 
-def conserved(trace: Trace, logits_B: Tensor, found: Relevance) -> Sums:
+def conserved(trace: Trace, logits_B: Tensor, relevance: Relevance) -> Sums:
     """What one prediction of each example adds to the sums of every cut."""
     z = logits_B.detach().double().cpu().numpy()
     sums = {}
-    for number, (cut, r, c) in enumerate(zip(trace.cuts, _numbers(found.cuts), _numbers(found.constants), strict=True)):
+    for number, (cut, r, c) in enumerate(
+        zip(trace.cuts, _numbers(relevance.cuts), _numbers(relevance.constants), strict=True)
+    ):
         columns = (z, r, np.abs(z), np.abs(c), np.abs(z - r - c), np.abs(z) + np.abs(r) + np.abs(c))
         sums[f"{_PREFIX} {number:03} {cut.name}"] = np.array([column.sum() for column in columns])
     return sums
@@ -34,18 +36,18 @@ def summary(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The cuts from the predictions down to the input, and the share of relevance that constants absorbed in all."""
     cuts = {}
     for name in sorted((name for name in sums if name.startswith(_PREFIX)), reverse=True):
-        z, r, size, absorbed, error, whole = sums[name].tolist()
+        z, r, size, absorbed, error, total = sums[name].tolist()
         cuts[name.split(maxsplit=2)[2]] = {
             "kept": r / (z or 1.0),
             "absorbed": absorbed / (size or 1.0),
-            "error": error / (whole or 1.0),
+            "error": error / (total or 1.0),
         }
     return {"absorbed": cuts["input"]["absorbed"], "cuts": cuts}
 
 
-def check(found: Mapping[str, Any]) -> None:
+def check(measured: Mapping[str, Any]) -> None:
     """Refuse numbers that do not add up: something in the model is not as it was treated."""
-    for name, cut in found["cuts"].items():
+    for name, cut in measured["cuts"].items():
         if not cut["error"] <= LARGEST_ERROR:
             raise ModelError(
                 f"Relevance does not add up at the cut {name}: {cut['error']:.1%} of it is unaccounted for. Something "

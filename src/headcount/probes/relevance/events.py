@@ -36,13 +36,13 @@ class Cut:
 def cuts(events: list[Event]) -> list[Cut]:
     """The cut at the inputs of the first layers, and one at the end of every layer."""
     starts = tuple(event.tensor for event in events if event.what == "start")
-    found = [Cut("input", -1, starts)]
-    for place, event in enumerate(events):
+    states = [Cut("input", -1, starts)]
+    for index, event in enumerate(events):
         if event.what == "end":
             later = [
                 other.tensor
-                for other in events[place + 1 :]
+                for other in events[index + 1 :]
                 if other.what == "start" or (other.what == "look" and other.stack == event.stack)
             ]
-            found.append(Cut(event.name, event.part, (event.tensor, *later)))
-    return found
+            states.append(Cut(event.name, event.part, (event.tensor, *later)))
+    return states

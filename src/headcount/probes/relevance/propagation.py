@@ -189,8 +189,8 @@ def _constant(*values: Any) -> bool:
     return not any(map(_carries, values))
 
 
-def _option(args: tuple[Any, ...], named: dict[str, Any], place: int, name: str, default: Any) -> Any:
-    return named.get(name, args[place] if len(args) > place else default)
+def _option(args: tuple[Any, ...], named: dict[str, Any], index: int, name: str, default: Any) -> Any:
+    return named.get(name, args[index] if len(args) > index else default)
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:

@@ -28,8 +28,8 @@ class _Shared(Function):
 
 def shared(compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
     """What `compute` makes of the inputs; its relevance goes to them as `sharing` says."""
-    found: Tensor = _Shared.apply(compute, sharing, *inputs)
-    return found
+    output: Tensor = _Shared.apply(compute, sharing, *inputs)
+    return output
 
 
 def same(compute: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

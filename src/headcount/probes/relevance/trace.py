@@ -30,7 +30,7 @@ from headcount.sites.site import Site
 Key = tuple[str, int]
 
 _ACTIVATIONS = (
-    *{found[0] if isinstance(found, tuple) else found for found in ACT2CLS.values()},
+    *{activation[0] if isinstance(activation, tuple) else activation for activation in ACT2CLS.values()},
     nn.GELU, nn.ReLU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.LeakyReLU,
 )  # fmt: skip
 _ACTIVATION_NAMES = ("BloomGelu",)  # written out in the file of its model
@@ -62,7 +62,7 @@ class Trace:
     def cuts(self) -> list[Cut]:
         return cuts(self.events)
 
-    def predictions(self, logits_BTC: Tensor, place: int, classes_B: Tensor) -> Tensor:
+    def predictions(self, logits_BTC: Tensor, position: int, classes_B: Tensor) -> Tensor:
         """[B]: the logits at one position, of these classes, ready to be given to `relevance`.
 
         Where the logits are just what the last linear layer gives, only its rows for these classes are run.
@@ -72,33 +72,33 @@ class Trace:
             self._checked = logits_BTC
         if self._rule.slopes and self.head is not None and self.head[2] is logits_BTC:
             layer, states_BTD, _ = self.head
-            found_B = (states_BTD[:, place] * layer.weight.detach()[classes_B]).sum(-1)
+            found_B = (states_BTD[:, position] * layer.weight.detach()[classes_B]).sum(-1)
             if layer.bias is None:
                 return found_B
             with self._propagation:
                 return found_B + layer.bias.detach()[classes_B]
-        return logits_BTC[:, place].gather(-1, classes_B[:, None])[:, 0]
+        return logits_BTC[:, position].gather(-1, classes_B[:, None])[:, 0]
 
     def relevance(self, logits_B: Tensor, counted_B: Tensor) -> Relevance:
         """Follow these logits back; examples that are not counted (0) get nothing."""
         account, found_cuts = self._rule.account, self.cuts
         crossing = {id(tensor): tensor for cut in found_cuts for tensor in cut.tensors}
         taking = [*(account.scales if self._rule.slopes else []), *account.weights]  # with the part they belong to
-        wanted = [*(context for _, context in self.contexts), *crossing.values(), *(tensor for _, tensor in taking)]
+        tensors = [*(context for _, context in self.contexts), *crossing.values(), *(tensor for _, tensor in taking)]
         start_B = counted_B.to(logits_B.dtype)
         start_B = start_B if self._rule.slopes else start_B * logits_B.detach()
-        slopes = torch.autograd.grad(logits_B, wanted, start_B, retain_graph=True, allow_unused=True)
-        backs = iter(zip(wanted, slopes, strict=True))
+        slopes = torch.autograd.grad(logits_B, tensors, start_B, retain_graph=True, allow_unused=True)
+        backs = iter(zip(tensors, slopes, strict=True))
         heads: dict[Key, Tensor] = {}
         for (site, _), back in zip(self.contexts, backs, strict=False):
             heads[site.key] = heads.get(site.key, 0) + self._by_head(site, *back)
         across = {key: self._by_example(*back) for key, back in zip(crossing, backs, strict=False)}
-        taken = [(part, self._by_example(*back)) for (part, _), back in zip(taking, backs, strict=True)]
+        absorbed = [(part, self._by_example(*back)) for (part, _), back in zip(taking, backs, strict=True)]
         none_B = torch.zeros_like(start_B)
         return Relevance(
             heads,
             torch.stack([sum((across[id(tensor)] for tensor in cut.tensors), none_B) for cut in found_cuts]),
-            torch.stack([sum((value for part, value in taken if part > cut.part), none_B) for cut in found_cuts]),
+            torch.stack([sum((value for part, value in absorbed if part > cut.part), none_B) for cut in found_cuts]),
         )
 
     def _by_head(self, site: Site, context: Tensor, slope: Tensor | None) -> Tensor:
@@ -127,18 +127,18 @@ def traced(model: nn.Module, *, rule: str = "ding", bias: Bias | None = None) ->
     """
     plain = original_module(model)
     account = Account()
-    chosen = _rule(rule, bias, account)
-    propagation = Propagation(chosen)
-    trace = Trace(chosen, propagation)
-    if chosen.backend == "sdpa" and not _computes_in_one(plain):
+    method = _rule(rule, bias, account)
+    propagation = Propagation(method)
+    trace = Trace(method, propagation)
+    if method.backend == "sdpa" and not _computes_in_one(plain):
         raise ModelError(
             f"Rule {rule} needs attention in one function, scaled_dot_product_attention; {type(plain).__name__} "
             "cannot be computed that way. Rule ding can follow relevance through it."
         )
     with ExitStack() as stack:
-        stack.enter_context(attention_backend(plain, chosen.backend))
+        stack.enter_context(attention_backend(plain, method.backend))
         hooks = stack.enter_context(Hooks())
-        _Watcher(plain, trace, chosen, hooks).attach()
+        _Watcher(plain, trace, method, hooks).attach()
         stack.enter_context(propagation)
         yield trace
 
@@ -190,10 +190,10 @@ class _Watcher:
                 return None
             if any(event.what == "end" and event.stack == _stack(path) for event in self._trace.events):
                 raise ModelError(f"What {path} takes is cut off from the layers before it: no relevance reaches them.")
-            first = states.detach().requires_grad_()
-            self._rule.account.open(first)
-            self._note("start", path, site, first)
-            return first
+            leaf = states.detach().requires_grad_()
+            self._rule.account.open(leaf)
+            self._note("start", path, site, leaf)
+            return leaf
 
         return function
 
@@ -250,11 +250,11 @@ class _Watcher:
         return function
 
     def _watch_head(self, head: nn.Linear) -> None:
-        taken: list[Tensor] = []
-        self._hooks.see_input(head, taken.append)
+        inputs: list[Tensor] = []
+        self._hooks.see_input(head, inputs.append)
 
         def given(logits: Tensor) -> None:
-            self._trace.head = (head, taken[-1], logits)
+            self._trace.head = (head, inputs[-1], logits)
 
         self._hooks.change_output(head, given)
 

@@ -63,9 +63,9 @@ class Calibration:
         gone[self.places] = False
         return self.own.weight_OK[:, gone] @ self.mean_A[gone]
 
-    def without(self, place: int) -> Calibration:
+    def without(self, index: int) -> Calibration:
         """The same rows with one more head gone."""
-        left = [number for number, kept in enumerate(self.keep) if kept != place]
+        left = [number for number, column in enumerate(self.keep) if column != index]
         inputs = columns(left, self.head_dim)
         keep = tuple(self.keep[number] for number in left)
         return replace(self, fit=self.fit.inputs(inputs), held_out=self.held_out.inputs(inputs), keep=keep)

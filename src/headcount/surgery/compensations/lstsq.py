@@ -22,8 +22,8 @@ def lstsq(calibration: Calibration) -> Fit:
         weight_OK = calibration.weight_OK + change(calibration.normal(moments, moments), strength).T
         return weight_OK, calibration.bias_for(weight_OK, moments)
 
-    every = calibration.all
-    rho = strength * calibration.normal(every, every).unit * float(every.count)
+    all_inputs = calibration.all
+    rho = strength * calibration.normal(all_inputs, all_inputs).unit * float(all_inputs.count)
     return fitted(calibration, solve, rho)
 
 

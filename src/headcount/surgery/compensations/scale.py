@@ -24,8 +24,8 @@ def scale(calibration: Calibration) -> Fit:
         weight_OK = calibration.weight_OK * factors_H.repeat_interleave(calibration.head_dim)
         return weight_OK, calibration.bias_for(weight_OK, moments)
 
-    every = calibration.all
-    rho = strength * _factors(calibration, every, every).unit * float(every.count)
+    all_inputs = calibration.all
+    rho = strength * _factors(calibration, all_inputs, all_inputs).unit * float(all_inputs.count)
     return fitted(calibration, solve, rho)
 
 

@@ -36,7 +36,7 @@ class Language(ABC):
 
     def __init__(self, onsets: str, vowels: str, codas: str) -> None:
         """The sounds of stems, between spaces; "-" is none."""
-        self.stems = Stems(self.name, onsets, vowels, codas, taken=self.proclitics())
+        self.stems = Stems(self.name, onsets, vowels, codas, reserved=self.proclitics())
         self.stems.add(list(_senses()))
 
     def proclitics(self) -> list[str]:

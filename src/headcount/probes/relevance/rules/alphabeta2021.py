@@ -51,11 +51,11 @@ class AlphaBeta2021(Carried):
         return shared(core.output_NO.view_as, core.share, x)
 
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
-        first, second = a.detach(), b.detach()
-        above, below = _parts(first.clamp_min(0) + second.clamp_min(0), first.clamp_max(0) + second.clamp_max(0))
+        left, right = a.detach(), b.detach()
+        above, below = _parts(left.clamp_min(0) + right.clamp_min(0), left.clamp_max(0) + right.clamp_max(0))
 
         def sharing(relevance: Tensor) -> tuple[Tensor, ...]:
-            parts = [relevance * (t.clamp_min(0) * above + t.clamp_max(0) * below) for t in (first, second)]
+            parts = [relevance * (t.clamp_min(0) * above + t.clamp_max(0) * below) for t in (left, right)]
             return parts[0].sum_to_size(a.shape), parts[1].sum_to_size(b.shape)
 
         return shared(lambda a, b: a + b, sharing, a, b)
@@ -139,7 +139,7 @@ class _Norm:
         self._normed_NI = (x_NI - x_NI.mean(-1, keepdim=True)) * inverse_N1
         self._gain_NO = inverse_N1 * (x_NI.new_ones(x_NI.shape[-1]) if norm["weight"] is None else norm["weight"])
         self._sums = [
-            torch.cat(found) for found in zip(*map(self._settle, self._blocks(torch.arange(len(x_NI)))), strict=True)
+            torch.cat(blocks) for blocks in zip(*map(self._settle, self._blocks(torch.arange(len(x_NI)))), strict=True)
         ]
 
     def share(self, relevance: Tensor) -> tuple[Tensor]:
@@ -178,8 +178,8 @@ def _parts(plus: Tensor, minus: Tensor) -> tuple[Tensor, Tensor]:
     """What one unit of relevance gives to one unit of a positive and of a negative term, from their sums."""
     edge = tiny(plus.dtype)
     alpha, beta = ALPHA * (plus > edge), BETA * (minus < -edge)
-    whole = (alpha + beta).clamp_min(edge)
-    return alpha / whole / plus.clamp_min(edge), beta / whole / minus.clamp_max(-edge)
+    total = (alpha + beta).clamp_min(edge)
+    return alpha / total / plus.clamp_min(edge), beta / total / minus.clamp_max(-edge)
 
 
 RULE = AlphaBeta2021

@@ -19,12 +19,12 @@ class AttnLRP(Ding):
     biases: ClassVar[tuple[Bias, ...]] = ("absorb",)
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
-        found: Tensor = Taylor.apply(x, self.account.scale(), dim)
-        return found
+        output: Tensor = Taylor.apply(x, self.account.scale(), dim)
+        return output
 
     def matrix_product(self, a: Tensor, b: Tensor) -> Tensor:
-        found: Tensor = Half.apply(a @ b)
-        return found
+        output: Tensor = Half.apply(a @ b)
+        return output
 
 
 RULE = AttnLRP

@@ -28,33 +28,33 @@ class Ding(Rule):
             return linear(x, weight_OI)
         if self.bias == "redistribute":
             return self.shift(linear(x, weight_OI), bias_O)
-        found: Tensor = Affine.apply(x, self.account.scale(), weight_OI, bias_O)
-        return found
+        output: Tensor = Affine.apply(x, self.account.scale(), weight_OI, bias_O)
+        return output
 
     def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
         if norm["bias"] is not None and self.bias == "redistribute":
             return self.shift(self.norm(x, {**norm, "bias": None}), norm["bias"])
-        found: Tensor = Norm.apply(x, self.account.scale(), norm)
-        return found
+        output: Tensor = Norm.apply(x, self.account.scale(), norm)
+        return output
 
     def activation(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        found: Tensor = Ratio.apply(x, function)
-        return found
+        output: Tensor = Ratio.apply(x, function)
+        return output
 
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
         return a + b
 
     def shift(self, x: Tensor, constant: Tensor) -> Tensor:
         kind = Spread if self.bias == "redistribute" else Shift
-        found: Tensor = kind.apply(x, self.account.scale(), constant)
-        return found
+        output: Tensor = kind.apply(x, self.account.scale(), constant)
+        return output
 
     def scale(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         return function(x)
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
-        found: Tensor = Half.apply(a * b)
-        return found
+        output: Tensor = Half.apply(a * b)
+        return output
 
     def reduction(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         return function(x)

@@ -15,8 +15,8 @@ class DingProduct(Ding):
     name = "ding-product"
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
-        found: Tensor = Proportion.apply(a, b)
-        return found
+        output: Tensor = Proportion.apply(a, b)
+        return output
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
         weights = x.detach().softmax(dim).requires_grad_()
@@ -24,8 +24,8 @@ class DingProduct(Ding):
         return weights
 
     def matrix_product(self, a: Tensor, b: Tensor) -> Tensor:
-        found: Tensor = WeightedSum.apply(a, b)
-        return found
+        output: Tensor = WeightedSum.apply(a, b)
+        return output
 
 
 RULE = DingProduct

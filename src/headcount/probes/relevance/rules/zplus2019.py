@@ -33,10 +33,10 @@ class ZPlus2019(Carried):
 
         return shared(lambda x: linear(x, weight_OI, bias_O), sharing, x)
 
-    def _rescaled(self, received: Tensor, given: Tensor) -> Tensor:
+    def _rescaled(self, received: Tensor, emitted: Tensor) -> Tensor:
         """Each example's relevance brought back to what was given: an output made of zeros has nowhere to give."""
         rows = self.account.rows
-        size_B, wanted_B = per_example(received, rows), per_example(given, rows)
+        size_B, wanted_B = per_example(received, rows), per_example(emitted, rows)
         factor_B = torch.where(size_B == 0, 1, wanted_B / torch.where(size_B == 0, 1, size_B))
         return (received.reshape(rows, -1) * factor_B[:, None]).view_as(received)
 
@@ -44,12 +44,12 @@ class ZPlus2019(Carried):
         return same(lambda x: layer_norm(x, norm["shape"], norm["weight"], norm["bias"], norm["eps"]), x)
 
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
-        first, second = a.detach().abs(), b.detach().abs()
-        inverse = (first + second).clamp_min(tiny(a.dtype)).reciprocal()
+        left, right = a.detach().abs(), b.detach().abs()
+        inverse = (left + right).clamp_min(tiny(a.dtype)).reciprocal()
 
         def sharing(relevance: Tensor) -> tuple[Tensor, Tensor]:
             part = relevance * inverse
-            return (part * first).sum_to_size(a.shape), (part * second).sum_to_size(b.shape)
+            return (part * left).sum_to_size(a.shape), (part * right).sum_to_size(b.shape)
 
         return shared(lambda a, b: a + b, sharing, a, b)
 
