@@ -20,8 +20,8 @@ class Preset:
     use: str
 
 
-# Few heads, attention dropout and a long straight decay: heads then take one role each
-# (docs/results/specialised-heads.md).
+# Few layers and heads, dropout of attention weights and a long straight decay: heads then take one role each
+# (docs/decisions/017-a-corpus-that-needs-heads.md).
 _TINY = Preset(
     Size(encoder_layers=3, decoder_layers=1, heads=4, width=96, inner=192, dropout=0.1, attention_dropout=0.1),
     vocabulary=1500,
