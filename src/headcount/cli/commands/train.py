@@ -57,7 +57,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--dropout", type=_SHARE, help="Dropout of residuals.")
 @click.option("--attention-dropout", type=_SHARE, help="Dropout of attention weights.")
 @click.option("--activation-dropout", type=_SHARE, help="Dropout inside the feed-forward layers.")
-@click.option("--vocabulary", type=click.IntRange(8), help="Pieces: of both sides together, or of each (--norm post).")
+@click.option("--vocabulary", type=click.IntRange(8), help="Pieces at most: of both sides, or of each (--norm post).")
 @click.option("--shared", is_flag=True, help="One vocabulary and one embedding for both sides; always with --norm pre.")
 @click.option("--lowercase", is_flag=True, help="Fold case on both sides, in the model and in BLEU.")
 @click.option("--examples", type=_COUNT, help="Texts of a step on average (fine-tuning); 32 without it and --batch.")
