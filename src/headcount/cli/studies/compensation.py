@@ -43,7 +43,7 @@ def COMMAND(  # noqa: N802
     """Remove ever more heads of MODEL without training, make up for them in every way, and compare what is lost."""
     from headcount.cli import show
     from headcount.studies.compensation import study_compensation
-    from headcount.studies.held_out import check_apart
+    from headcount.tasks.overlap import check_apart
 
     with show.working(f"Loading {model}"):
         calibrated = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit)

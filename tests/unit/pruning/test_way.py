@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UsageError
+from headcount.pruning.pipeline import chooser_names
+from headcount.pruning.way import Way
 from headcount.studies.plan import Arm, Plan
-from headcount.studies.way import Way, choices
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,8 @@ from headcount.studies.way import Way, choices
 )
 def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, steady: bool) -> None:
     way = Way.parse(name)
-    assert (way.name, way.choice, way.compensate, way.tuned, way.steady) == (name, choice, compensate, tuned, steady)
+    assert (way.name, way.compensate, way.tuned, way.steady) == (name, compensate, tuned, steady)
+    assert (way.chooser.name if way.chooser else "scratch") == choice
     assert way.distilled is name.endswith("/distilled")
     assert "/" not in way.file
 
@@ -42,9 +44,8 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("l1", "Unknown way of pruning 'l1'; known: l0, subset, random, scratch, fisher, greedy, rank-ablation"),
-        ("gradient", "rank-gradient"),
-        ("rank-random", "Unknown way"),
+        ("l1", "Unknown way of pruning 'l1'; known: ablation, confidence, fisher, gradient, greedy, l0"),
+        ("rank-l0", "Unknown way"),
         ("l0+lstsq", "trains its weights"),
         ("scratch+lstsq", "trains its weights"),
         ("rank-gradient+glue", "no compensation 'glue'; there are bias, lstsq, none, scale"),
@@ -65,8 +66,12 @@ def test_names_that_say_nothing_or_too_much_are_refused(name: str, said: str) ->
     assert said in str(error.value)
 
 
-def test_every_choice_is_a_way() -> None:
-    assert all(Way.parse(choice).choice == choice for choice in choices())
+def test_every_chooser_is_a_way_and_a_score_may_be_written_short() -> None:
+    for name in chooser_names():
+        way = Way.parse(name)
+        assert Way.parse(way.name) == way
+    assert Way.parse("gradient").name == "rank-gradient"
+    assert Way.parse("rank-random/untuned").name == "random/untuned"
 
 
 @pytest.mark.parametrize("against", ["random", "rank-gradient/untuned", "scratch", "l0"])

@@ -1,4 +1,4 @@
-"""fisher: heads chosen by the Fisher information of their masks, then rearranged within each layer (Kwon et al. 2022).
+"""Fisher information of head masks: a search, then rearrangement within each layer (Kwon et al. 2022).
 
 The search takes each head for itself: its squared gradients, summed. Rearrangement leaves every layer its number of
 heads and chooses those whose gradients, taken together, cancel best. No training.
@@ -8,7 +8,7 @@ Shapes: N examples (or batches), H heads of the model, S sets of heads, P heads 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Literal, get_args
 
@@ -16,23 +16,16 @@ import numpy as np
 from torch import nn
 
 from headcount import processes
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UnknownName
 from headcount.heads import HeadGrid
-from headcount.methods.cutting import Cutting, counted_heads, cut_out
-from headcount.methods.method import Pruned
-from headcount.methods.rank import Step
-from headcount.record import Record, Signature
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.budget import Budget
 from headcount.selection.select import Rule, select
-from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.price import Price
-from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
-Progress = Callable[[str, int, int], None]  # part, done, of
 Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code: batches of 32
 _SETS = 20_000  # of heads of one site that are all tried; of more, pairs are swapped while that helps
 
@@ -109,63 +102,3 @@ def search(
         mask = mask.replace({head: int(place not in chosen) for place, head in enumerate(names)})
         start += site.num_heads
     return mask
-
-
-def prune_by_fisher(
-    model: nn.Module,
-    task: Task,
-    *,
-    budget: Budget,
-    kinds: Sequence[str] | None = None,
-    rule: Rule = "top",
-    at_least: int = 0,
-    granularity: Granularity = "example",
-    rearrange: bool = True,
-    compensate: str = "none",
-    add_bias: bool = False,
-    calibrate_on: Task | None = None,
-    measure_on: Task | None = None,
-    verify: bool = True,
-    inplace: bool = False,
-    length: int = 128,
-    progress: Progress = lambda *_: None,
-) -> Pruned:
-    """Search, rearrange, remove; with compensate="scale" the three phases of the paper.
-
-    granularity: whose gradients are squared: each example's, or each batch's as in the authors' code.
-    rearrange: False leaves the search's choice. compensate, add_bias, calibrate_on: as in `cut_out`.
-    """
-    if not isinstance(budget, Budget):
-        raise UsageError("The method fisher needs a budget: one number or share, for all kinds together.")
-    counted = counted_heads(model, kinds)
-    found_HH = information(model, task, granularity=granularity)
-    progress("Fisher information", 1, 1)
-    price = None if budget.counts == "heads" else Price(model, budget.counts, length=length)
-    asked = {"kinds": kinds, "rule": rule, "at_least": at_least, "price": price}
-    searched = search(model, found_HH, budget, rearrange=False, **asked)  # type: ignore[arg-type]
-    mask = search(model, found_HH, budget, rearrange=rearrange, **asked)  # type: ignore[arg-type]
-    if price is not None and price(mask) > price.limit(budget):
-        mask = searched  # other heads of a group would keep a key/value head that was to go
-    weights, elsewhere = weight_hash(model), measure_on or task
-    before = elsewhere.quality(model)
-    cutting = Cutting(compensate, add_bias, verify=verify, inplace=inplace, length=length)
-    small, done = cut_out(model, mask, calibrate_on or task, cutting, progress=progress)
-    after = Step(sum(not mask[head] for head in counted), mask, elsewhere.quality(small))
-    steps = [Step(0, mask.map(lambda _: 1), before), after]
-    parts = {
-        "method": "fisher",
-        "metric": before.metric.name,
-        "measured_on": measured_on([task, *cutting.fitted_on(calibrate_on or task)], elsewhere),
-        "curve": [step.to_json(kinds or mask.kinds) for step in steps],
-        "rearranged": [str(head) for head in mask.heads if mask[head] != searched[head]],
-        **done,
-    }
-    arguments = {
-        "granularity": granularity, "rearrange": rearrange, "kinds": kinds, "rule": rule, "at_least": at_least,
-        "compensate": compensate,
-    }  # fmt: skip
-    return Pruned(small, mask, Record("prune", Signature("", weights, task.fingerprint, arguments=arguments), parts))
-
-
-prune_by_fisher.any_budget = True  # type: ignore[attr-defined]
-METHOD = prune_by_fisher
