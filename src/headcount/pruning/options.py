@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from headcount.errors import UnknownName, UsageError
 
@@ -56,8 +56,6 @@ def option(default: Any, about: str, *, type: type | None = None, **limits: Any)
 class Options:
     """A frozen dataclass whose fields are options; values out of range are refused when one is made."""
 
-    noun: ClassVar[str] = "options"
-
     def __post_init__(self) -> None:
         for name, limits in self.limits().items():
             limits.check(name, getattr(self, name))
@@ -77,7 +75,7 @@ class Options:
         known = cls.limits()
         for name in values:
             if name not in known:
-                raise UnknownName(f"option of {cls.noun}", name, tuple(known))
+                raise UnknownName(f"option of {cls.__name__.lower()}", name, tuple(known))
         return cls(**values)
 
     @classmethod

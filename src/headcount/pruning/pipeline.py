@@ -107,7 +107,7 @@ class Chooser(Options):
 
     def check_budget(self, keep: Budgets | None) -> None:
         if not isinstance(keep, Budget):
-            raise UsageError(f"{self.name} needs a budget: one number or share, for all kinds together.")
+            raise UsageError(f"{self.name} needs a budget (--keep): one number or share, for all kinds together.")
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         raise NotImplementedError

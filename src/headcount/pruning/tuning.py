@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from headcount.pruning.options import Options, option
 from headcount.registry import Registry
@@ -15,8 +15,6 @@ tuners: Registry[Any] = Registry("tuner", "headcount.pruning.tuners", "TUNER")
 @dataclass(frozen=True)
 class Tuning(Options):
     """Settings of training; the defaults are those of the trade-off."""
-
-    noun: ClassVar[str] = "tuning"
 
     steps: int | None = option(
         None, f"Steps of training after removal; with gates {STEPS} if not given, otherwise none.", type=int,

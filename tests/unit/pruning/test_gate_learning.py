@@ -433,9 +433,9 @@ def test_a_task_that_cannot_be_trained_on(bert: nn.Module) -> None:
     given = hc.task.of([{"x": torch.zeros(1)}], nll=lambda _, batch: batch["x"])
     with pytest.raises(UsageError, match="cannot be trained on"):
         hc.prune(bert, given, choose="l0", keep=hc.Budget(heads=1))
-    with pytest.raises(UsageError, match="needs a budget"):
+    with pytest.raises(UsageError, match=r"needs a budget \(--keep\)"):
         hc.prune(bert, given, choose="subset")
-    with pytest.raises(UsageError, match="needs a budget"):
+    with pytest.raises(UsageError, match=r"needs a budget \(--keep\)"):
         hc.prune(bert, given, choose="gradient", keep={"encoder": hc.Budget(heads=1)})
 
 

@@ -155,9 +155,7 @@ def test_groups_go_whole_and_leave_a_stock_checkpoint(tmp_path: Path) -> None:
     assert loaded.config.num_key_value_heads == 2
     ids = torch.arange(3, 11)[None]
     torch.testing.assert_close(loaded(ids).logits, done.model(ids).logits)
-    steps = hc.prune(model, task, keep=hc.Budget(heads=6), unit="group", step=0.1).record.parts[
-        "curve"
-    ]
+    steps = hc.prune(model, task, keep=hc.Budget(heads=6), unit="group", step=0.1).record.parts["curve"]
     assert all(point["removed"] % 2 == 0 for point in steps)
     with pytest.raises(UsageError, match="group"):
         hc.prune(model, task, choose="gradient", keep=hc.Budget(heads=6), unit="layer")

@@ -87,6 +87,6 @@ def _draw(console: Any, name: str, record: Any, again: str) -> None:
             console.print(f"  excess of {pair}: {numbers[0]} ({numbers[1]} - {numbers[2]})")
     show.line(
         console,
-        f"Next: headcount prune {shlex.quote(name)} --method greedy --keep N {again} --out DIR",
+        f"Next: headcount prune {shlex.quote(name)} --choose greedy --keep N {again} --out DIR",
         dim=True,
     )

@@ -36,7 +36,7 @@ class Subset(Gated):
 
     def check_budget(self, keep: Budgets | None) -> None:
         if keep is None:
-            raise UsageError("subset needs a budget: how many heads are to stay.")
+            raise UsageError("subset needs a budget (--keep): how many heads are to stay.")
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.probes.subset import SubsetGates
