@@ -91,8 +91,9 @@ class _Stages:
             self._measure("before", model)
         choice = self._choose(model, learning)
         curve = self._curve(model, choice)
-        compensation, small, fault = self._remove(model, choice)
-        if curve and compensation is None:
+        replaced = self._replace_weights(model, choice)
+        compensation, small, fault = self._remove(model, replaced)
+        if curve and compensation is None and replaced is choice:
             self.qualities["cut"] = curve[-1].quality  # masked and pruned model do the same
         else:
             self._measure("cut", small)
@@ -101,7 +102,10 @@ class _Stages:
         training = {"gates": dict(choice.training)} if choice.training else {}
         if pipeline.tunes and not fault:
             training["tuning"] = self._tune(small, learning, again=bool(choice.training))
-        self._measure("after", small) if "tuning" in training else self._copy("cut", "after")
+        if "tuning" in training:
+            self._measure("after", small)
+        elif "cut" in self.qualities:
+            self.qualities["after"] = self.qualities["cut"]
         parts = self._parts(choice, curve, compensation, fault, training)
         parts["cost"] = {"before": asdict(whole), "after": asdict(cost(small, length=pipeline.length))}
         return small, choice.mask, parts
@@ -119,10 +123,6 @@ class _Stages:
         if self.judge is not None:
             self.qualities[name] = self.judge.quality(model)
 
-    def _copy(self, source: str, target: str) -> None:
-        if source in self.qualities:
-            self.qualities[target] = self.qualities[source]
-
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
         started = time.perf_counter()
@@ -134,6 +134,10 @@ class _Stages:
             choice = self.pipeline.chooser.choose(model, learning, self.pipeline, self.execution)
         if choice.seconds is not None:
             self.seconds["choosing"] = choice.seconds
+        return choice
+
+    def _replace_weights(self, model: nn.Module, choice: Choice) -> Choice:
+        """The same heads of a model whose weights are the tuner's to begin with, where it has some."""
         tuner = self._tuner
         if tuner is None or not tuner.replaces_weights or choice.training:
             return choice
