@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -343,3 +344,35 @@ def test_trade_offs_that_cannot_be(tuned: str, place: Path, arguments: list[str]
     assert done.exit_code in (1, 2)
     assert message in done.output.replace("\n", " ")
     assert "Traceback" not in done.output
+
+
+def test_every_point_is_a_model_that_the_command_it_names_makes(tuned: str, place: Path, tmp_path: Path) -> None:
+    out, ways = tmp_path / "tradeoff", "greedy/distilled,random,scratch"
+    asked = [
+        "--ways",
+        ways,
+        "--against",
+        "random",
+        "--keep",
+        "3",
+        "--steps",
+        "1",
+        "--tune",
+        "1",
+        "--scratch-steps",
+        "2",
+    ]
+    asked += ["--seeds", "1", "--choose-limit", "12", "--no-roles", "--format", "svg"]
+    done = run("study", "tradeoff", tuned, *work(place), *asked, "--save-models", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    points = json.loads((out / "record.json").read_text())["parts"]["tradeoff"]
+    assert [point["way"] for point in points] == ways.split(",")
+    for point in points:
+        program, *arguments = shlex.split(point["command"].replace("DIR", str(tmp_path / "again" / point["way"][:6])))
+        assert program == "headcount"
+        again = run(*arguments)
+        assert again.exit_code == 0, again.output
+        kept = hc.load(out / "models" / f"{point['way'].replace('/', '.')}-3-1").state_dict()
+        made = hc.load(arguments[-1]).state_dict()
+        assert kept.keys() == made.keys()
+        assert all(torch.equal(kept[name], made[name]) for name in kept), point["command"]
