@@ -108,10 +108,10 @@ def chooser_options() -> dict[str, tuple[Any, tuple[str, ...]]]:
     return {option: (_decorator(option, members[names[0]]), tuple(names)) for option, names in owners.items()}
 
 
-def chooser_headings(found: Mapping[str, tuple[Any, tuple[str, ...]]]) -> dict[str, list[str]]:
+def chooser_headings(options: Mapping[str, tuple[Any, tuple[str, ...]]]) -> dict[str, list[str]]:
     """Headings of --help -> options: those of one chooser, and those that several share."""
     headings: dict[str, list[str]] = {}
-    for option, (_, names) in found.items():
+    for option, (_, names) in options.items():
         spelled = " or ".join("SCORE" if name == "rank" else name for name in names)
         about = f": {choosers[names[0]].about}" if len(names) == 1 else ""
         headings.setdefault(f"With --choose {spelled}{about}", []).append(option)

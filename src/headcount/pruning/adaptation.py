@@ -65,8 +65,8 @@ def width_of(model: nn.Module) -> int:
     config: Any = getattr(model, "config", None)
     width = getattr(config, "d_model", None) or getattr(config, "hidden_size", None)
     if not width:
-        first = locate(model)[0]
-        width = first.total * first.head_dim
+        site = locate(model)[0]
+        width = site.total * site.head_dim
     return int(width)
 
 
@@ -142,11 +142,11 @@ def learn(
     with ExitStack() as block:
         if accelerator.device.type == "cpu":
             block.enter_context(eager_attention(model))  # faster than torch's own attention on short texts
-        done = Loop(
+        progress = Loop(
             model, task, recipe, folder, width_of(model), judge=measure, keep=lambda _: None, accelerator=accelerator,
             save_seconds=execution.save_seconds, watch=watch, partner=partner,
         ).run()  # fmt: skip
     model.eval()
     # without a rate: that of Vaswani et al. 2017
-    took = {"steps": done.step, "seconds": done.seconds, "epochs": done.epochs}
+    took = {"steps": progress.step, "seconds": progress.seconds, "epochs": progress.epochs}
     return {**took, "rate": recipe.rate, "warmup": recipe.warmup}

@@ -43,8 +43,8 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
                 if granularity == "batch":
                     gradient_NH = gradient_NH.sum(0, keepdims=True)
                 total_HH += gradient_NH.T @ gradient_NH
-    every: np.ndarray = sum(processes.gather(total_HH))  # type: ignore[assignment]
-    return every
+    information_HH: np.ndarray = sum(processes.gather(total_HH))  # type: ignore[assignment]
+    return information_HH
 
 
 def rearranged(block_PP: np.ndarray, gone: Sequence[int]) -> list[int]:
@@ -54,15 +54,17 @@ def rearranged(block_PP: np.ndarray, gone: Sequence[int]) -> list[int]:
     """
     heads, count = len(block_PP), len(gone)
     if math.comb(heads, count) <= _SETS:
-        sets_SP = np.array([np.isin(range(heads), some) for some in combinations(range(heads), count)], dtype=float)
+        sets_SP = np.array(
+            [np.isin(range(heads), heads_of_set) for heads_of_set in combinations(range(heads), count)], dtype=float
+        )
         cost_S = np.einsum("sp,pq,sq->s", sets_SP, block_PP, sets_SP)
-        return [int(place) for place in np.flatnonzero(sets_SP[int(np.argmin(cost_S))])]
+        return [int(index) for index in np.flatnonzero(sets_SP[int(np.argmin(cost_S))])]
     return _swapped(block_PP, list(gone))
 
 
 def _swapped(block_PP: np.ndarray, gone: list[int]) -> list[int]:
-    def cost(some: Sequence[int]) -> float:
-        return float(block_PP[np.ix_(some, some)].sum())
+    def cost(indices: Sequence[int]) -> float:
+        return float(block_PP[np.ix_(indices, indices)].sum())
 
     while True:
         swaps = [
@@ -96,9 +98,9 @@ def search(
         return mask
     start = 0
     for site in sites:
-        places, names = slice(start, start + site.num_heads), site.head_names()
-        gone = [place for place, head in enumerate(names) if not mask[head]]
-        chosen = rearranged(information_HH[places, places], gone) if gone else []
-        mask = mask.replace({head: int(place not in chosen) for place, head in enumerate(names)})
+        block, names = slice(start, start + site.num_heads), site.head_names()
+        gone = [index for index, head in enumerate(names) if not mask[head]]
+        removed = rearranged(information_HH[block, block], gone) if gone else []
+        mask = mask.replace({head: int(index not in removed) for index, head in enumerate(names)})
         start += site.num_heads
     return mask

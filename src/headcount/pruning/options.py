@@ -72,10 +72,10 @@ class Options:
     @classmethod
     def of(cls: type[OptionsType], values: Mapping[str, Any]) -> OptionsType:
         """Options by name; one that there is not is an error."""
-        known = cls.limits()
+        names = cls.limits()
         for name in values:
-            if name not in known:
-                raise UnknownName(f"option of {cls.__name__.lower()}", name, tuple(known))
+            if name not in names:
+                raise UnknownName(f"option of {cls.__name__.lower()}", name, tuple(names))
         return cls(**values)
 
     @classmethod

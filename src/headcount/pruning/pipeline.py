@@ -105,6 +105,13 @@ class Chooser(Options):
         """Whether another seed chooses other heads."""
         return self.trains
 
+    def spell(self, compensate: str, *, tuned: bool, distilled: bool) -> str:
+        """A pipeline as text: NAME[+COMPENSATION][/tuned|/untuned|/distilled], what is usual left out."""
+        compensated = "" if compensate == self.usual_compensation else f"+{compensate}"
+        usual = tuned == (self.usually_tuned and compensate == "none")
+        ending = "/distilled" if distilled else "" if usual else "/tuned" if tuned else "/untuned"
+        return f"{self.name}{compensated}{ending}"
+
     def check_budget(self, keep: Budgets | None) -> None:
         if not isinstance(keep, Budget):
             raise UsageError(f"{self.name} needs a budget (--keep): one number or share, for all kinds together.")
@@ -172,14 +179,12 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        """The text form: CHOOSER[+COMPENSATION][/tuned|/distilled|/scratch]."""
-        text = self.chooser.name
-        if self.compensate != self.chooser.usual_compensation:
-            text += f"+{self.compensate}"
-        if self.tuning is None or not self.trains:
-            return text
-        ends = {self.tuning.tuner == "scratch": "/scratch", self.tuning.distill > 0: "/distilled"}
-        return text + ends.get(True, "/tuned" if self.tunes else "")
+        """The text form, as `Way` reads it; with another tuner than the usual one /TUNER."""
+        tuning = self.tuning
+        if tuning is not None and self.tunes and tuning.tuner != "weights":
+            return f"{self.chooser.name}/{tuning.tuner}"
+        distilled = tuning is not None and self.trains and tuning.distill > 0
+        return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled)
 
     def to_json(self) -> dict[str, Any]:
         """Arguments of a record."""

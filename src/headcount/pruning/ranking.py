@@ -45,20 +45,20 @@ class Step:
 
     def to_json(self, kinds: Sequence[str]) -> dict[str, Any]:
         interval = bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums)
-        kept = self.mask.kept
+        kept_heads = self.mask.kept
         return {
             "removed": self.removed,
             "share": self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
             **dict(zip(("value", "low", "high"), interval, strict=True)),
             "kept": {
-                kind: sum(head.kind == kind for head in kept) for kind in dict.fromkeys(h.kind for h in self.mask)
+                kind: sum(head.kind == kind for head in kept_heads) for kind in dict.fromkeys(h.kind for h in self.mask)
             },
-            "heads": [str(head) for head in kept],
+            "heads": [str(head) for head in kept_heads],
         }
 
 
 @dataclass(frozen=True)
-class Limits:
+class Restrictions:
     """Which heads may go, and how many of them at a time."""
 
     kinds: Sequence[str] | None = None
@@ -67,16 +67,16 @@ class Limits:
     unit: Unit = "head"  # or whole groups of heads that share a key/value head
 
 
-_NO_LIMITS = Limits()
+_NONE = Restrictions()
 
 
 def ranked_masks(
-    model: nn.Module, task: Task, order: Order, counts: Sequence[int], limits: Limits = _NO_LIMITS
+    model: nn.Module, task: Task, order: Order, counts: Sequence[int], restrictions: Restrictions = _NONE
 ) -> Iterator[HeadGrid]:
     """Masks without so many heads, ever more of them, worst first."""
     sites = locate(model)
-    total = sum(limits.kinds is None or head.kind in limits.kinds for head in sites.heads)
-    mask, units = sites.mask(), sites.groups if limits.unit == "group" else None
+    total = sum(restrictions.kinds is None or head.kind in restrictions.kinds for head in sites.heads)
+    mask, units = sites.mask(), sites.groups if restrictions.unit == "group" else None
     scores = order.scores(model, task)
     for number, count in enumerate(counts):
         if order.recompute and count and number:
@@ -84,8 +84,8 @@ def ranked_masks(
                 scores = order.scores(model, task)
         if count:  # nothing has to fit a rule where nothing goes
             mask = select(
-                _behind(scores, mask), Budget(heads=total - count), kinds=limits.kinds, rule=limits.rule,
-                at_least=limits.at_least, units=units,
+                _behind(scores, mask), Budget(heads=total - count), kinds=restrictions.kinds, rule=restrictions.rule,
+                at_least=restrictions.at_least, units=units,
             )  # fmt: skip
         yield mask
 
@@ -97,14 +97,14 @@ def curve(
     counts: Sequence[int],
     *,
     measure_on: Task | None = None,
-    limits: Limits = _NO_LIMITS,
+    restrictions: Restrictions = _NONE,
     progress: Progress = lambda *_: None,
 ) -> Iterator[Step]:
     """The model with ever more heads masked, `counts` of them, worst first.
 
     measure_on: the data the quality is measured on; scores are taken on `task`.
     """
-    masks = ranked_masks(model, task, order, counts, limits)
+    masks = ranked_masks(model, task, order, counts, restrictions)
     for number, (count, mask) in enumerate(zip(counts, masks, strict=True), start=1):
         with masked(model, mask):
             quality = (measure_on or task).quality(model)

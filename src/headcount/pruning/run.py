@@ -86,7 +86,7 @@ class _Stages:
             share = pipeline.tuning.distill if pipeline.tuning else 0.0
             train = distilled(trainable(self.data.train), model, share)
             learning = replace(self.data, train=train, choose=self.data.choose or self.data.train)
-        whole = cost(model, length=pipeline.length)
+        whole_cost = cost(model, length=pipeline.length)
         if self.execution.measured == "steps":
             self._measure("before", model)
         choice = self._choose(model, learning)
@@ -101,13 +101,13 @@ class _Stages:
             curve = [Step(self._gone(choice.mask), choice.mask, self.qualities["cut"])]
         training = {"gates": dict(choice.training)} if choice.training else {}
         if pipeline.tunes and not fault:
-            training["tuning"] = self._tune(small, learning, again=bool(choice.training))
+            training["tuning"] = self._tune(small, learning, after_gates=bool(choice.training))
         if "tuning" in training:
             self._measure("after", small)
         elif "cut" in self.qualities:
             self.qualities["after"] = self.qualities["cut"]
         parts = self._parts(choice, curve, compensation, fault, training)
-        parts["cost"] = {"before": asdict(whole), "after": asdict(cost(small, length=pipeline.length))}
+        parts["cost"] = {"before": asdict(whole_cost), "after": asdict(cost(small, length=pipeline.length))}
         return small, choice.mask, parts
 
     @property
@@ -182,10 +182,12 @@ class _Stages:
                 return fitted, error.model, error.reason
         return fitted, small, ""
 
-    def _tune(self, small: nn.Module, learning: Data, *, again: bool) -> dict[str, Any]:
+    def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> dict[str, Any]:
         folder, tuner = self.execution.folder, self._tuner or Tuner()
         with tempfile.TemporaryDirectory() if folder is None else nullcontext(folder) as parent:
-            took = tuner.tune(small, learning, self.pipeline, self.execution, Path(parent) / "tune", again=again)
+            took = tuner.tune(
+                small, learning, self.pipeline, self.execution, Path(parent) / "tune", after_gates=after_gates
+            )
         self.seconds["tuning"] = took["seconds"]
         return took
 
@@ -256,8 +258,8 @@ def without_statistics(quality: dict[str, Any] | None) -> dict[str, Any]:
 
 def counted_heads(model: nn.Module, kinds: Sequence[str] | None) -> list[Head]:
     """The heads that may go; a kind that the model does not have is an error."""
-    known = locate(model).kinds
-    unknown = [kind for kind in kinds or () if kind not in known]
+    present_kinds = locate(model).kinds
+    unknown = [kind for kind in kinds or () if kind not in present_kinds]
     if unknown:
-        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(known)}.")
+        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(present_kinds)}.")
     return [head for head in locate(model).heads if kinds is None or head.kind in kinds]

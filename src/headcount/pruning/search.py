@@ -82,10 +82,10 @@ class Search:
         with torch.no_grad(), Ascent(self._model, self._task, keys=list(self._sites)) as ascent:
             for size in sizes:
                 seen = self._climb(ascent)
-                found = self._screen(seen, at_least)
-                if not found:
+                candidates = self._screen(seen, at_least)
+                if not candidates:
                     return
-                checked = found[: max(self._candidates, 2 * size if size > 1 else 1)]
+                checked = candidates[: max(self._candidates, 2 * size if size > 1 else 1)]
                 losses = {head: self._loss(self._without(seen, head)) for head in checked}
                 heads = self._best(losses, size, at_least)
                 self.take(heads)
@@ -93,12 +93,12 @@ class Search:
 
     def _best(self, losses: Mapping[Head, float], size: int, at_least: int) -> tuple[Head, ...]:
         """The candidates that hurt least, as many as a step takes and their sites can spare."""
-        chosen: list[Head] = []
+        best: list[Head] = []
         for head in sorted(losses, key=losses.__getitem__):
-            gone = sum(other.site == head.site for other in chosen)
-            if len(chosen) < size and self._left(head.site) - gone > at_least:
-                chosen.append(head)
-        return tuple(chosen)
+            gone = sum(other.site == head.site for other in best)
+            if len(best) < size and self._left(head.site) - gone > at_least:
+                best.append(head)
+        return tuple(best)
 
     def _left(self, key: Key) -> int:
         return sum(bool(self.mask[head]) for head in self._sites[key].head_names())
@@ -107,15 +107,15 @@ class Search:
         """Fit the sites that lost heads, bottom-up; what calibration rows say about every site."""
         ascent.restart()
         projections: dict[Key, Projection] = {}
-        found: dict[Key, tuple[Calibration, Projection | None]] = {}
+        fits: dict[Key, tuple[Calibration, Projection | None]] = {}
         for site in ascent.sites:
-            keep = [place for place, head in enumerate(site.head_names()) if self.mask[head]]
+            keep = [index for index, head in enumerate(site.head_names()) if self.mask[head]]
             intercept = site.output.bias is not None or (self._add_bias and len(keep) < site.num_heads)
             calibration = ascent.calibrate(site, keep, projections, intercept=intercept)
             if len(keep) < site.num_heads:
                 projections[site.key] = spread(calibration, self._fit(calibration))
-            found[site.key] = calibration, projections.get(site.key)
-        return found
+            fits[site.key] = calibration, projections.get(site.key)
+        return fits
 
     def _screen(self, seen: Mapping[Key, tuple[Calibration, Projection | None]], at_least: int) -> list[Head]:
         """The heads that are left, those first that seem to matter least once they are made up for."""
@@ -130,8 +130,8 @@ class Search:
             names = self._sites[key].head_names()
             if len(calibration.keep) <= at_least:
                 continue
-            for place, share in zip(calibration.keep, unpredicted(calibration, projection), strict=True):
-                cost[names[place]] = float(fisher[names[place]]) * share
+            for index, share in zip(calibration.keep, unpredicted(calibration, projection), strict=True):
+                cost[names[index]] = float(fisher[names[index]]) * share
         return sorted(cost, key=cost.__getitem__)
 
     def _without(self, seen: Mapping[Key, tuple[Calibration, Projection | None]], head: Head) -> dict[Key, Projection]:
@@ -141,8 +141,8 @@ class Search:
         less = calibration.without(site.head_names().index(head))
         if self._add_bias and not less.intercept:
             less = less.with_intercept()
-        others = {key: projection for key, (_, projection) in seen.items() if projection is not None}
-        return {**others, head.site: spread(less, self._fit(less))}
+        projections = {key: projection for key, (_, projection) in seen.items() if projection is not None}
+        return {**projections, head.site: spread(less, self._fit(less))}
 
     def _loss(self, projections: Mapping[Key, Projection]) -> float:
         """Mean negative log-likelihood of an example."""
@@ -172,9 +172,9 @@ def unpredicted(calibration: Calibration, projection: Projection | None) -> list
     inverse_KK = torch.cholesky_inverse(torch.linalg.cholesky(covariance_KK))
     weight = calibration.weight_OK if projection is None else projection.weight_OK[:, calibration.places]
     shares = []
-    for place in range(len(calibration.keep)):
-        own = columns([place], calibration.head_dim)
-        gram_DD = weight[:, own].T @ weight[:, own]
-        alone_DD, given_DD = covariance_KK[own][:, own], torch.linalg.inv(inverse_KK[own][:, own])
+    for index in range(len(calibration.keep)):
+        block = columns([index], calibration.head_dim)
+        gram_DD = weight[:, block].T @ weight[:, block]
+        alone_DD, given_DD = covariance_KK[block][:, block], torch.linalg.inv(inverse_KK[block][:, block])
         shares.append(float((given_DD * gram_DD).sum() / (alone_DD * gram_DD).sum().clamp_min(1e-30)))
     return shares

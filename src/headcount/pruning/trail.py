@@ -49,8 +49,8 @@ def follow(
             return _summed(steps)
     if len(steps) < len(sizes):  # to begin costs a run over the data
         started = time.perf_counter()
-        for taken in search.steps(sizes[len(steps) :], at_least=at_least):
-            steps.append({**taken.to_json(), "seconds": time.perf_counter() - started})
+        for search_step in search.steps(sizes[len(steps) :], at_least=at_least):
+            steps.append({**search_step.to_json(), "seconds": time.perf_counter() - started})
             trail.write(steps)
             if reached(search.mask):
                 break

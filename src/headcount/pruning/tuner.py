@@ -38,18 +38,18 @@ class Tuner:
         *,
         falls: bool = True,
         seed: int = 0,
-        again: bool = False,
+        after_gates: bool = False,
     ) -> Recipe:
-        """How weights learn. falls: bring the rate down to zero; again: they have learned with gates already."""
+        """How weights learn. falls: bring the rate down to zero; after_gates: they have learned with gates already."""
         return adapting_recipe(tuning, steps, tuning.rate or usual_rate(model, task), falls=falls, seed=seed)
 
     def tune(
-        self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution, folder: Path, *, again: bool
+        self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution, folder: Path, *, after_gates: bool
     ) -> dict[str, Any]:
-        """Train a model from which heads were removed; what that took. again: as in `recipe`."""
-        tuning, seed = pipeline.tuning or Tuning(), pipeline.seed + _OTHER_SEED * again
+        """Train a model from which heads were removed; what that took. after_gates: as in `recipe`."""
+        tuning, seed = pipeline.tuning or Tuning(), pipeline.seed + _OTHER_SEED * after_gates
         task = trainable(data.train)
         with only_trained(model, self.trained_kinds(pipeline.kinds)) as trained:
-            recipe = self.recipe(model, task, tuning, tuning.steps or 0, seed=seed, again=again)
+            recipe = self.recipe(model, task, tuning, tuning.steps or 0, seed=seed, after_gates=after_gates)
             took = learn(model, task, recipe, folder, execution, judge=data.measure, part="fine-tuning")
         return {"trained": trained, **took}

@@ -37,25 +37,24 @@ class Way:
 
     @classmethod
     def parse(cls, text: str) -> Way:
+        """A way by its name; what goes without saying may be said, and is left out of the name."""
         stages, slash, tuning = text.partition("/")
         choose, plus, compensate = stages.partition("+")
-        if choose != SCRATCH and choose not in chooser_names() and not choose.startswith("rank-"):
-            raise UsageError(
-                f"Unknown way of pruning {text!r}; known: {', '.join((*chooser_names(), SCRATCH))}; {_MORE}"
-            )
-        chooser = None if choose == SCRATCH else chooser_of(choose)
-        name = chooser.name if chooser else SCRATCH
-        usual = chooser.usual_compensation if chooser else "none"
+        if choose == SCRATCH:
+            _check_scratch(text, plus, tuning)
+            return cls(SCRATCH, None, "none", tuned=True)
+        if choose not in chooser_names() and not choose.startswith("rank-"):
+            names = ", ".join((*chooser_names(), SCRATCH))
+            raise UsageError(f"Unknown way of pruning {text!r}; known: {names}; {_MORE}")
+        chooser = chooser_of(choose)
         if plus:
-            _check_compensation(text, name, chooser, compensate)
-        default = chooser is None or (chooser.usually_tuned and (compensate if plus else usual) == "none")
+            _check_compensation(text, chooser, compensate)
+        compensate = compensate if plus else chooser.usual_compensation
         if slash:
-            _check_tuning(text, name, chooser, tuning, default)
+            _check_tuning(text, chooser, tuning)
         distilled = tuning == _DISTILLED
-        return cls(
-            name + text[len(choose) :], chooser, compensate if plus else usual,
-            distilled or _TUNING.get(tuning, default), distilled,
-        )  # fmt: skip
+        tuned = distilled or _TUNING.get(tuning, chooser.usually_tuned and compensate == "none")
+        return cls(chooser.spell(compensate, tuned=tuned, distilled=distilled), chooser, compensate, tuned, distilled)
 
     @property
     def scratch(self) -> bool:
@@ -98,26 +97,28 @@ _MORE = (
 )
 
 
-def _check_compensation(text: str, name: str, chooser: Chooser | None, compensate: str) -> None:
-    if chooser is None or chooser.trains:
-        raise UsageError(f"{text}: {name} trains its weights; +COMPENSATION is for heads taken from a finished model.")
+def _check_scratch(text: str, plus: str, tuning: str) -> None:
+    if plus:
+        raise UsageError(f"{text}: scratch trains its weights; +COMPENSATION is for heads taken from a finished model.")
+    if tuning == "untuned":
+        raise UsageError(f"{text}: new random weights without training are not a model.")
+    if tuning not in ("", "tuned"):
+        raise UsageError(f"{text}: scratch is ordinary training, the control; distill the way whose heads it has.")
+
+
+def _check_compensation(text: str, chooser: Chooser, compensate: str) -> None:
+    if chooser.trains:
+        raise UsageError(
+            f"{text}: {chooser.name} trains its weights; +COMPENSATION is for heads taken from a finished model."
+        )
     if compensate not in compensations:
         raise UsageError(f"{text}: there is no compensation {compensate!r}; there are {', '.join(compensations)}.")
-    if compensate == chooser.usual_compensation:
-        raise UsageError(f"{text}: that is what {name} means; write {name}.")
 
 
-def _check_tuning(text: str, name: str, chooser: Chooser | None, tuning: str, default: bool) -> None:
-    if tuning == _DISTILLED:
-        if chooser is None:
-            raise UsageError(f"{text}: scratch is ordinary training, the control; distill the way whose heads it has.")
-        return
-    if tuning not in _TUNING:
+def _check_tuning(text: str, chooser: Chooser, tuning: str) -> None:
+    if tuning not in (*_TUNING, _DISTILLED):
         raise UsageError(f"{text}: after the / comes {', '.join(_TUNING)} or {_DISTILLED}; got {tuning!r}.")
-    if chooser is None and tuning == "untuned":
-        raise UsageError(f"{text}: new random weights without training are not a model.")
-    if chooser is not None and chooser.trains and tuning == "untuned":
-        raise UsageError(f"{text}: what {name} is without fine-tuning is measured with it, as `cut` of its points.")
-    if _TUNING[tuning] is default:
-        short = text.partition("/")[0]
-        raise UsageError(f"{text}: {short} is {tuning} anyway; write {short}.")
+    if chooser.trains and tuning == "untuned":
+        raise UsageError(
+            f"{text}: what {chooser.name} is without fine-tuning is measured with it, as `cut` of its points."
+        )

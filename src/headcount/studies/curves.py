@@ -14,7 +14,7 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.pruning.ranking import Limits, Order, Step, counts_to, curve
+from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
@@ -101,7 +101,13 @@ def _curves(
         counts = counts_to(total, round(plan.upto * total), plan.step)
         said = " ".join([order.score, *(some if some != kinds else ()), *([] if seed is None else [f"#{seed + 1}"])])
         steps = curve(
-            model, task, order, counts, measure_on=where, limits=Limits(some), progress=_under(said, progress)
+            model,
+            task,
+            order,
+            counts,
+            measure_on=where,
+            restrictions=Restrictions(some),
+            progress=_under(said, progress),
         )
         return _Curve(order.score, some, list(steps), seed)
 

@@ -104,9 +104,9 @@ class Plan:
     @property
     def donor_way(self) -> Way:
         """The way whose heads a model from scratch has: l0 where it is listed, else the first, else l0."""
-        others = [way for way in map(Way.parse, self.ways) if not way.scratch]
-        learned = [way for way in others if way.chooser is not None and way.chooser.name == "l0"]
-        return min(learned, key=lambda way: way.distilled) if learned else others[0] if others else Way.parse("l0")
+        ways = [way for way in map(Way.parse, self.ways) if not way.scratch]
+        learned = [way for way in ways if way.chooser is not None and way.chooser.name == "l0"]
+        return min(learned, key=lambda way: way.distilled) if learned else ways[0] if ways else Way.parse("l0")
 
     def donor(self, arm: Arm) -> Arm:
         """The point whose heads a model from scratch has."""

@@ -59,9 +59,9 @@ class Work:
     def state(self, arm: Arm) -> Path:
         return self.folder / "arms" / arm.name
 
-    def complete(self, arm: Arm, known: dict[str, Any]) -> bool:
+    def complete(self, arm: Arm, earlier: dict[str, Any]) -> bool:
         """Whether a point that was measured has all that is asked for."""
-        looked_at = self.looking is None or known.get("looked") == self.looking.fingerprint
+        looked_at = self.looking is None or earlier.get("looked") == self.looking.fingerprint
         return looked_at and (self.models is None or self.models.has(arm))
 
 
@@ -72,11 +72,11 @@ def point(work: Work, arm: Arm, *, wait: bool = False) -> dict[str, Any] | None:
     file = work.file(arm)
     while True:
         with locks.alone(file.with_suffix(".claim")) as claimed:
-            known = journal.read_json(file) if file.is_file() else None
-            if known is not None and work.complete(arm, known):
-                return dict(known)
+            earlier = journal.read_json(file) if file.is_file() else None
+            if earlier is not None and work.complete(arm, earlier):
+                return dict(earlier)
             if claimed:
-                result = _make(work, arm, known)
+                result = _make(work, arm, earlier)
                 journal.write_json(file, result)
                 return result
         if not wait:
@@ -88,27 +88,27 @@ def _together(work: Work, arm: Arm) -> dict[str, Any]:
     """All processes train one model: what the first one finds on its disk decides, and what it finds out is kept."""
     file = work.file(arm)
     on_disk = journal.read_json(file) if processes.is_main() and file.is_file() else None
-    known = processes.gather(on_disk)[0]
-    complete = known is not None and work.complete(arm, known)
-    if known is not None and processes.gather(complete)[0]:  # models are on the disk of the first
-        return dict(known)
-    result = processes.gather(_make(work, arm, known))[0]
+    earlier = processes.gather(on_disk)[0]
+    complete = earlier is not None and work.complete(arm, earlier)
+    if earlier is not None and processes.gather(complete)[0]:  # models are on the disk of the first
+        return dict(earlier)
+    result = processes.gather(_make(work, arm, earlier))[0]
     if processes.is_main():
         journal.write_json(file, result)
     return result
 
 
-def _make(work: Work, arm: Arm, known: dict[str, Any] | None) -> dict[str, Any]:
+def _make(work: Work, arm: Arm, earlier: dict[str, Any] | None) -> dict[str, Any]:
     """known: the point as it was measured before, of which only what its heads do or its checkpoint is asked."""
     pipeline, donor = _pipeline(work, arm)
     before, after = work.command
     execution = Execution(
-        folder=work.state(arm), shared=work.folder, measured="smaller" if known is None else "nothing"
+        folder=work.state(arm), shared=work.folder, measured="smaller" if earlier is None else "nothing"
     )
     pruned = run(pipeline, work.model, work.data, execution)
     result = {"way": arm.way.name, "keep": arm.keep, "seed": arm.seed, **_described(arm, pipeline, pruned)}
     result |= {"like": donor.way.name} if donor else {}
-    result |= {"command": " ".join((before, shlex.join(pipeline.to_arguments()), after)), **(known or {})}
+    result |= {"command": " ".join((before, shlex.join(pipeline.to_arguments()), after)), **(earlier or {})}
     if work.models is not None and not work.models.has(arm):
         pruned.record.signature = replace(pruned.record.signature, model=work.models.saving.source)
         work.models.saving.save(pruned.model, work.models.path(arm), pruned.record)

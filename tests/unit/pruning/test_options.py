@@ -68,8 +68,10 @@ def test_a_pipeline_is_written_as_the_arguments_that_make_it(name: str) -> None:
         ({"choose": "greedy"}, "greedy"),
         ({"choose": "greedy", "compensate": "scale", "tune": hc.Tuning(steps=3)}, "greedy+scale/tuned"),
         ({"choose": "gradient", "compensate": "lstsq", "tune": hc.Tuning(3, 0.5)}, "rank-gradient+lstsq/distilled"),
-        ({"choose": "l0"}, "l0/tuned"),
-        ({"choose": "rank-fisher"}, "rank-fisher"),
+        ({"choose": "l0"}, "l0"),
+        ({"choose": "gradient"}, "rank-gradient/untuned"),
+        ({"choose": "gradient", "tune": hc.Tuning(3, tuner="scratch")}, "rank-gradient/scratch"),
+        ({"choose": "rank-fisher"}, "rank-fisher/untuned"),
     ],
 )
 def test_a_pipeline_has_a_name(options: dict[str, Any], name: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from headcount.errors import UsageError
 from headcount.pruning.pipeline import chooser_names
+from headcount.pruning.tuning import Tuning
 from headcount.pruning.way import Way
 from headcount.studies.plan import Arm, Plan
 
@@ -49,29 +50,46 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
         ("l0+lstsq", "trains its weights"),
         ("scratch+lstsq", "trains its weights"),
         ("rank-gradient+glue", "no compensation 'glue'; there are bias, lstsq, none, scale"),
-        ("rank-gradient+none", "write rank-gradient"),
-        ("greedy+lstsq", "write greedy"),
         ("l0/untuned", "`cut` of its points"),
         ("scratch/untuned", "not a model"),
-        ("rank-gradient/tuned", "tuned anyway; write rank-gradient"),
-        ("fisher/untuned", "untuned anyway; write fisher"),
-        ("rank-gradient+lstsq/untuned", "write rank-gradient+lstsq"),
         ("rank-gradient/half", "tuned, untuned or distilled; got 'half'"),
         ("scratch/distilled", "ordinary training"),
     ],
 )
-def test_names_that_say_nothing_or_too_much_are_refused(name: str, said: str) -> None:
+def test_names_that_make_no_sense_are_refused(name: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
         Way.parse(name)
     assert said in str(error.value)
 
 
-def test_every_chooser_is_a_way_and_a_score_may_be_written_short() -> None:
+def test_every_chooser_is_a_way() -> None:
     for name in chooser_names():
+        assert Way.parse(Way.parse(name).name) == Way.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gradient", "rank-gradient"),
+        ("rank-random/untuned", "random/untuned"),
+        ("greedy+lstsq/tuned", "greedy/tuned"),
+        ("rank-gradient+none/tuned", "rank-gradient"),
+        ("fisher/untuned", "fisher"),
+        ("gradient+lstsq/untuned", "rank-gradient+lstsq"),
+        ("l0/tuned", "l0"),
+    ],
+)
+def test_a_way_has_one_name(text: str, name: str) -> None:
+    assert Way.parse(text).name == name
+    with pytest.raises(UsageError, match="Every one of ways once"):
+        Plan((3,), (text, name))
+
+
+def test_a_pipeline_is_written_as_its_way() -> None:
+    for name in ("greedy+scale/tuned", "rank-gradient/untuned", "l0/distilled", "fisher", "random"):
         way = Way.parse(name)
-        assert Way.parse(way.name) == way
-    assert Way.parse("gradient").name == "rank-gradient"
-    assert Way.parse("rank-random/untuned").name == "random/untuned"
+        tuning = Tuning(steps=5, distill=0.5 if way.distilled else 0.0)
+        assert way.pipeline(3, tuning).name == name
 
 
 @pytest.mark.parametrize("against", ["random", "rank-gradient/untuned", "scratch", "l0"])

@@ -132,13 +132,13 @@ class _Job:
             raise click.UsageError(f"--choose {chooser_name}: {error}") from error
         wrong = f"is not an option of --choose {chooser_name}" if chooser_name else "goes with --choose"
         options.refuse([name for name in _CHOOSERS if name not in member.limits()], wrong)
-        asked = {name: values[name] for name in member.limits()}
-        swept = [name for name, limits in member.limits().items() if limits.several and asked[name]]
+        chooser_values = {name: values[name] for name in member.limits()}
+        swept = [name for name, limits in member.limits().items() if limits.several and chooser_values[name]]
         for name in swept:
-            if len(asked[name]) > 1:
-                return {f"{value:g}": self._pipeline({**asked, name: value}) for value in asked[name]}
-            (asked[name],) = asked[name]
-        return {"": self._pipeline(asked)}
+            if len(chooser_values[name]) > 1:
+                return {f"{value:g}": self._pipeline({**chooser_values, name: value}) for value in chooser_values[name]}
+            (chooser_values[name],) = chooser_values[name]
+        return {"": self._pipeline(chooser_values)}
 
     def _pipeline(self, chooser_values: dict[str, Any]) -> Pipeline:
         values, kinds = self.values, _names(self.values["kinds"])

@@ -83,14 +83,14 @@ def COMMAND(  # noqa: N802
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
     try:
         counts = tuple(int(part) for part in numbers.split(","))
-        chosen = tuple(int(part) for part in seeds.split(","))
+        seed_numbers = tuple(int(part) for part in seeds.split(","))
     except ValueError as error:
         raise click.UsageError(f"--keep and --seeds are whole numbers such as 12,8,3; got {keep}, {seeds}.") from error
     names = tuple(part.strip() for part in ways.split(",") if part.strip())
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
         raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
     plan = Plan(
-        counts, names, (kind,) if kind else None, chosen, training["steps"],
+        counts, names, (kind,) if kind else None, seed_numbers, training["steps"],
         Tuning(steps=training["tune"], rate=training["rate"]), training["scratch_steps"], against, training["distill"],
     )  # fmt: skip
     with show.working(f"Loading {model}"):

@@ -56,11 +56,11 @@ class Greedy(ByLayer):
         trail = Trail(folder / f"greedy-{pipeline.compensate}.json" if folder else None)
         sizes = [min(self.group, gone - start) for start in range(0, gone, self.group)]
         steps, seconds = follow(trail, search, sizes, at_least=self.at_least, reached=reached)
-        done = sum(len(step.heads) for step in steps)
-        if done < gone if price is None else price(search.mask) > limit:
+        removed = sum(len(step.heads) for step in steps)
+        if removed < gone if price is None else price(search.mask) > limit:
             raise UsageError(
-                f"Only {done} of {len(heads)} heads could go, every layer keeping {self.at_least}: the budget cannot "
-                "be met."
+                f"Only {removed} of {len(heads)} heads could go, every layer keeping {self.at_least}: the budget "
+                "cannot be met."
             )
         return Choice(search.mask, model, {"steps": [step.to_json() for step in steps]}, seconds=seconds)
 

@@ -33,9 +33,9 @@ class Rank(ByNumbers):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Rank:
         """Options that are not of ranking are the score's."""
-        known = {*cls.limits(), "score"}
-        others = {name: value for name, value in values.items() if name not in known}
-        return cls(**{name: value for name, value in values.items() if name in known}, score_options=others)
+        names = {*cls.limits(), "score"}
+        score_options = {name: value for name, value in values.items() if name not in names}
+        return cls(**{name: value for name, value in values.items() if name in names}, score_options=score_options)
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Rank(ByNumbers):
         return self.score == "random"
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        from headcount.pruning.ranking import Limits, Order, counts_to, group_size, ranked_masks
+        from headcount.pruning.ranking import Order, Restrictions, counts_to, group_size, ranked_masks
         from headcount.pruning.run import counted_heads
 
         heads, budget = counted_heads(model, pipeline.kinds), pipeline.keep
@@ -59,9 +59,9 @@ class Rank(ByNumbers):
         counts = [0, gone] if self.rule == "uniform" else counts_to(len(heads), gone, self.step, size=size)
         seeded = {"seed": pipeline.seed} if self.random else {}
         order = Order(self.score, self.recompute, tuple({**seeded, **self.score_options}.items()))
-        limits = Limits(pipeline.kinds, self.rule, self.at_least, self.unit)
+        restrictions = Restrictions(pipeline.kinds, self.rule, self.at_least, self.unit)
         masks = []
-        for number, mask in enumerate(ranked_masks(model, data.choosing, order, counts, limits), start=1):
+        for number, mask in enumerate(ranked_masks(model, data.choosing, order, counts, restrictions), start=1):
             execution.progress(f"ranking by {self.score}", number, len(counts))
             masks.append(mask)
         return Choice(masks[-1], model, masks=masks[1:])

@@ -34,9 +34,9 @@ class Scratch(Tuner):
         *,
         falls: bool = True,
         seed: int = 0,
-        again: bool = False,
+        after_gates: bool = False,
     ) -> Recipe:
-        if again:
+        if after_gates:
             return super().recipe(model, task, tuning, steps, falls=falls, seed=seed)
         return ordinary_recipe(tuning, steps, tuning.rate or random_rate(model, task), falls=falls, seed=seed)
 

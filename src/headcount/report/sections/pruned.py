@@ -14,8 +14,8 @@ from headcount.report.table import Column, Table, digits_for, interval
 def _ends(record: Record) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """Quality before and after, where it was measured."""
     quality = record.parts.get("quality") or {}
-    ends = quality.get("before"), quality.get("after")
-    return ends if all(ends) else None
+    before, after = quality.get("before"), quality.get("after")
+    return (before, after) if before and after else None
 
 
 def _answer(record: Record) -> str:
