@@ -362,7 +362,7 @@ def test_every_point_is_a_model_that_the_command_it_names_makes(tuned: str, plac
         "--scratch-steps",
         "2",
     ]
-    asked += ["--seeds", "1", "--choose-limit", "12", "--no-roles", "--format", "svg"]
+    asked += ["--seeds", "1", "--choose-limit", "12", "--no-roles", "--format", "svg", "--max-length", "6"]
     done = run("study", "tradeoff", tuned, *work(place), *asked, "--save-models", "--out", str(out))
     assert done.exit_code == 0, done.output
     points = json.loads((out / "record.json").read_text())["parts"]["tradeoff"]

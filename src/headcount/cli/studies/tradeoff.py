@@ -61,14 +61,9 @@ def COMMAND(  # noqa: N802
     ways: str,
     seeds: str,
     against: str,
-    train_limit: int | None,
-    choose_limit: int,
-    roles: bool,
-    trees: str | None,
-    save_models: bool,
     output: options.Output,
     as_json: bool,
-    **training: Any,
+    **settings: Any,
 ) -> None:
     """Prune MODEL to several sizes by several pipelines with the same training each (Voita et al. 2019, section 6)."""
     from headcount.cli import show, tables
@@ -77,7 +72,7 @@ def COMMAND(  # noqa: N802
     from headcount.studies.tradeoff import Data, Models, Plan, tradeoff
 
     kind, _, numbers = keep.rpartition("=")
-    if save_models and output.out is None:
+    if settings["save_models"] and output.out is None:
         raise click.UsageError("--save-models needs --out, a folder to keep them in.")
     if "/distilled" not in ways:
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
@@ -90,20 +85,22 @@ def COMMAND(  # noqa: N802
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
         raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
     plan = Plan(
-        counts, names, (kind,) if kind else None, seed_numbers, training["steps"],
-        Tuning(steps=training["tune"], rate=training["rate"]), training["scratch_steps"], against, training["distill"],
+        counts, names, (kind,) if kind else None, seed_numbers, settings["steps"],
+        Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
     )  # fmt: skip
+    chosen = replace(work, limit=settings["choose_limit"])
     with show.working(f"Loading {model}"):
-        looking, unlooked = _looking(model, how, replace(work, limit=choose_limit), roles, trees)
+        looking, unlooked = _looking(model, how, chosen, settings["roles"], settings["trees"])
         measure = work.elsewhere(None, work.measured or "test").build(model, how)
-        choose = replace(work, limit=choose_limit).build(model, how)
-        train = replace(work, split="train", limit=train_limit).build(model, how)
+        choose = chosen.build(model, how)
+        train = replace(work, split="train", limit=settings["train_limit"]).build(model, how)
         live = how.load(model, task=work.task)
-    models = Models(output.out / "models", Saving(model, how.revision)) if save_models and output.out else None
+    keeping = output.out if settings["save_models"] else None
+    models = Models(keeping / "models", Saving(model, how.revision)) if keeping else None
     with show.Bars() as bars:
         record = tradeoff(
             live, Data(train, choose, measure), plan, name=model, looking=looking, unlooked=unlooked,
-            folder=output.unfinished, models=models, command=_command(model, work, choose_limit, train_limit),
+            folder=output.unfinished, models=models, command=_command(model, chosen, settings["train_limit"]),
             progress=bars.show,
         )  # fmt: skip
 
@@ -132,10 +129,14 @@ def COMMAND(  # noqa: N802
     output.present(record, as_json, draw)
 
 
-def _command(model: str, work: data.TaskText, choose_limit: int, train_limit: int | None) -> tuple[str, str]:
+def _command(model: str, work: data.TaskText, train_limit: int | None) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
-    reading = [work.as_options(), f"--split {shlex.quote(work.split)}", f"--limit {choose_limit}"]
+    reading = [work.as_options(), f"--split {shlex.quote(work.split)}", f"--limit {work.limit}"]
     reading += [f"--train-limit {train_limit}"] if train_limit else []
+    context = click.get_current_context()
+    for name in ("max_length", "batch_size", "longest"):
+        if context.get_parameter_source(name) is not DEFAULT:
+            reading.append(f"--{name.replace('_', '-')} {context.params[name]}")
     reading += [f"--measure-split {shlex.quote(work.measured or 'test')}"]
     return f"headcount prune {shlex.quote(model)}", f"{' '.join(reading)} --out DIR"
 
