@@ -153,10 +153,10 @@ def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
     ]
     cost = {"before": {"parameters": 1000}, "after": {"parameters": 900}}
     parts = {
-        "method": "rank", "metric": "BLEU", "curve": steps, "removed": heads[:2], "heads": len(heads), "verified": True,
-        "cost": cost,
+        "method": "rank-gradient", "metric": "BLEU", "curve": steps, "removed": heads[:2], "heads": len(heads),
+        "verified": True, "cost": cost, "quality": {"before": ends[0], "cut": ends[1], "after": ends[1]},
     }  # fmt: skip
-    return Record("prune", Signature(model, arguments={"order": "gradient"}), parts)
+    return Record("prune", Signature(model), parts)
 
 
 def sweep(sites: Sites, model: str = "shop/model-a") -> Record:

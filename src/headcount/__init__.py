@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError as HeadcountError
     from headcount.heads import Head as Head
     from headcount.heads import HeadGrid as HeadGrid
-    from headcount.methods.method import Pruned as Pruned
-    from headcount.methods.method import prune as prune
     from headcount.probes.gated import gated as gated
     from headcount.probes.head_mask import head_mask as head_mask
     from headcount.probes.masks import masked as masked
     from headcount.probes.means import mean_outputs as mean_outputs
     from headcount.probes.taps import tapped as tapped
+    from headcount.pruning.prune import prune as prune
+    from headcount.pruning.run import Pruned as Pruned
+    from headcount.pruning.tuning import Tuning as Tuning
     from headcount.record import Record as Record
     from headcount.record import Signature as Signature
     from headcount.roles.evidence import Evidence as Evidence
@@ -60,12 +61,13 @@ _HOMES = {
     "Head": "heads",
     "HeadGrid": "heads",
     "HeadcountError": "errors",
-    "Pruned": "methods.method",
+    "Pruned": "pruning.run",
     "Quality": "tasks.task",
     "Record": "record",
     "Roles": "roles.measure",
     "Scores": "scores.score",
     "Signature": "record",
+    "Tuning": "pruning.tuning",
     "add_family": "sites.locate",
     "compensate": "surgery.compensate",
     "cost": "surgery.cost",
@@ -76,7 +78,7 @@ _HOMES = {
     "locate": "sites.locate",
     "masked": "probes.masks",
     "mean_outputs": "probes.means",
-    "prune": "methods.method",
+    "prune": "pruning.prune",
     "remove": "surgery.remove",
     "roles": "roles.measure",
     "save": "checkpoints.save",

@@ -14,7 +14,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("studies",),
-    ("report", "methods"),
+    ("report", "pruning"),
     ("training",),
     ("checkpoints",),
     ("surgery",),

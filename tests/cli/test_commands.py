@@ -92,7 +92,7 @@ def test_what_verification_refuses_is_kept_aside(model: str, tmp_path: Path) -> 
 @pytest.mark.usefixtures("_failing_verification")
 def test_what_a_search_found_is_kept_aside_too(writer: str, tmp_path: Path) -> None:
     data = ("--task", "language-modelling", "--data", f"{writer}/texts.txt", "--keep", "50%", "--step", "100%")
-    done = run("prune", writer, "--method", "rank", *data, "--out", str(tmp_path / "half"))
+    done = run("prune", writer, "--choose", "gradient", *data, "--out", str(tmp_path / "half"))
     assert done.exit_code == 1
     assert "half.unverified" in done.stderr
     record = hc.Record.load(tmp_path / "half.unverified" / "record.json")
@@ -177,7 +177,7 @@ def test_score_with_wrong_input(writer: str, change: list[str], status: int, mes
 
 
 @pytest.mark.parametrize(
-    "command", [["score"], ["ablate"], ["prune", "--method", "rank", "--keep", "50%", "--out", "small"]]
+    "command", [["score"], ["ablate"], ["prune", "--choose", "gradient", "--keep", "50%", "--out", "small"]]
 )
 def test_a_task_that_does_not_fit_the_model_is_one_clear_line(writer: str, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "dev.tsv").write_text("label\ttext\n" + "".join(f"{n % 2}\t{t}\n" for n, t in enumerate(sentences(6))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -117,9 +118,9 @@ def first_value(out: Path) -> float:
     return parts["value"] if "value" in parts else parts["curve"][0]["value"]
 
 
-@pytest.mark.parametrize("command", ["rank", "fisher", "greedy", "curves"])
+@pytest.mark.parametrize("command", ["gradient", "fisher", "greedy", "curves"])
 def test_what_heads_are_chosen_on_is_not_what_is_measured(flattered: Path, command: str, tmp_path: Path) -> None:
-    prune = ["prune", str(flattered / "flattered"), "--method", command, "--keep", "50%"]
+    prune = ["prune", str(flattered / "flattered"), "--choose", command, "--keep", "50%"]
     curves = ["study", "curves", str(flattered / "flattered"), "--orders", "magnitude", "--random", "0", "--step", "50"]
     for number, (data, split, value, line) in enumerate([
         ("flattering", [], 0.0, "Measured on 24 texts of test, held out: heads were chosen on 24 texts of dev."),
@@ -140,7 +141,7 @@ def test_what_heads_are_chosen_on_is_not_what_is_measured(flattered: Path, comma
 
 def test_calibration_keeps_off_what_is_measured(flattered: Path, tmp_path: Path) -> None:
     """Of a file the held-out half is never calibrated on; of a folder a split that is both is told."""
-    given = ["prune", str(flattered / "flattered"), "--method", "rank", "--keep", "50%", "--compensate", "lstsq"]
+    given = ["prune", str(flattered / "flattered"), "--choose", "gradient", "--keep", "50%", "--compensate", "lstsq"]
     for data, split, held_out in (("all.tsv", "train", True), ("flattering", "test", False)):
         out = tmp_path / data
         asked = ["--task", "classification", "--data", str(flattered / data), "--calibrate-split", split]
@@ -205,7 +206,7 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
     ],
 )
 def test_budgets_that_make_no_sense(tuned: str, place: Path, tmp_path: Path, keep: str, message: str) -> None:
-    done = run("prune", tuned, "--method", "rank", "--keep", keep, *work(place), "--out", str(tmp_path / "out"))
+    done = run("prune", tuned, "--choose", "gradient", "--keep", keep, *work(place), "--out", str(tmp_path / "out"))
     assert done.exit_code == 2, done.output
     assert message in done.output.replace("\n", " ")
     assert not (tmp_path / "out").exists()
@@ -234,8 +235,8 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "fisher", "--keep", "encoder=4,cross=50%"], "needs a budget: one number"),
-        (["--method", "rank", "--keep", "encoder=4", "--kinds", "decoder"], "give one of them"),
+        (["--choose", "fisher", "--keep", "encoder=4,cross=50%"], "needs a budget (--keep): one number"),
+        (["--choose", "gradient", "--keep", "encoder=4", "--kinds", "decoder"], "give one of them"),
     ],
 )
 def test_options_that_contradict_each_other(
@@ -250,7 +251,7 @@ def test_a_mistake_does_not_occupy_a_folder(tuned: str, place: Path, tmp_path: P
     learn = [
         "prune",
         tuned,
-        "--method",
+        "--choose",
         "l0",
         *work(place),
         "--steps",
@@ -268,7 +269,7 @@ def test_a_mistake_does_not_occupy_a_folder(tuned: str, place: Path, tmp_path: P
 
 def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_path: Path) -> None:
     file = ["--task", "classification", "--data", str(place / "data" / "train.tsv")]
-    learn = ["prune", tuned, "--method", "l0", "--keep", "4", *file, "--out", str(tmp_path / "out")]
+    learn = ["prune", tuned, "--choose", "l0", "--keep", "4", *file, "--out", str(tmp_path / "out")]
     study = ["study", "tradeoff", tuned, "--keep", "4", "--no-roles", *file, "--out", str(tmp_path / "out")]
     tune = ["train", "--from", str(place / "encoder"), *file, "--out", str(tmp_path / "out")]
     for command in (learn, study, tune):
@@ -281,7 +282,7 @@ def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_pa
 def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -> None:
     done = run("prune", tuned, "--keep", "encoder.0.*", "--rule", "uniform", "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
-    assert "--rule goes with --method" in done.output
+    assert "--rule goes with --choose" in done.output
 
 
 def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> None:
@@ -343,3 +344,35 @@ def test_trade_offs_that_cannot_be(tuned: str, place: Path, arguments: list[str]
     assert done.exit_code in (1, 2)
     assert message in done.output.replace("\n", " ")
     assert "Traceback" not in done.output
+
+
+def test_every_point_is_a_model_that_the_command_it_names_makes(tuned: str, place: Path, tmp_path: Path) -> None:
+    out, ways = tmp_path / "tradeoff", "greedy/distilled,random,scratch"
+    asked = [
+        "--ways",
+        ways,
+        "--against",
+        "random",
+        "--keep",
+        "3",
+        "--steps",
+        "1",
+        "--tune",
+        "1",
+        "--scratch-steps",
+        "2",
+    ]
+    asked += ["--seeds", "1", "--choose-limit", "12", "--no-roles", "--format", "svg", "--max-length", "6"]
+    done = run("study", "tradeoff", tuned, *work(place), *asked, "--save-models", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    points = json.loads((out / "record.json").read_text())["parts"]["tradeoff"]
+    assert [point["way"] for point in points] == ways.split(",")
+    for point in points:
+        program, *arguments = shlex.split(point["command"].replace("DIR", str(tmp_path / "again" / point["way"][:6])))
+        assert program == "headcount"
+        again = run(*arguments)
+        assert again.exit_code == 0, again.output
+        kept = hc.load(out / "models" / f"{point['way'].replace('/', '.')}-3-1").state_dict()
+        made = hc.load(arguments[-1]).state_dict()
+        assert kept.keys() == made.keys()
+        assert all(torch.equal(kept[name], made[name]) for name in kept), point["command"]

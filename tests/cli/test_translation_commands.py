@@ -147,7 +147,7 @@ def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path
         ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "20"],
     )
     done = run(
-        "prune", str(trained), "--method", "rank", "--keep", "50%", *given, "--metric", "loss", "--out", str(out)
+        "prune", str(trained), "--choose", "gradient", "--keep", "50%", *given, "--metric", "loss", "--out", str(out)
     )
     assert done.exit_code == 0, done.output
     assert "14 of 28 heads removed, verified" in done.output
@@ -168,14 +168,14 @@ def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path
         (["--keep", "5", "--step", "0%"], "above 0"),
         (["--keep", "5", "--kinds", "vision"], "no vision heads"),
         (["--keep", "5", "--metric", "accuracy"], "metric of translation"),
-        ([], "needs --keep"),
+        ([], "needs a budget (--keep)"),
     ],
 )
 def test_prune_by_rank_with_wrong_input(
     trained: Path, data: Path, tmp_path: Path, change: list[str], message: str
 ) -> None:
     given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "5"]
-    done = run("prune", str(trained), "--method", "rank", *given, "--out", str(tmp_path / "o"), *change)
+    done = run("prune", str(trained), "--choose", "gradient", *given, "--out", str(tmp_path / "o"), *change)
     assert done.exit_code == 2, done.output
     assert message in done.output
     assert not (tmp_path / "o").exists()
@@ -232,13 +232,15 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
     for method, options in (("greedy", ["--candidates", "2", "--group", "2"]), ("fisher", ["--compensate", "scale"])):
         out = tmp_path / method
         done = run(
-            "prune", str(trained), "--method", method, "--keep", "24", *options, *given, "--calibrate-split", "train",
+            "prune", str(trained), "--choose", method, "--keep", "24", *options, *given, "--calibrate-split", "train",
             "--out", str(out),
         )  # fmt: skip
         assert done.exit_code == 0, done.output
         assert "4 of 28 heads removed, verified" in done.output
         assert len(hc.locate(hc.load(out)).heads) == 24
-    small = run("prune", str(trained), "--method", "rank", "--keep", "95%params", *given, "--out", str(tmp_path / "p"))
+    small = run(
+        "prune", str(trained), "--choose", "gradient", "--keep", "95%params", *given, "--out", str(tmp_path / "p")
+    )
     assert small.exit_code == 0, small.output
     parameters = hc.Record.load(tmp_path / "p" / "record.json").parts["cost"]
     assert parameters["after"]["parameters"] <= 0.95 * parameters["before"]["parameters"]
@@ -248,16 +250,16 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
     ("change", "message"),
     [
         (["--remove", "encoder.0.1", "--compensate", "lstsq"], "needs --task and --data"),
-        (["--method", "fisher", "--keep", "5", "--group", "3"], "--group is not an option of --method fisher"),
-        (["--method", "rank", "--keep", "1%params"], "still costs"),
-        (["--method", "rank", "--keep", "5apples"], "no budget"),
+        (["--choose", "fisher", "--keep", "5", "--group", "3"], "--group is not an option of --choose fisher"),
+        (["--choose", "gradient", "--keep", "1%params"], "still costs"),
+        (["--choose", "gradient", "--keep", "5apples"], "no budget"),
     ],
 )
 def test_prune_with_compensation_and_wrong_input(
     trained: Path, data: Path, tmp_path: Path, change: list[str], message: str
 ) -> None:
     given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--limit", "5"]
-    done = run("prune", str(trained), *change, *(given if "--method" in change else []), "--out", str(tmp_path / "o"))
+    done = run("prune", str(trained), *change, *(given if "--choose" in change else []), "--out", str(tmp_path / "o"))
     assert done.exit_code == 2, done.output
     assert message in done.output
 
@@ -298,7 +300,7 @@ LEARN = ["--steps", "6", "--tune", "2", "--batch", "300", "--rate", "0.001"]
 def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "small"
     given = ["--task", "translation", "--data", str(data), "--languages", "en,xx", "--metric", "loss", *LEARN]
-    asked = ["prune", str(trained), "--method", "l0", "--keep", "encoder=5", *given, "--out", str(out)]
+    asked = ["prune", str(trained), "--choose", "l0", "--keep", "encoder=5", *given, "--out", str(out)]
     done = run(*asked)
     assert done.exit_code == 0, done.output
     for words in (
@@ -321,14 +323,18 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--method", "l0", "--keep", "encoder=50"], "only 12"),
-        (["--method", "l0", "--keep", "encoder=1,encoder=2"], "every kind once"),
-        (["--method", "l0", "--keep", "5", "--order", "gradient"], "not an option of --method l0"),
-        (["--method", "rank", "--keep", "5", "--penalty", "1"], "not an option of --method rank"),
-        (["--method", "l0", "--penalty", "much"], "expected numbers"),
-        (["--method", "l0"], "needs --keep"),
-        (["--method", "subset", "--penalty", "1"], "not an option of --method subset"),
-        (["--method", "l0", "--keep", "5", "--overwrite"], "not for it"),
+        (["--choose", "l0", "--keep", "encoder=50"], "only 12"),
+        (["--choose", "l0", "--keep", "encoder=1,encoder=2"], "every kind once"),
+        (["--choose", "l0", "--keep", "5", "--recompute"], "--recompute is not an option of --choose l0"),
+        (["--choose", "greedy", "--keep", "5", "--distill", "0.5"], "give --tune STEPS too"),
+        (["--choose", "l0", "--keep", "5", "--compensate", "lstsq"], "trains its weights"),
+        (["--choose", "gradient", "--keep", "5", "--seed", "1"], "--seed is for what is random"),
+        (["--choose", "gradeint", "--keep", "5"], "Did you mean 'gradient'"),
+        (["--choose", "gradient", "--keep", "5", "--penalty", "1"], "not an option of --choose gradient"),
+        (["--choose", "l0", "--penalty", "much"], "expected numbers"),
+        (["--choose", "l0"], "a budget (--keep)"),
+        (["--choose", "subset", "--penalty", "1"], "not an option of --choose subset"),
+        (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite is not for a command that trains"),
     ],
 )
 def test_prune_by_learning_with_wrong_input(

@@ -17,6 +17,8 @@ import headcount as hc
 import zoo
 from headcount.cli.commands.study import STUDIES
 from headcount.cli.main import commands, main
+from headcount.pruning.pipeline import chooser_names, compensations
+from headcount.pruning.tuning import tuners
 from headcount.registry import Registry
 from headcount.report.exhibits import exhibits
 from headcount.report.figure import figures
@@ -151,7 +153,7 @@ def test_wrong_lines_are_noticed() -> None:
     [
         ("commands/figure.md", figures.names()),
         ("commands/score.md", Registry[Any]("score", "headcount.scores", "SCORE").names()),
-        ("commands/prune.md", Registry[Any]("method", "headcount.methods", "METHOD").names()),
+        ("commands/prune.md", (*chooser_names(), *tuners.names(), *compensations.names())),
     ],
 )
 def test_pages_know_all_members(page: str, names: tuple[str, ...]) -> None:

@@ -84,7 +84,7 @@ def test_the_trade_off_has_a_knee(tiny: Path, capsys: pytest.CaptureFixture[str]
 def test_gates_keep_exactly_so_many_encoder_heads(tiny: Path, keep: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Steps with gates alone; nothing of the decoder changes by a bit."""
     model, train = hc.load(tiny), task("train", load_tokenizer(str(tiny)), 10_000)
-    found = hc.prune("l0", model, train, budget=hc.Budget(heads=keep), kinds=("encoder",), tune=0)
+    found = hc.prune(model, train, choose="l0", keep=hc.Budget(heads=keep), kinds=("encoder",), tune=0)
     _told(found, f"{keep} of 16 encoder heads", capsys)
     assert sum(head.kind == "encoder" for head in found.mask.kept) == keep
     encoder, after = "model.encoder.", dict(found.model.state_dict())
@@ -97,7 +97,7 @@ def test_gates_keep_exactly_so_many_encoder_heads(tiny: Path, keep: int, capsys:
 @pytest.mark.parametrize("keep", [12, 8, 3])
 def test_gates_keep_exactly_so_many_heads_of_all_kinds(tiny: Path, keep: int, capsys: Any) -> None:
     model, train = hc.load(tiny), task("train", load_tokenizer(str(tiny)), 10_000)
-    found = hc.prune("l0", model, train, budget=hc.Budget(heads=keep), tune=0)
+    found = hc.prune(model, train, choose="l0", keep=hc.Budget(heads=keep), tune=0)
     _told(found, f"{keep} of 24 heads", capsys)
     assert len(found.mask.kept) == len(hc.locate(found.model).heads) == keep
 

@@ -180,9 +180,9 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
         found += _ways(record, heads, f", {record.parts.get('pruned')}" if several else "")
     for record in subject.of("prune"):
         if record.parts.get("curve"):
-            order = record.signature.arguments.get("order", record.parts.get("method"))
+            order = str(record.parts.get("method")).removeprefix("rank-")
             parts = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
-            found.append(_line(f"smaller model by {order}", str(order), record.parts["curve"], parts, heads, True))
+            found.append(_line(f"smaller model by {order}", order, record.parts["curve"], parts, heads, True))
     return found
 
 

@@ -70,6 +70,13 @@ class Budget:
         amount: Any = int(number) if unit in ("heads", "parameters") and number == int(number) else number
         return cls(**{str(unit): amount})
 
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        spelling = next(text for text, unit in _SPELLINGS.items() if unit == self.counts)
+        if self.share is not None:
+            return f"{100 * self.share:.12g}%{spelling}"
+        return f"{getattr(self, self.counts):.12g}{spelling}"
+
     @property
     def counts(self) -> Unit:
         """What is counted."""
@@ -90,3 +97,17 @@ class Budget:
     def limit(self, total: float) -> float:
         """What the smaller model may cost, given what the whole one costs."""
         return self.share * total if self.share is not None else float(getattr(self, self.counts))
+
+
+def parse_budgets(text: str) -> tuple[Budget | dict[str, Budget], str | None]:
+    """Budgets as they are written: 10 or 40%; encoder=10, which is a budget and a kind; encoder=8,cross=50%."""
+    if "=" not in text:
+        return Budget.parse(text), None
+    parts = [part.partition("=") for part in text.split(",") if part.strip()]
+    budgets = {kind.strip(): Budget.parse(amount) for kind, _, amount in parts}
+    if len(budgets) < len(parts) or not all(budgets):
+        raise UsageError(f"Budgets of kinds name every kind once, such as encoder=8,cross=50%; got {text!r}.")
+    if len(budgets) > 1:
+        return budgets, None
+    ((kind, budget),) = budgets.items()
+    return budget, kind

@@ -17,11 +17,12 @@ import numpy as np
 from torch import nn
 
 from headcount.heads import HeadGrid
-from headcount.methods.cutting import measured
-from headcount.methods.greedy import CANDIDATES, Search
-from headcount.methods.rank import counts_to
 from headcount.metrics import Metric
 from headcount.probes.projections import Projection, projected
+from headcount.pruning.choosers.greedy import CANDIDATES
+from headcount.pruning.ranking import counts_to
+from headcount.pruning.run import described, without_statistics
+from headcount.pruning.search import Search
 from headcount.record import Record, Signature
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
@@ -102,7 +103,7 @@ def study_compensation(
         "heads": len(heads),
         "order": order,
         "measured_on": measured_on([task], measure_on),
-        "full": {"loss": float(full_N.mean()), **measured(whole)},
+        "full": {"loss": float(full_N.mean()), **without_statistics(described(whole))},
         "compensations": {how: _points(curve, full_N, len(heads)) for how, curve in curves.items()},
         "at": _at(model, measure_on, curves, full_N, whole, reach),
     }
@@ -188,7 +189,7 @@ def _at(
     course = []
     for place, removed in enumerate(plain.removed):
         value = _quality(model, task, plain.models[place])
-        course.append({"removed": removed, **measured(value)})
+        course.append({"removed": removed, **without_statistics(described(value))})
         if -metric.gain(value.value - whole.value) >= points:
             break
     else:
@@ -198,7 +199,7 @@ def _at(
     ratios = {
         f"{how}/{other}": _plain(ratio(excess[how], excess[other])) for how, other in below.items() if how in excess
     }
-    quality = {how: measured(_quality(model, task, curves[how].models[place])) for how in excess}
+    quality = {how: without_statistics(described(_quality(model, task, curves[how].models[place]))) for how in excess}
     return {"reached": True, "removed": removed, "course": course, "quality": quality, "ratios": ratios}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.methods.rank import Order, Step, counts_to, curve
+from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
@@ -100,7 +100,15 @@ def _curves(
         total = sum(head.kind in some for head in locate(model).heads)
         counts = counts_to(total, round(plan.upto * total), plan.step)
         said = " ".join([order.score, *(some if some != kinds else ()), *([] if seed is None else [f"#{seed + 1}"])])
-        steps = curve(model, task, order, counts, measure_on=where, kinds=some, progress=_under(said, progress))
+        steps = curve(
+            model,
+            task,
+            order,
+            counts,
+            measure_on=where,
+            restrictions=Restrictions(some),
+            progress=_under(said, progress),
+        )
         return _Curve(order.score, some, list(steps), seed)
 
     for name in plan.orders:

@@ -74,15 +74,15 @@ def demo(
 def _smaller(out: Path, record: Record, progress: Progress) -> None:
     """Remove the heads with the lowest gradient scores, make up for them, save what is left."""
     from headcount.checkpoints.load import load
-    from headcount.methods.given import save_pruned
-    from headcount.methods.method import prune
+    from headcount.pruning.prune import prune
+    from headcount.pruning.saving import Saving
     from headcount.selection.budget import Budget
     from headcount.studies.whole import Subject
 
     settings = Settings.read(record.parts["settings"])
     subject = Subject(settings, Loading(None, None, trust_remote_code=False), out / "study", progress)
     result = prune(
-        "rank", load(settings.model), subject.choosing, budget=Budget(share=KEPT), measure_on=subject.measuring,
-        compensate="lstsq", step=1.0, progress=progress,
+        load(settings.model), subject.choosing, keep=Budget(share=KEPT), choose="gradient", compensate="lstsq",
+        measure_on=subject.measuring, step=1.0, progress=progress,
     )  # fmt: skip
-    save_pruned(result.model, out / "smaller", result.record, source=settings.model)
+    Saving(settings.model).save(result.model, out / "smaller", result.record)

@@ -13,7 +13,7 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.methods.rank import Order, counts_to, curve
+from headcount.pruning.ranking import Order, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.sites.locate import locate
 from headcount.tasks.overlap import measured_on

@@ -1,22 +1,14 @@
-"""Plan: which points a trade-off has, and the data they are made and measured on."""
+"""Plan: which points a trade-off has, and the pipeline of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from headcount.errors import UsageError
-from headcount.methods.course import Course
-from headcount.studies.way import LEARNED, SCRATCH, Way
-from headcount.tasks.task import Task
-
-
-@dataclass(frozen=True)
-class Data:
-    """What is trained on, what heads are chosen by and compensation is fitted on, and what is measured."""
-
-    train: Task
-    choose: Task
-    measure: Task
+from headcount.pruning.pipeline import Data as Data
+from headcount.pruning.pipeline import Pipeline
+from headcount.pruning.tuning import AFTER_GATES, Tuning
+from headcount.pruning.way import SCRATCH, Way
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,8 @@ class Plan:
     ways: tuple[str, ...] = ("l0", "subset", "rank-gradient", "random", "scratch")
     kinds: tuple[str, ...] | None = None
     seeds: tuple[int, ...] = (0,)
-    course: Course = field(default_factory=Course)
+    gate_steps: int = 150  # of ways that learn with gates
+    tuning: Tuning = AFTER_GATES  # after gates; other ways that train have the steps of both
     scratch_steps: int = 2400  # of the models trained from random weights, with the heads of `donor`
     against: str = "rank-gradient"  # the way that others are compared with
     distill: float = 0.5  # share of the whole model's predictions in the loss, of ways with /distilled
@@ -48,13 +41,13 @@ class Plan:
     def __post_init__(self) -> None:
         if not self.keep or not self.ways or not self.seeds:
             raise UsageError("A trade-off needs at least one number of heads, one way of pruning and one seed.")
-        for name in (*self.ways, self.against):
-            Way.parse(name)
+        object.__setattr__(self, "ways", tuple(Way.parse(name).name for name in self.ways))
+        object.__setattr__(self, "against", Way.parse(self.against).name)
         for what in ("keep", "ways", "seeds"):
             values = getattr(self, what)
             if len(set(values)) < len(values):
                 raise UsageError(f"Every one of {what} once; got {', '.join(map(str, values))}.")
-        if self.course.distill:
+        if self.tuning.distill:
             raise UsageError("In a trade-off ways with /distilled learn from a teacher: give the plan's distill.")
         if not 0 < self.distill <= 1:
             raise UsageError(f"distill is the share of the teacher in the loss, above 0 to 1; got {self.distill}.")
@@ -64,7 +57,7 @@ class Plan:
     def check_control(self, gated: int) -> None:
         """All heads left are the control of tuning alone: the way that others are compared with has to tune."""
         way = Way.parse(self.against)
-        if self.against not in self.ways or not way.tuned or way.distilled or way.choice in (*LEARNED, SCRATCH):
+        if self.against not in self.ways or not way.tuned or way.distilled or way.learned or way.scratch:
             raise UsageError(
                 f"With all {gated} heads left there is nothing to choose: it shows what tuning alone does, by the way "
                 f"that others are compared with. That is {self.against}; it has to be one of the ways, and one that "
@@ -76,7 +69,7 @@ class Plan:
 
         gated: heads that may go. With all of them left there is nothing to choose: one way says what tuning alone does.
         """
-        ways = sorted(map(Way.parse, self.ways), key=lambda way: way.choice == SCRATCH)
+        ways = sorted(map(Way.parse, self.ways), key=lambda way: way.scratch)
         return [
             Arm(way, keep, seed)
             for seed in self.seeds
@@ -86,6 +79,24 @@ class Plan:
         ]
 
     @property
+    def steps(self) -> int:
+        """Of every way that trains."""
+        return self.gate_steps + (self.tuning.steps or 0)
+
+    def pipeline(self, arm: Arm) -> Pipeline:
+        """That of a point; models from scratch have the heads of another."""
+        way = arm.way
+        tuning = replace(self.tuning, distill=self.distill if way.distilled else 0.0)
+        if way.learned:
+            return way.pipeline(arm.keep, tuning, kinds=self.kinds, seed=arm.seed, steps=self.gate_steps)
+        return way.pipeline(arm.keep, replace(tuning, steps=self.steps), kinds=self.kinds, seed=arm.seed)
+
+    @property
+    def scratch_tuning(self) -> Tuning:
+        """Ordinary training: its rate and its warm-up are its own."""
+        return replace(self.tuning, steps=self.scratch_steps, tuner=SCRATCH, rate=None, warmup=None)
+
+    @property
     def distilled(self) -> bool:
         """Whether any way has a teacher."""
         return any(Way.parse(name).distilled for name in self.ways)
@@ -93,9 +104,9 @@ class Plan:
     @property
     def donor_way(self) -> Way:
         """The way whose heads a model from scratch has: l0 where it is listed, else the first, else l0."""
-        others = [way for way in map(Way.parse, self.ways) if way.choice != SCRATCH]
-        learned = [way for way in others if way.choice == "l0"]
-        return min(learned, key=lambda way: way.distilled) if learned else others[0] if others else Way.parse("l0")
+        ways = [way for way in map(Way.parse, self.ways) if not way.scratch]
+        learned = [way for way in ways if way.chooser is not None and way.chooser.name == "l0"]
+        return min(learned, key=lambda way: way.distilled) if learned else ways[0] if ways else Way.parse("l0")
 
     def donor(self, arm: Arm) -> Arm:
         """The point whose heads a model from scratch has."""

@@ -1,15 +1,14 @@
-"""Point: one smaller model of the trade-off, from the choice of its heads to its quality.
+"""Point: one smaller model of the trade-off: a pipeline that is run once and kept.
 
 DIR/arms/WAY-KEEP-SEED.json holds it, DIR/arms/WAY-KEEP-SEED/ the state of its training. A point that lacks only what
-its heads do is looked at again: its training is read, not run.
+its heads do, or its checkpoint, is made again: its training is read, not run.
 """
 
 from __future__ import annotations
 
-import copy
+import shlex
 import time
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +16,29 @@ from torch import nn
 
 from headcount import journal, locks, processes
 from headcount.errors import UsageError
-from headcount.heads import HeadGrid
-from headcount.methods import fisher, greedy
-from headcount.methods.course import learn, only_trained, random_rate, trainable, usual_rate
-from headcount.methods.cutting import counted_heads
-from headcount.methods.learned import described
-from headcount.methods.method import prune
-from headcount.scores.score import score
-from headcount.selection.budget import Budget
-from headcount.selection.select import select
-from headcount.sites.locate import locate
+from headcount.pruning.pipeline import Data, Execution, Pipeline
+from headcount.pruning.run import Pruned, run
+from headcount.pruning.saving import Saving
+from headcount.pruning.way import scratch_pipeline
 from headcount.studies.kept import Looking
-from headcount.studies.plan import Arm, Data, Plan
-from headcount.studies.trail import follow
-from headcount.studies.way import SCRATCH
-from headcount.surgery.compensate import compensate
-from headcount.surgery.remove import remove
-from headcount.tasks.distilled import distilled
-from headcount.training.transformer import forget
+from headcount.studies.plan import Arm, Plan
 
+COMMAND = ("headcount prune MODEL", "--task TASK --data DATA --out DIR")
 _PAUSE = 1.0  # seconds between looks at a point that another process is at
+
+
+@dataclass(frozen=True)
+class Models:
+    """Where the checkpoints of points go to, where they are kept."""
+
+    folder: Path
+    saving: Saving
+
+    def path(self, arm: Arm) -> Path:
+        return self.folder / arm.name
+
+    def has(self, arm: Arm) -> bool:
+        return (self.path(arm) / "config.json").is_file()
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,19 @@ class Work:
     plan: Plan
     folder: Path
     looking: Looking | None = None
+    models: Models | None = None
+    command: tuple[str, str] = COMMAND  # before and after the arguments of a pipeline
 
     def file(self, arm: Arm) -> Path:
         return self.folder / "arms" / f"{arm.name}.json"
 
     def state(self, arm: Arm) -> Path:
         return self.folder / "arms" / arm.name
+
+    def complete(self, arm: Arm, earlier: dict[str, Any]) -> bool:
+        """Whether a point that was measured has all that is asked for."""
+        looked_at = self.looking is None or earlier.get("looked") == self.looking.fingerprint
+        return looked_at and (self.models is None or self.models.has(arm))
 
 
 def point(work: Work, arm: Arm, *, wait: bool = False) -> dict[str, Any] | None:
@@ -62,14 +71,14 @@ def point(work: Work, arm: Arm, *, wait: bool = False) -> dict[str, Any] | None:
         return _together(work, arm)
     file = work.file(arm)
     while True:
-        with locks.alone(file.with_suffix(".claim")) as mine:
-            known = journal.read_json(file) if file.is_file() else None
-            if known is not None and _complete(work, known):
-                return dict(known)
-            if mine:
-                found = _made(work, arm, known)
-                journal.write_json(file, found)
-                return found
+        with locks.alone(file.with_suffix(".claim")) as claimed:
+            earlier = journal.read_json(file) if file.is_file() else None
+            if earlier is not None and work.complete(arm, earlier):
+                return dict(earlier)
+            if claimed:
+                result = _make(work, arm, earlier)
+                journal.write_json(file, result)
+                return result
         if not wait:
             return None
         time.sleep(_PAUSE)
@@ -78,109 +87,59 @@ def point(work: Work, arm: Arm, *, wait: bool = False) -> dict[str, Any] | None:
 def _together(work: Work, arm: Arm) -> dict[str, Any]:
     """All processes train one model: what the first one finds on its disk decides, and what it finds out is kept."""
     file = work.file(arm)
-    mine = journal.read_json(file) if processes.is_main() and file.is_file() else None
-    known = processes.gather(mine)[0]
-    if known is not None and _complete(work, known):
-        return dict(known)
-    found = processes.gather(_made(work, arm, known))[0]
+    on_disk = journal.read_json(file) if processes.is_main() and file.is_file() else None
+    earlier = processes.gather(on_disk)[0]
+    complete = earlier is not None and work.complete(arm, earlier)
+    if earlier is not None and processes.gather(complete)[0]:  # models are on the disk of the first
+        return dict(earlier)
+    result = processes.gather(_make(work, arm, earlier))[0]
     if processes.is_main():
-        journal.write_json(file, found)
-    return found
+        journal.write_json(file, result)
+    return result
 
 
-def _complete(work: Work, known: dict[str, Any]) -> bool:
-    return work.looking is None or known.get("looked") == work.looking.fingerprint
-
-
-def _made(work: Work, arm: Arm, known: dict[str, Any] | None) -> dict[str, Any]:
-    """known: the point as it was measured before, of which only the roles are asked."""
-    make = _learned if arm.way.learned else _scratch if arm.way.choice == SCRATCH else _cut
-    small, found = make(work, arm, measured=known is None)
-    found = {"way": arm.way.name, "keep": arm.keep, "seed": arm.seed, **found, **(known or {})}
+def _make(work: Work, arm: Arm, earlier: dict[str, Any] | None) -> dict[str, Any]:
+    """known: the point as it was measured before, of which only what its heads do or its checkpoint is asked."""
+    pipeline, donor = _pipeline(work, arm)
+    before, after = work.command
+    execution = Execution(
+        folder=work.state(arm), shared=work.folder, measured="smaller" if earlier is None else "nothing"
+    )
+    pruned = run(pipeline, work.model, work.data, execution)
+    result = {"way": arm.way.name, "keep": arm.keep, "seed": arm.seed, **_described(arm, pipeline, pruned)}
+    result |= {"like": donor.way.name} if donor else {}
+    result |= {"command": " ".join((before, shlex.join(pipeline.to_arguments()), after)), **(earlier or {})}
+    if work.models is not None and not work.models.has(arm):
+        pruned.record.signature = replace(pruned.record.signature, model=work.models.saving.source)
+        work.models.saving.save(pruned.model, work.models.path(arm), pruned.record)
     if work.looking is not None:
-        found |= {"roles": work.looking.roles(small), "looked": work.looking.fingerprint}
-    return found
+        result |= {"roles": work.looking.roles(pruned.model), "looked": work.looking.fingerprint}
+    return result
 
 
-def _quality(work: Work, model: nn.Module, *, measured: bool) -> dict[str, Any] | None:
-    return described(work.data.measure.quality(model)) if measured else None
-
-
-def _learned(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
-    course = {**asdict(work.plan.course), "distill": work.plan.distill if arm.way.distilled else 0.0}
-    del course["seed"]
-    result = prune(
-        arm.way.choice, work.model, work.data.train, budget=Budget(heads=arm.keep), kinds=work.plan.kinds,
-        seed=arm.seed, measure_on=work.data.measure if measured else None, folder=work.state(arm), **course,
-    )  # fmt: skip
-    parts = result.record.parts
-    gates = {name: parts["gates"][name] for name in ("settled", "reached", "cut_by_rank")}
-    return result.model, {
-        "heads": parts["kept_heads"],
-        "cut": parts["quality"]["cut"],  # weights have learned with the gates already
-        "after": parts["quality"]["after"],
-        "gates": gates,
-        "steps": work.plan.course.steps + work.plan.course.tune,
-        "seconds": _seconds(parts["course"]["gates"]["seconds"], parts["course"]["tuning"]["seconds"]),
-    }
-
-
-def _seconds(choosing: float, tuning: float) -> dict[str, float]:
-    """choosing: until the smaller model stands, steps with gates among it; measuring quality is left out."""
-    return {"choosing": choosing, "tuning": tuning, "total": choosing + tuning}
-
-
-def _cut(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
-    """Heads of the model as it is; fine-tuned, for the steps that others need in all, or not."""
-    started, model, way = time.perf_counter(), work.model, arm.way
-    mask, earlier = _chosen(work, arm)
-    made_up: Any = "none"
-    if way.compensate != "none":
-        made_up = compensate(model, mask, work.data.choose, way.compensate)
-    small = remove(model, mask, compensate=made_up)
-    choosing = time.perf_counter() - started + earlier
-    cut = _quality(work, small, measured=measured)
-    found: dict[str, Any] = {"heads": [str(head) for head in mask.kept], "cut": cut, "after": cut, "steps": 0}
-    if not way.tuned:
-        return small, {**found, "seconds": _seconds(choosing, 0.0)}
-    course = work.plan.course
-    steps, rate = course.steps + course.tune, course.rate or usual_rate(model, work.data.train)
-    with only_trained(small, work.plan.kinds):
-        recipe = course.recipe(steps, rate, falls=True, seed=arm.seed)
-        train = distilled(trainable(work.data.train), model, work.plan.distill if way.distilled else 0.0)
-        done = learn(small, train, recipe, work.state(arm), part=way.name)
-    found |= {"after": _quality(work, small, measured=measured), "steps": steps}
-    return small, {**found, "seconds": _seconds(choosing, done["seconds"])}
-
-
-def _chosen(work: Work, arm: Arm) -> tuple[HeadGrid, float]:
-    """The heads that stay, by the model and the data to choose on alone; seconds that this took other points."""
-    model, task, kinds = work.model, work.data.choose, work.plan.kinds
-    choice, budget = arm.way.choice, Budget(heads=arm.keep)
-    if choice == "fisher":
-        return fisher.search(model, fisher.information(model, task), budget, kinds=kinds), 0.0
-    if choice == "greedy":
-        gone = len(counted_heads(model, kinds)) - arm.keep
-        begin = partial(greedy.Search, model, task, kinds=kinds, compensate=arm.way.compensate)
-        return follow(work.folder / f"greedy-{arm.way.compensate}.json", begin, gone)
-    options: dict[str, Any] = {"seed": arm.seed} if choice == "random" else {}
-    return select(score(choice.removeprefix("rank-"), model, task, **options), budget, kinds=kinds), 0.0
-
-
-def _scratch(work: Work, arm: Arm, *, measured: bool) -> tuple[nn.Module, dict[str, Any]]:
-    """The heads of another way, new random weights, everything trained."""
-    donor = work.plan.donor(arm)
-    given = point(work, donor, wait=True)
-    if given is None:
-        raise UsageError(f"The point {donor.name}, whose heads {arm.name} has, could not be made.")
-    fresh = copy.deepcopy(work.model)
-    forget(fresh, seed=arm.seed)
-    small = remove(fresh, locate(fresh).mask(keep=given["heads"]), inplace=True)
+def _pipeline(work: Work, arm: Arm) -> tuple[Pipeline, Arm | None]:
+    """The pipeline of a point, and the point whose heads a model from scratch has."""
     plan = work.plan
-    train = trainable(work.data.train)
-    recipe = plan.course.from_random(plan.scratch_steps, random_rate(work.model, train), falls=True, seed=arm.seed)
-    done = learn(small, train, recipe, work.state(arm), part=SCRATCH)
-    return small, {
-        "heads": given["heads"], "cut": None, "after": _quality(work, small, measured=measured), "like": donor.way.name,
-        "steps": plan.scratch_steps, "seconds": _seconds(0.0, done["seconds"]),
-    }  # fmt: skip
+    if not arm.way.scratch:
+        return plan.pipeline(arm), None
+    donor = plan.donor(arm)
+    result = point(work, donor, wait=True)
+    if result is None:
+        raise UsageError(f"The point {donor.name}, whose heads {arm.name} has, could not be made.")
+    return scratch_pipeline(tuple(result["heads"]), plan.scratch_tuning, seed=arm.seed), donor
+
+
+def _described(arm: Arm, pipeline: Pipeline, pruned: Pruned) -> dict[str, Any]:
+    """What a point keeps of a record."""
+    parts = pruned.record.parts
+    gate_steps = parts["training"]["gates"]["steps"] if pipeline.chooser.trains else 0
+    tuning_steps = pipeline.tuning.steps or 0 if pipeline.tuning else 0
+    gates = {name: parts["gates"][name] for name in ("settled", "reached", "cut_by_rank")} if gate_steps else None
+    return {
+        "heads": parts["kept_heads"],
+        "cut": None if arm.way.scratch else parts["quality"]["cut"],  # with gates, weights have learned already
+        "after": parts["quality"]["after"],
+        **({"gates": gates} if gates else {}),
+        "steps": gate_steps + tuning_steps,
+        "seconds": parts["seconds"],
+    }

@@ -7,7 +7,7 @@ that gates keep, against a random choice of as many heads in each layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from torch import nn
 from headcount import journal
 from headcount.errors import UsageError
 from headcount.heads import PAPER_ROLES, Head
-from headcount.methods.course import Course
 from headcount.probes.masks import masked
+from headcount.pruning.tuning import AFTER_GATES, Tuning
 from headcount.record import Record, Signature
 from headcount.roles.evidence import Evidence
 from headcount.roles.measure import Roles, roles
@@ -61,7 +61,8 @@ class Plan:
     """How many heads gates keep, and how long they train."""
 
     keep: int | None = None  # heads of the kind; a third of them if None
-    course: Course = field(default_factory=Course)
+    gate_steps: int = 150
+    tuning: Tuning = AFTER_GATES
     kind: str = "encoder"
 
 
@@ -104,7 +105,7 @@ def pooled(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> dict[str, Any]:
-    model, measure = subject.model, subject.data.measure
+    model, measure = subject.model, subject.data.measuring
     heads = [head for head in locate(model).heads if head.kind == plan.kind]
     if not heads:
         raise UsageError(f"{subject.name} has no {plan.kind} heads; it has {', '.join(locate(model).kinds)} heads.")
@@ -115,7 +116,9 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
     whole = measure.quality(model)
     with masked(model, locate(model).mask(off=list(map(str, heads)))):
         without = measure.quality(model)
-    sizes = Sizes((keep,), ("l0",), (plan.kind,), course=plan.course, against="l0")
+    sizes = Sizes(
+        (keep,), ("l0",), (plan.kind,), gate_steps=plan.gate_steps, tuning=plan.tuning, against="l0"
+    )  # fmt: skip
     pruned = tradeoff(
         model, subject.data, sizes, name=subject.name, folder=folder,
         progress=lambda part, done, of: progress(f"{subject.name}: {part}", done, of),

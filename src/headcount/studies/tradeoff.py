@@ -19,23 +19,23 @@ from torch import nn
 
 from headcount import journal, processes
 from headcount.heads import Head
-from headcount.methods.course import Progress
-from headcount.methods.learned import described, kinds_of
 from headcount.metrics import Metric
 from headcount.probes.gated import VARIANTS
+from headcount.pruning.pipeline import Progress
+from headcount.pruning.run import counted_heads, described, without_statistics
+from headcount.pruning.way import SCRATCH, Way
 from headcount.record import Record, Signature
 from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import paired_bootstrap
-from headcount.studies.held_out import check_apart
 from headcount.studies.kept import Held, Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
-from headcount.studies.point import Work, point
-from headcount.studies.way import SCRATCH, Way
-from headcount.tasks.overlap import measured_on
+from headcount.studies.point import COMMAND, Work, point
+from headcount.studies.point import Models as Models
+from headcount.tasks.overlap import check_apart, measured_on
 
 _RESAMPLES = 1000
 _FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
@@ -50,11 +50,14 @@ def tradeoff(
     looking: Looking | None = None,
     unlooked: str = "there were no sentences to look at",
     folder: Path | None = None,
+    models: Models | None = None,
+    command: tuple[str, str] = COMMAND,
     progress: Progress = lambda *_: None,
 ) -> Record:
     """Measure every point of the plan, and compare the ways, paired on the same examples.
 
     looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
+    models: where the smaller models are kept. command: what makes a point, around the arguments of its pipeline.
     """
     gated = _gated(model, plan)
     check_apart(data.train, data.measure)
@@ -65,16 +68,16 @@ def tradeoff(
             journal.claim(place, "distilled.json", {"distill": plan.distill})
         if SCRATCH in plan.ways:  # its points have the heads of another way
             journal.claim(place, "scratch.json", {"donor": plan.donor_way.name})
-        whole = data.measure.quality(model)
+        whole = data.measuring.quality(model)
         whole_roles = looking.roles(model) if looking else None  # what cannot be looked at is said before training
-        points = _points(Work(model, data, plan, place, looking), plan.arms(gated), progress)
+        points = _points(Work(model, data, plan, place, looking, models, command), plan.arms(gated), progress)
         processes.gather(None)  # a folder that is not to stay goes when all are done with it
     heads = locate(model).heads
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     parts: dict[str, Any] = {
         "metric": whole.metric.name,
-        "measured_on": measured_on([data.train, data.choose], data.measure),
-        "whole": _short(described(whole)),
+        "measured_on": measured_on([data.training, data.choosing], data.measuring),
+        "whole": without_statistics(described(whole)),
         "gated": gated,
         "of": dict(Counter(head.kind for head in heads)),
         "sites": {site.name: site.num_heads for site in locate(model)},
@@ -84,7 +87,7 @@ def tradeoff(
         "tradeoff": [_short(found) for found in points],
         "against": plan.against,
         "compared": _compared(points, plan, whole.metric, whole.statistics, gated),
-        "steps": {"trained and tuned": plan.course.steps + plan.course.tune, "scratch": plan.scratch_steps},
+        "steps": {"trained and tuned": plan.steps, "scratch": plan.scratch_steps},
         "missing": len(plan.arms(gated)) - len(points),
     }
     if plan.distilled:
@@ -92,14 +95,16 @@ def tradeoff(
     parts |= _spent(points) | _gates(plan) | _roles(whole_roles, looking, unlooked, points)
     if 1 < len(kinds) == len(locate(model).kinds):
         parts["all_kinds"] = _all_kinds([one for one in points if one["keep"] < gated], plan)
-    return Record("tradeoff", Signature(name, weight_hash(model), data.measure.fingerprint, None, asdict(plan)), parts)
+    return Record(
+        "tradeoff", Signature(name, weight_hash(model), data.measuring.fingerprint, None, asdict(plan)), parts
+    )
 
 
 def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     """What every point depends on, whichever points are asked for."""
     chosen = ("keep", "ways", "seeds", "against", "distill")
     settings = {name: value for name, value in asdict(plan).items() if name not in chosen}
-    del settings["course"]["distill"]  # 0: it is the plan's
+    del settings["tuning"]["distill"]  # 0: it is the plan's
     prints = {name: getattr(data, name).fingerprint for name in ("train", "choose", "measure")}
     metric = getattr(data.measure, "metric", None)
     how = {"metric": metric.name if metric else None, **getattr(data.measure, "identity", {})}
@@ -130,7 +135,7 @@ def _spent(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _gates(plan: Plan) -> dict[str, Any]:
     """The distributions of the paper's Figure 6, as gates have them here and with the paper's beta."""
-    if all(Way.parse(name).choice != "l0" for name in plan.ways):
+    if not any(way.chooser is not None and way.chooser.name == "l0" for way in map(Way.parse, plan.ways)):
         return {}
     shapes = [VARIANTS[variant].shape for variant in ("default", "paper")]
     return {"hard_concrete": [shape.described(log_a) for shape in shapes for log_a in _FIGURE_6]}
@@ -164,8 +169,8 @@ def _all_kinds(points: Sequence[dict[str, Any]], plan: Plan) -> list[dict[str, A
                     **{name: one[name] for name in ("way", "keep")},
                     "seed": seed,
                     "kept": _kept(one["heads"]),
-                    "trained": _without_statistics(one["after"]),
-                    "scratch": _without_statistics(again["after"]) if again else None,
+                    "trained": without_statistics(one["after"]),
+                    "scratch": without_statistics(again["after"]) if again else None,
                 }
             )
     return sorted(rows, key=lambda row: -row["keep"])
@@ -175,16 +180,12 @@ def _kept(heads: Sequence[str]) -> dict[str, int]:
     return dict(Counter(Head.parse(name).kind for name in heads))
 
 
-def _without_statistics(quality: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in quality.items() if name != "statistics"}
-
-
 def _short(found: dict[str, Any]) -> dict[str, Any]:
     """Without what each example adds: reports do not need it."""
-    short = _without_statistics(found)
+    short = without_statistics(found)
     for part in ("cut", "after"):
         if isinstance(short.get(part), dict):
-            short[part] = _without_statistics(short[part])
+            short[part] = without_statistics(short[part])
     if "heads" in short:
         short["kept"] = _kept(short["heads"])
     return short
@@ -192,8 +193,7 @@ def _short(found: dict[str, Any]) -> dict[str, Any]:
 
 def _gated(model: nn.Module, plan: Plan) -> int:
     """Heads that may go; a plan that keeps more than there are is an error before anything is run."""
-    kinds = kinds_of(model, None, plan.kinds)
-    gated = sum(kinds is None or head.kind in kinds for head in locate(model).heads)
+    gated = len(counted_heads(model, plan.kinds))
     Budget(heads=max(plan.keep)).of(gated)
     if gated in plan.keep:
         plan.check_control(gated)

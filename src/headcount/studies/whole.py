@@ -205,15 +205,17 @@ def _parts_of(heads: int, parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def _traded(subject: Subject, part: str, **plan: Any) -> Record:
-    from headcount.methods.course import Course
+    from headcount.pruning.tuning import Tuning
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
     own = subject.settings
-    course = Course(steps=own.gate_steps, tune=own.tune_steps)
     looking, unlooked = _looking(subject)
     return tradeoff(
         subject.model, Data(subject.task("train", most=own.learned), subject.choosing, subject.measuring),
-        Plan(seeds=own.seeds, course=course, scratch_steps=own.scratch_steps, **plan),
+        Plan(
+            seeds=own.seeds, gate_steps=own.gate_steps, tuning=Tuning(steps=own.tune_steps),
+            scratch_steps=own.scratch_steps, **plan,
+        ),
         name=own.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
         progress=lambda what, done, of: subject.progress(f"{part}: {what}", done, of),
     )  # fmt: skip

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from headcount.errors import UsageError
 from headcount.tasks.task import Task
 
 
@@ -38,6 +39,19 @@ def measured_on(chosen_on: Iterable[Task], measured: Task) -> dict[str, Any]:
         "overlap": overlap,
         "held_out": False if same else None if overlap is None else overlap == 0,
     }
+
+
+def check_apart(learned: Task | None, measured: Task | None) -> None:
+    """Raise where every example that is measured was learned from: quality would mean nothing."""
+    if learned is None or measured is None:
+        return
+    shared = measured_on([learned], measured)
+    every_example = shared["overlap"] is not None and shared["overlap"] == shared["examples"]
+    if every_example or learned.fingerprint == measured.fingerprint:
+        raise UsageError(
+            "What is learned from and what is measured on are the same data. Choose another part of it for one of "
+            "them; a single file has one part only: give a folder with train, dev and test."
+        )
 
 
 def _described(task: Task) -> dict[str, Any]:

@@ -163,12 +163,11 @@ def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_who
 @pytest.mark.parametrize("held_out", [True, False])
 def test_quality_on_texts_that_heads_were_chosen_on_is_said_to_flatter(held_out: bool) -> None:
     cost = {"before": {"parameters": 10}, "after": {"parameters": 9}}
-    curve = [{"value": 0.9}, {"value": 0.8}]
     parts = {
         "removed": ["encoder.0.0"],
         "heads": 4,
         "cost": cost,
-        "curve": curve,
+        "quality": {"before": {"value": 0.9}, "after": {"value": 0.8}},
         "measured_on": {"held_out": held_out},
     }
     answer = sections["pruned"].answer(Record("prune", Signature("m"), parts))

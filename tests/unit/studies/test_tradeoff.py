@@ -21,19 +21,21 @@ from headcount import journal, locks, processes
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
-from headcount.methods.course import Course
+from headcount.pruning.folder import sweep
+from headcount.pruning.pipeline import Pipeline, chooser_of
+from headcount.pruning.saving import Saving
+from headcount.pruning.way import Way
 from headcount.record import Record
 from headcount.studies import point as points
 from headcount.studies.kept import Looking, drift
-from headcount.studies.learned_pruning import Saving, sweep
 from headcount.studies.plan import Arm
 from headcount.studies.point import Work, point
 from headcount.studies.tradeoff import Data, Plan, tradeoff
-from headcount.studies.way import Way
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 
-COURSE = Course(steps=4, tune=3, warmup=1, batch=100, chunk=50, rate=1e-3)
+TUNING = hc.Tuning(steps=3, warmup=1, batch=100, chunk=50, rate=1e-3)
+TRAINING: dict[str, Any] = {"gate_steps": 4, "tuning": TUNING}
 
 
 def subject(place: Path) -> tuple[Any, Data, Looking]:
@@ -57,7 +59,7 @@ def by_way(record: Record) -> dict[str, Any]:
 def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     ways = ("l0", "rank-gradient", "random", "scratch")
-    plan = Plan((3,), ways, ("encoder",), course=COURSE, scratch_steps=5)
+    plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
     json.loads(record.to_json())
     found = by_way(record)
@@ -66,7 +68,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     assert found["scratch"]["heads"] == found["l0"]["heads"]
     assert "statistics" not in json.dumps(record.parts)
     arms = tmp_path / "work" / "arms"
-    steps = {way: Log(arms / f"{way}-3-0" / "metrics.jsonl").lines()[-1]["step"] for way in ways[1:]}
+    steps = {way: Log(arms / f"{way}-3-0" / "tune" / "metrics.jsonl").lines()[-1]["step"] for way in ways[1:]}
     assert steps == {"rank-gradient": 7, "random": 7, "scratch": 5}
     assert {way: one["steps"] for way, one in found.items()} == {**steps, "l0": 7}
     rows = {row["way"]: row for row in record.parts["compared"]}
@@ -94,7 +96,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     again = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
     for one, other in zip(again.parts["tradeoff"], record.parts["tradeoff"], strict=True):
         assert {**one, "seconds": None} == {**other, "seconds": None}
-    short = Plan((3,), ways, ("encoder",), course=Course(steps=4, tune=2, warmup=1, batch=100, chunk=50, rate=1e-3))
+    short = Plan((3,), ways, ("encoder",), gate_steps=4, tuning=replace(TUNING, steps=2), scratch_steps=5)
     with pytest.raises(UsageError, match="begun with other settings"):
         tradeoff(model, data, short, name="m", folder=tmp_path / "work")
     pairs = {"source": data.measure.source, "target": data.measure.target, "tokenizer": data.measure.tokenizer}
@@ -108,7 +110,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
 def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
     """With all heads left one way is fine-tuning alone, and the others are compared with it."""
     model, data, _ = subject(tmp_path)
-    plan = Plan((8, 3), ("l0", "rank-gradient"), ("encoder",), course=COURSE)
+    plan = Plan((8, 3), ("l0", "rank-gradient"), ("encoder",), **TRAINING)
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     found = {(one["way"], one["keep"]): one["after"]["value"] for one in record.parts["tradeoff"]}
     assert set(found) == {("rank-gradient", 8), ("l0", 3), ("rank-gradient", 3)}
@@ -124,7 +126,7 @@ def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
     """With the teacher's predictions alone asked for, models come closer to it than to the references."""
     model, data, _ = subject(tmp_path)
     ways = ("rank-gradient", "rank-gradient/distilled", "l0", "l0/distilled")
-    plan = Plan((8, 4), ways, ("encoder",), course=replace(COURSE, tune=16), distill=1.0)
+    plan = Plan((8, 4), ways, ("encoder",), gate_steps=4, tuning=replace(TUNING, steps=16), distill=1.0)
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     points = {(one["way"], one["keep"]): one for one in record.parts["tradeoff"]}
     assert ("rank-gradient", 8) in points, "the control is tuned as ever"
@@ -143,7 +145,7 @@ def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_teacher_does_not_ask_for_its_share(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
-    plan = Plan((3,), ("random/untuned",), ("encoder",), course=COURSE)
+    plan = Plan((3,), ("random/untuned",), ("encoder",), **TRAINING)
     tradeoff(model, data, plan, folder=tmp_path / "work")
     settings = (tmp_path / "work" / "work.json").read_text()
     assert "distill" not in settings
@@ -155,7 +157,7 @@ def test_a_folder_without_a_teacher_does_not_ask_for_its_share(tmp_path: Path) -
     [
         ({"distill": 1.5}, "above 0 to 1; got 1.5"),
         ({"distill": 0.0}, "above 0 to 1; got 0.0"),
-        ({"course": Course(distill=0.5)}, "give the plan's distill"),
+        ({"tuning": hc.Tuning(steps=3, distill=0.5)}, "give the plan's distill"),
     ],
 )
 def test_shares_of_a_teacher_that_cannot_be(asked: dict[str, Any], message: str) -> None:
@@ -171,7 +173,7 @@ def test_a_control_has_no_teacher() -> None:
 
 def test_a_search_goes_on_for_smaller_sizes_and_its_seconds_count(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
-    plan = Plan((6, 4), ("greedy",), ("encoder",), course=COURSE, against="greedy")
+    plan = Plan((6, 4), ("greedy",), ("encoder",), **TRAINING, against="greedy")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     first, second = record.parts["tradeoff"]
     assert set(second["heads"]) < set(first["heads"])
@@ -190,14 +192,14 @@ def test_a_plan_that_does_not_fit_the_model_runs_nothing(
     model, data, _ = subject(tmp_path)
     monkeypatch.setattr(Translation, "quality", lambda *_, **__: pytest.fail("measured first"))
     with pytest.raises(UsageError, match=message):
-        tradeoff(model, data, Plan((3, keep) if keep != 3 else (3,), ("l0",), kinds, course=COURSE))
+        tradeoff(model, data, Plan((3, keep) if keep != 3 else (3,), ("l0",), kinds, **TRAINING))
 
 
 def test_a_folder_keeps_to_the_heads_that_models_from_scratch_have(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
-    plan = Plan((3,), ("rank-gradient", "scratch"), ("encoder",), course=COURSE, scratch_steps=2)
+    plan = Plan((3,), ("rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=2)
     tradeoff(model, data, plan, folder=tmp_path / "work")
-    other = Plan((3,), ("l0", "scratch"), ("encoder",), course=COURSE, scratch_steps=2)
+    other = Plan((3,), ("l0", "scratch"), ("encoder",), **TRAINING, scratch_steps=2)
     with pytest.raises(UsageError, match="donor: rank-gradient there, l0 now"):
         tradeoff(model, data, other, folder=tmp_path / "work")
 
@@ -205,7 +207,7 @@ def test_a_folder_keeps_to_the_heads_that_models_from_scratch_have(tmp_path: Pat
 def test_ways_without_training(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     ways = ("rank-gradient/untuned", "rank-gradient+lstsq", "fisher", "greedy", "random/untuned", "greedy/tuned")
-    plan = Plan((3,), ways, ("encoder",), seeds=(0, 1), course=COURSE, against="rank-gradient/untuned")
+    plan = Plan((3,), ways, ("encoder",), seeds=(0, 1), **TRAINING, against="rank-gradient/untuned")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     assert record.parts["missing"] == 0
     seeds = {way: [one["seed"] for one in record.parts["tradeoff"] if one["way"] == way] for way in ways}
@@ -224,7 +226,7 @@ def test_ways_without_training(tmp_path: Path) -> None:
     assert found["rank-gradient+lstsq"]["after"]["value"] == pytest.approx(made_up)
     for way in ("fisher", "greedy"):
         result = hc.prune(
-            way, model, data.choose, budget=hc.Budget(heads=3), kinds=("encoder",), measure_on=data.measure
+            model, data.choose, choose=way, keep=hc.Budget(heads=3), kinds=("encoder",), measure_on=data.measure
         )
         assert found[way]["heads"] == [str(head) for head in result.mask.kept]
         assert found[way]["after"]["value"] == pytest.approx(data.measure.quality(result.model).value)
@@ -243,7 +245,7 @@ def test_ways_without_training(tmp_path: Path) -> None:
 
 def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
     model, data, looking = subject(tmp_path)
-    plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), course=COURSE, scratch_steps=5)
+    plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     assert record.parts["whole_roles"] == json.loads(json.dumps(looking.roles(model)))
     assert record.parts["looked"]["trees"] == 20
@@ -253,7 +255,7 @@ def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
     # the model of the rank, from its training state, looked at by hand
     found = by_way(record)["rank-gradient"]
     small = hc.remove(model, hc.locate(model).mask(keep=found["heads"]))
-    state = load_file(tmp_path / "work" / "arms" / "rank-gradient-3-0" / "state.safetensors")
+    state = load_file(tmp_path / "work" / "arms" / "rank-gradient-3-0" / "tune" / "state.safetensors")
     with torch.no_grad():
         for name, parameter in small.named_parameters():
             parameter.copy_(state[f"model.{name}"])
@@ -263,7 +265,7 @@ def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
 def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Points as they were written before roles and seconds were kept: nothing is trained or measured again."""
     model, data, looking = subject(tmp_path)
-    plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), course=COURSE, scratch_steps=5)
+    plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     before = tradeoff(model, data, plan, folder=tmp_path / "work")
     for file in (tmp_path / "work" / "arms").glob("*.json"):
         old = journal.read_json(file)
@@ -272,7 +274,7 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
     def never(*_: Any) -> Any:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(points, "_quality", lambda *_, measured=True: never() if measured else None)
+    monkeypatch.setattr("headcount.pruning.run.described", lambda quality: quality and never())
     monkeypatch.setattr("headcount.training.loop.Loop._step", never)
     after = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     for one, other in zip(before.parts["tradeoff"], after.parts["tradeoff"], strict=True):
@@ -292,7 +294,7 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
 
 def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
-    plan = Plan((12, 6), ("l0", "scratch"), None, course=COURSE, scratch_steps=5, against="l0")
+    plan = Plan((12, 6), ("l0", "scratch"), None, **TRAINING, scratch_steps=5, against="l0")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     rows = record.parts["all_kinds"]
     assert [row["keep"] for row in rows] == [12, 6]
@@ -314,7 +316,7 @@ def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
 def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     ways = ("rank-gradient/untuned", "scratch")
-    plan = Plan((6,), ways, None, (0, 1), course=COURSE, scratch_steps=2, against=ways[0])
+    plan = Plan((6,), ways, None, (0, 1), **TRAINING, scratch_steps=2, against=ways[0])
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
     rows = record.parts["all_kinds"]
     assert [row["seed"] for row in rows] == [0, 1]
@@ -325,7 +327,7 @@ def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp
 
 def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
-    plan = Plan((3,), ("scratch", "rank-gradient", "random"), ("encoder",), course=COURSE, scratch_steps=5)
+    plan = Plan((3,), ("scratch", "rank-gradient", "random"), ("encoder",), **TRAINING, scratch_steps=5)
     work = Work(model, data, plan, tmp_path)
     # heads of another way that happens to be finished are not taken
     point(work, Arm(Way.parse("random"), 3, 0))
@@ -339,7 +341,7 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, data, _ = subject(tmp_path)
-    plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), course=COURSE)
+    plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), **TRAINING)
     work, arm = Work(model, data, plan, tmp_path), Arm(Way.parse("rank-gradient/untuned"), 3, 0)
     monkeypatch.setattr(points, "_PAUSE", 0.01)
     claim, finished = work.file(arm).with_suffix(".claim"), {"way": "rank-gradient/untuned", "heads": []}
@@ -364,11 +366,11 @@ def shared(place: Path, folder: Path | None) -> list[Any]:
     own.mkdir(parents=True)
     model, data, looking = subject(own)
     ways = ("l0", "rank-gradient", "rank-gradient/distilled", "greedy", "scratch")
-    plan = Plan((3,), ways, ("encoder",), course=COURSE, scratch_steps=5)
+    plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, looking=looking, folder=folder)
-    options = {"penalties": [0.01, 0.1], "kinds": ("encoder",), "measure_on": data.measure}
-    course = {"steps": 4, "tune": 3, "warmup": 1, "batch": 100, "chunk": 50, "rate": 1e-3}
-    found = sweep("l0", model, data.train, place / "sweep", Saving("m"), **options, **course)
+    choosers = {f"{value:g}": chooser_of("l0", {"steps": 4, "penalty": value}) for value in (0.01, 0.1)}
+    pipelines = {name: Pipeline(chooser, None, ("encoder",), tuning=TUNING) for name, chooser in choosers.items()}
+    found = sweep(pipelines, model, Data(data.train, measure=data.measure), place / "sweep", Saving("m"))
     return [record.parts["tradeoff"], found.parts["sweep"]]
 
 

@@ -129,7 +129,11 @@ def test_a_task_that_says_nothing_of_predictions_is_refused() -> None:
 
 # planted truth: labels that lie
 
-LEARNING: dict[str, Any] = {"steps": 4, "tune": 60, "warmup": 2, "batch": 200, "rate": 3e-3, "gate_rate": 0.8}
+LEARNING: dict[str, Any] = {"steps": 4, "gate_rate": 0.8, "keep": hc.Budget(heads=4)}
+
+
+def tuning(share: float = 0.0, steps: int = 60) -> hc.Tuning:
+    return hc.Tuning(steps, share, warmup=2, batch=200, rate=3e-3)
 
 
 def agreement(data: Any, one: nn.Module, other: nn.Module) -> float:
@@ -152,33 +156,30 @@ def test_what_the_model_knew_is_kept_where_labels_say_the_opposite() -> None:
     data = hc.task("classification", texts=texts, labels=opposite, tokenizer=tokenizer)
     knew = zoo.build("bert", seed=0)
     knew.load_state_dict(model.state_dict())
-    obeyed = hc.prune("l0", model, data, budget=hc.Budget(heads=4), **LEARNING).model
+    obeyed = hc.prune(model, data, choose="l0", tune=tuning(), **LEARNING).model
     assert agreement(data, obeyed, knew) < 0.3
     for inplace in (False, True):
-        asked: dict[str, Any] = {"budget": hc.Budget(heads=4), "distill": 1.0, "inplace": inplace}
-        taught = hc.prune("l0", model, data, **asked, **LEARNING)
+        taught = hc.prune(model, data, choose="l0", tune=tuning(1.0), inplace=inplace, **LEARNING)
         assert agreement(data, taught.model, knew) > 0.9
-        assert taught.record.parts["course"]["distill"] == 1.0
+        assert taught.record.signature.arguments["tuning"]["distill"] == 1.0
 
 
 def test_a_kill_changes_nothing(tmp_path: Path) -> None:
     data, model, _ = classification()
-    asked: dict[str, Any] = {"budget": hc.Budget(heads=4), "distill": 0.5, **LEARNING, "tune": 30}
-    whole = hc.prune("l0", model, data, folder=tmp_path / "whole", **asked)
+    asked: dict[str, Any] = {**LEARNING, "tune": tuning(0.5, steps=30)}
+    whole = hc.prune(model, data, choose="l0", folder=tmp_path / "whole", **asked)
 
     def stop(part: str, done: int, of: int) -> None:
         if part == "fine-tuning" and done >= 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        hc.prune("l0", model, data, folder=tmp_path / "parts", save_seconds=0.0, progress=stop, **asked)
-    parts = hc.prune("l0", model, data, folder=tmp_path / "parts", **asked)
+        hc.prune(model, data, choose="l0", folder=tmp_path / "parts", save_seconds=0.0, progress=stop, **asked)
+    parts = hc.prune(model, data, choose="l0", folder=tmp_path / "parts", **asked)
     one, other = (found.model.state_dict() for found in (whole, parts))
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("method", ["l0", "subset"])
-def test_a_share_beyond_the_whole_is_refused(method: str) -> None:
-    data, model, _ = classification()
-    with pytest.raises(UsageError, match=r"from 0 to 1; got 1\.5"):
-        hc.prune(method, model, data, budget=hc.Budget(heads=4), distill=1.5)
+def test_a_share_beyond_the_whole_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"distill is a number, 0 or more and at most 1; got 1\.5"):
+        hc.Tuning(distill=1.5)

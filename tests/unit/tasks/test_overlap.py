@@ -9,8 +9,8 @@ import torch
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.studies.held_out import check_apart, measured_line
-from headcount.tasks.overlap import example_hash, in_first_half, measured_on
+from headcount.studies.held_out import measured_line
+from headcount.tasks.overlap import check_apart, example_hash, in_first_half, measured_on
 from tokens import sentences, word_tokenizer
 
 TEXTS = sentences(40, seed=4)

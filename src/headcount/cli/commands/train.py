@@ -160,7 +160,7 @@ def _fine_tuned(
     import torch
 
     from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, Settings, fine_tune
-    from headcount.studies.held_out import check_apart
+    from headcount.tasks.overlap import check_apart
 
     how = options.Loading(None, None, trust_remote_code=False)
     fields = {"text": given["text_column"], "label": given["label"], "pair": given["pair"]}

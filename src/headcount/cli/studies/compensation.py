@@ -43,7 +43,7 @@ def COMMAND(  # noqa: N802
     """Remove ever more heads of MODEL without training, make up for them in every way, and compare what is lost."""
     from headcount.cli import show
     from headcount.studies.compensation import study_compensation
-    from headcount.studies.held_out import check_apart
+    from headcount.tasks.overlap import check_apart
 
     with show.working(f"Loading {model}"):
         calibrated = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit)
@@ -87,6 +87,6 @@ def _draw(console: Any, name: str, record: Any, again: str) -> None:
             console.print(f"  excess of {pair}: {numbers[0]} ({numbers[1]} - {numbers[2]})")
     show.line(
         console,
-        f"Next: headcount prune {shlex.quote(name)} --method greedy --keep N {again} --out DIR",
+        f"Next: headcount prune {shlex.quote(name)} --choose greedy --keep N {again} --out DIR",
         dim=True,
     )

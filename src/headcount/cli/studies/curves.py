@@ -51,7 +51,9 @@ def COMMAND(  # noqa: N802
         show.claims(console, record.parts["claims"])
         again = work.as_options()
         show.line(
-            console, f"Next: headcount prune {shlex.quote(model)} --method rank --keep 70% {again} --out DIR", dim=True
+            console,
+            f"Next: headcount prune {shlex.quote(model)} --choose gradient --keep 70% {again} --out DIR",
+            dim=True,
         )
 
     output.present(record, as_json, draw)

@@ -41,11 +41,11 @@ def COMMAND(  # noqa: N802
     from pathlib import Path
 
     from headcount.cli import show
-    from headcount.methods.course import Course
+    from headcount.pruning.tuning import Tuning
     from headcount.report.text import show as show_report
     from headcount.studies.specialisation import Plan, specialisation
 
-    plan = Plan(keep, Course(steps=steps, tune=tune), kind)
+    plan = Plan(keep, steps, Tuning(steps=tune), kind)
     measured = work.measured or "test"
     subjects = {name: _Builder(name, work, measured, trees, choose_limit) for name in models}
     with tempfile.TemporaryDirectory() as temporary, show.Bars() as bars:

@@ -50,6 +50,7 @@ _WAYS = (
 @click.option(
     "--trees", help="Sentences to look at: a treebank (.conllu) or a text file; those of --data if not given."
 )
+@click.option("--save-models", is_flag=True, help="Keep the model of every point, as OUT/models/WAY-HEADS-SEED.")
 @options.shared_output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -60,41 +61,48 @@ def COMMAND(  # noqa: N802
     ways: str,
     seeds: str,
     against: str,
-    train_limit: int | None,
-    choose_limit: int,
-    roles: bool,
-    trees: str | None,
     output: options.Output,
     as_json: bool,
-    **course: Any,
+    **settings: Any,
 ) -> None:
-    """Prune MODEL to several sizes by several methods with the same training each (Voita et al. 2019, section 6)."""
+    """Prune MODEL to several sizes by several pipelines with the same training each (Voita et al. 2019, section 6)."""
     from headcount.cli import show, tables
-    from headcount.methods.course import Course
-    from headcount.studies.tradeoff import Data, Plan, tradeoff
+    from headcount.pruning.saving import Saving
+    from headcount.pruning.tuning import Tuning
+    from headcount.studies.tradeoff import Data, Models, Plan, tradeoff
 
     kind, _, numbers = keep.rpartition("=")
-    own = {name: course.pop(name) for name in ("scratch_steps", "distill")}
+    if settings["save_models"] and output.out is None:
+        raise click.UsageError("--save-models needs --out, a folder to keep them in.")
     if "/distilled" not in ways:
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
     try:
         counts = tuple(int(part) for part in numbers.split(","))
-        chosen = tuple(int(part) for part in seeds.split(","))
+        seed_numbers = tuple(int(part) for part in seeds.split(","))
     except ValueError as error:
         raise click.UsageError(f"--keep and --seeds are whole numbers such as 12,8,3; got {keep}, {seeds}.") from error
     names = tuple(part.strip() for part in ways.split(",") if part.strip())
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
         raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
-    plan = Plan(counts, names, (kind,) if kind else None, chosen, Course(**course), against=against, **own)
+    plan = Plan(
+        counts, names, (kind,) if kind else None, seed_numbers, settings["steps"],
+        Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
+    )  # fmt: skip
+    chosen = replace(work, limit=settings["choose_limit"])
     with show.working(f"Loading {model}"):
-        looking, unlooked = _looking(model, how, replace(work, limit=choose_limit), roles, trees)
+        looking, unlooked = _looking(model, how, chosen, settings["roles"], settings["trees"])
         measure = work.elsewhere(None, work.measured or "test").build(model, how)
-        choose = replace(work, limit=choose_limit).build(model, how)
-        train = replace(work, split="train", limit=train_limit).build(model, how)
+        choose = chosen.build(model, how)
+        train = replace(work, split="train", limit=settings["train_limit"]).build(model, how)
         live = how.load(model, task=work.task)
-    told: dict[str, Any] = {"looking": looking, "unlooked": unlooked, "folder": output.unfinished}
+    keeping = output.out if settings["save_models"] else None
+    models = Models(keeping / "models", Saving(model, how.revision)) if keeping else None
     with show.Bars() as bars:
-        record = tradeoff(live, Data(train, choose, measure), plan, name=model, progress=bars.show, **told)
+        record = tradeoff(
+            live, Data(train, choose, measure), plan, name=model, looking=looking, unlooked=unlooked,
+            folder=output.unfinished, models=models, command=_command(model, chosen, settings["train_limit"]),
+            progress=bars.show,
+        )  # fmt: skip
 
     def draw(console: Any) -> None:
         show.measured(console, record.parts)
@@ -107,9 +115,9 @@ def COMMAND(  # noqa: N802
         else:
             reason = record.parts.get("lacking", {}).get("whole_roles", "no point is there yet")
             show.line(console, f"\nWhat the heads that are left do: {reason}.")
-        fewest = f"{kind}={min(counts)}" if kind else str(min(counts))
-        again = f"--keep {fewest} {work.as_options()}"
-        show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
+        if record.parts["tradeoff"]:
+            smallest = min(record.parts["tradeoff"], key=lambda point: point["keep"])
+            show.line(console, f"\nNext: {smallest['command']}", dim=True)
 
     if record.parts["missing"]:  # the process that measures the last point writes the record
         if as_json:
@@ -119,6 +127,18 @@ def COMMAND(  # noqa: N802
         show.line(show.console(), f"{record.parts['missing']} points are under way in other processes.")
         return
     output.present(record, as_json, draw)
+
+
+def _command(model: str, work: data.TaskText, train_limit: int | None) -> tuple[str, str]:
+    """The command that makes a point, before and after the arguments of its pipeline."""
+    reading = [work.as_options(), f"--split {shlex.quote(work.split)}", f"--limit {work.limit}"]
+    reading += [f"--train-limit {train_limit}"] if train_limit else []
+    context = click.get_current_context()
+    for name in ("max_length", "batch_size", "longest"):
+        if context.get_parameter_source(name) is not DEFAULT:
+            reading.append(f"--{name.replace('_', '-')} {context.params[name]}")
+    reading += [f"--measure-split {shlex.quote(work.measured or 'test')}"]
+    return f"headcount prune {shlex.quote(model)}", f"{' '.join(reading)} --out DIR"
 
 
 def _looking(model: str, how: options.Loading, work: data.TaskText, roles: bool, trees: str | None) -> tuple[Any, str]:

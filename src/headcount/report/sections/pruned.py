@@ -13,13 +13,9 @@ from headcount.report.table import Column, Table, digits_for, interval
 
 def _ends(record: Record) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """Quality before and after, where it was measured."""
-    parts = record.parts
-    if parts.get("curve"):
-        return parts["curve"][0], parts["curve"][-1]
-    quality = parts.get("quality")
-    if isinstance(quality, Mapping) and quality.get("before") and quality.get("after"):
-        return quality["before"], quality["after"]
-    return None
+    quality = record.parts.get("quality") or {}
+    before, after = quality.get("before"), quality.get("after")
+    return (before, after) if before and after else None
 
 
 def _answer(record: Record) -> str:
@@ -80,7 +76,7 @@ SECTION = Section(
     question="What does a smaller model cost?",
     studies=("prune",),
     parts=("removed", "cost"),
-    command="headcount prune MODEL --method rank --keep 50% --task TASK --data DATA --out DIR",
+    command="headcount prune MODEL --choose gradient --keep 50% --task TASK --data DATA --out DIR",
     answer=_answer,
     how="Heads are removed physically and the smaller model compared with the masked one before it is saved.",
     tables=_tables,

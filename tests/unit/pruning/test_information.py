@@ -12,7 +12,7 @@ from torch import nn
 
 import headcount as hc
 from headcount.errors import UnknownName
-from headcount.methods.fisher import _swapped, information, rearranged, search
+from headcount.pruning.information import _swapped, information, rearranged, search
 from headcount.sites.running import evaluating
 from tokens import sentences, word_tokenizer
 
@@ -90,7 +90,7 @@ def test_heads_that_cancel_go_together() -> None:
 
 
 def test_the_method_ends_in_a_smaller_model(bert: nn.Module, task: Any) -> None:
-    result = hc.prune("fisher", bert, task, budget=hc.Budget(heads=6), compensate="scale")
+    result = hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), compensate="scale")
     assert len(hc.locate(result.model).heads) == 6
     parts = result.record.parts
     assert parts["method"] == "fisher"
@@ -98,4 +98,4 @@ def test_the_method_ends_in_a_smaller_model(bert: nn.Module, task: Any) -> None:
     assert parts["compensation"]["how"] == "scale"
     assert set(parts["compensation"]["sites"]) <= {"encoder.0", "encoder.1", "encoder.2"}
     with pytest.raises(UnknownName, match="granularity"):
-        hc.prune("fisher", bert, task, budget=hc.Budget(heads=6), granularity="token")
+        hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), granularity="token")

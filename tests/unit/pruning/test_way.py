@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UsageError
+from headcount.pruning.pipeline import chooser_names
+from headcount.pruning.tuning import Tuning
+from headcount.pruning.way import Way
 from headcount.studies.plan import Arm, Plan
-from headcount.studies.way import Way, choices
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,8 @@ from headcount.studies.way import Way, choices
 )
 def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, steady: bool) -> None:
     way = Way.parse(name)
-    assert (way.name, way.choice, way.compensate, way.tuned, way.steady) == (name, choice, compensate, tuned, steady)
+    assert (way.name, way.compensate, way.tuned, way.steady) == (name, compensate, tuned, steady)
+    assert (way.chooser.name if way.chooser else "scratch") == choice
     assert way.distilled is name.endswith("/distilled")
     assert "/" not in way.file
 
@@ -42,31 +45,51 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("l1", "Unknown way of pruning 'l1'; known: l0, subset, random, scratch, fisher, greedy, rank-ablation"),
-        ("gradient", "rank-gradient"),
-        ("rank-random", "Unknown way"),
+        ("l1", "Unknown way of pruning 'l1'; known: ablation, confidence, fisher, gradient, greedy, l0"),
+        ("rank-l0", "Unknown way"),
         ("l0+lstsq", "trains its weights"),
         ("scratch+lstsq", "trains its weights"),
         ("rank-gradient+glue", "no compensation 'glue'; there are bias, lstsq, none, scale"),
-        ("rank-gradient+none", "write rank-gradient"),
-        ("greedy+lstsq", "write greedy"),
         ("l0/untuned", "`cut` of its points"),
         ("scratch/untuned", "not a model"),
-        ("rank-gradient/tuned", "tuned anyway; write rank-gradient"),
-        ("fisher/untuned", "untuned anyway; write fisher"),
-        ("rank-gradient+lstsq/untuned", "write rank-gradient+lstsq"),
         ("rank-gradient/half", "tuned, untuned or distilled; got 'half'"),
         ("scratch/distilled", "ordinary training"),
     ],
 )
-def test_names_that_say_nothing_or_too_much_are_refused(name: str, said: str) -> None:
+def test_names_that_make_no_sense_are_refused(name: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
         Way.parse(name)
     assert said in str(error.value)
 
 
-def test_every_choice_is_a_way() -> None:
-    assert all(Way.parse(choice).choice == choice for choice in choices())
+def test_every_chooser_is_a_way() -> None:
+    for name in chooser_names():
+        assert Way.parse(Way.parse(name).name) == Way.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("gradient", "rank-gradient"),
+        ("rank-random/untuned", "random/untuned"),
+        ("greedy+lstsq/tuned", "greedy/tuned"),
+        ("rank-gradient+none/tuned", "rank-gradient"),
+        ("fisher/untuned", "fisher"),
+        ("gradient+lstsq/untuned", "rank-gradient+lstsq"),
+        ("l0/tuned", "l0"),
+    ],
+)
+def test_a_way_has_one_name(text: str, name: str) -> None:
+    assert Way.parse(text).name == name
+    with pytest.raises(UsageError, match="Every one of ways once"):
+        Plan((3,), (text, name))
+
+
+def test_a_pipeline_is_written_as_its_way() -> None:
+    for name in ("greedy+scale/tuned", "rank-gradient/untuned", "l0/distilled", "fisher", "random"):
+        way = Way.parse(name)
+        tuning = Tuning(steps=5, distill=0.5 if way.distilled else 0.0)
+        assert way.pipeline(3, tuning).name == name
 
 
 @pytest.mark.parametrize("against", ["random", "rank-gradient/untuned", "scratch", "l0"])

@@ -15,7 +15,7 @@ import headcount as hc
 import zoo
 from behaviour import hooks
 from headcount.errors import UnknownName, UsageError, VerificationError
-from headcount.methods.rank import Order, counts_to, curve
+from headcount.pruning.ranking import Order, counts_to, curve
 from tokens import sentences, word_tokenizer
 
 
@@ -47,19 +47,21 @@ def test_a_result_that_verification_refuses_is_in_the_error(
 ) -> None:
     monkeypatch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
     with pytest.raises(VerificationError, match=r"logits: far\..*`model`.*verify=False") as caught:
-        hc.prune("rank", bert, task, budget=hc.Budget(share=0.5), step=1.0)
+        hc.prune(bert, task, choose="gradient", keep=hc.Budget(share=0.5), step=1.0)
     result = caught.value.result
     assert caught.value.model is result.model
     assert len(hc.locate(result.model).heads) == len(result.mask.kept) == 6
     assert result.record.parts["curve"][-1]["removed"] == 6
     assert result.record.parts["verified"] is False
-    assert hc.prune("rank", bert, task, budget=hc.Budget(share=0.5), step=1.0, verify=False).mask == result.mask
+    assert (
+        hc.prune(bert, task, choose="gradient", keep=hc.Budget(share=0.5), step=1.0, verify=False).mask == result.mask
+    )
 
 
 def test_the_result_is_the_masked_model(task: Any) -> None:
     model = zoo.build("bert")
     total = len(hc.locate(model).heads)
-    result = hc.prune("rank", model, task, budget=hc.Budget(share=0.5))
+    result = hc.prune(model, task, choose="gradient", keep=hc.Budget(share=0.5))
     assert len(hc.locate(result.model).heads) == len(result.mask.kept) == total // 2
     assert len(hc.locate(model).heads) == total, "the original stays"
     assert hooks(model) == 0
@@ -78,7 +80,7 @@ def test_the_result_is_the_masked_model(task: Any) -> None:
 
 @pytest.mark.parametrize("order", ["gradient", "ablation", "magnitude", "random"])
 def test_every_score_is_an_order(bert: nn.Module, task: Any, order: str) -> None:
-    result = hc.prune("rank", bert, task, budget=hc.Budget(heads=4), order=order, step=0.5)
+    result = hc.prune(bert, task, choose=order, keep=hc.Budget(heads=4), step=0.5)
     assert len(result.mask.kept) == 4
 
 
@@ -90,7 +92,7 @@ def test_by_kind(marian: nn.Module) -> None:
         return nn.functional.cross_entropy(logits.transpose(1, 2), batch["ids"], reduction="none").sum(-1)
 
     task = hc.task.of([{"ids": ids}], nll=nll)
-    result = hc.prune("rank", marian, task, budget=hc.Budget(heads=2), kinds=("cross",))
+    result = hc.prune(marian, task, choose="gradient", keep=hc.Budget(heads=2), kinds=("cross",))
     kept = result.record.parts["curve"][-1]["kept"]
     assert kept["cross"] == 2
     assert kept["encoder"] == kept["decoder"] == 12
@@ -98,7 +100,7 @@ def test_by_kind(marian: nn.Module) -> None:
 
 def test_uniform_keeps_as_many_in_every_layer(bert: nn.Module, task: Any) -> None:
     layers = len(hc.locate(bert))
-    result = hc.prune("rank", bert, task, budget=hc.Budget(heads=2 * layers), rule="uniform")
+    result = hc.prune(bert, task, choose="gradient", keep=hc.Budget(heads=2 * layers), rule="uniform")
     assert [site.num_heads for site in hc.locate(result.model)] == [2] * layers
 
 
@@ -122,14 +124,14 @@ def test_steps_reach_the_budget_exactly() -> None:
     [
         ({"kinds": ("cross",)}, UsageError, "no cross heads"),
         ({"step": 0.0}, UsageError, "above 0"),
-        ({"order": "gradiant"}, UnknownName, "Did you mean 'gradient'"),
-        ({"rule": "uniform", "budget": hc.Budget(heads=5)}, UsageError, "evenly"),
-        ({"budget": hc.Budget(heads=500)}, UsageError, "only"),
+        ({"choose": "gradiant"}, UnknownName, "Did you mean 'gradient'"),
+        ({"rule": "uniform", "keep": hc.Budget(heads=5)}, UsageError, "evenly"),
+        ({"keep": hc.Budget(heads=500)}, UsageError, "only"),
     ],
 )
 def test_wrong_input(bert: nn.Module, task: Any, change: dict[str, Any], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
-        hc.prune("rank", bert, task, **{"budget": hc.Budget(heads=4), **change})
+        hc.prune(bert, task, **{"keep": hc.Budget(heads=4), **change})
     with pytest.raises(UsageError, match="between 0 and 1"):
         hc.Budget(share=1.01)
     assert np.all([len(module._forward_pre_hooks) == 0 for module in bert.modules()])
@@ -145,7 +147,7 @@ def test_groups_go_whole_and_leave_a_stock_checkpoint(tmp_path: Path) -> None:
     groups = hc.locate(model).groups
     assert [len(group) for group in groups] == [2] * 8
     task = hc.task("language-modelling", texts=sentences(8), tokenizer=word_tokenizer())
-    done = hc.prune("rank", model, task, budget=hc.Budget(share=0.5), unit="group", rule="uniform")
+    done = hc.prune(model, task, choose="gradient", keep=hc.Budget(share=0.5), unit="group", rule="uniform")
     for group in groups:
         assert len({done.mask[head] for head in group}) == 1
     hc.save(done.model, tmp_path / "half")
@@ -153,7 +155,7 @@ def test_groups_go_whole_and_leave_a_stock_checkpoint(tmp_path: Path) -> None:
     assert loaded.config.num_key_value_heads == 2
     ids = torch.arange(3, 11)[None]
     torch.testing.assert_close(loaded(ids).logits, done.model(ids).logits)
-    steps = hc.prune("rank", model, task, budget=hc.Budget(heads=6), unit="group", step=0.1).record.parts["curve"]
+    steps = hc.prune(model, task, keep=hc.Budget(heads=6), unit="group", step=0.1).record.parts["curve"]
     assert all(point["removed"] % 2 == 0 for point in steps)
     with pytest.raises(UsageError, match="group"):
-        hc.prune("rank", model, task, budget=hc.Budget(heads=6), unit="layer")
+        hc.prune(model, task, choose="gradient", keep=hc.Budget(heads=6), unit="layer")

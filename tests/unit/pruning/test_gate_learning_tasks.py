@@ -17,7 +17,8 @@ SIZE: dict[str, Any] = {
 GOOD, BAD = "w10", "w11"
 TEXTS = [f"w5 {noun} w6 {how}{mood}" for noun in ("w7", "w8") for how in ("", "w9 ") for mood in (GOOD, BAD)] * 12
 LABELS = [int(GOOD in text) for text in TEXTS]
-COURSE: dict[str, Any] = {"steps": 60, "tune": 60, "batch": 80, "chunk": 80, "rate": 1e-2, "gate_rate": 0.2}
+TUNING = hc.Tuning(steps=60, batch=80, chunk=80, rate=1e-2)
+TRAINING: dict[str, Any] = {"steps": 60, "gate_rate": 0.2, "tune": TUNING}
 
 
 def classifier() -> tuple[Any, Any]:
@@ -38,7 +39,7 @@ def test_a_quarter_of_the_heads_learns_the_task(made: Any, method: str, options:
     model, task = made()
     model.eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    found = hc.prune(method, model, task, budget=hc.Budget(heads=2), measure_on=task, **COURSE, **options)
+    found = hc.prune(model, task, choose=method, keep=hc.Budget(heads=2), measure_on=task, **TRAINING, **options)
     assert len(hc.locate(found.model).heads) == 2
     quality = found.record.parts["quality"]
     first, last = quality["before"]["value"], quality["after"]["value"]

@@ -19,16 +19,30 @@ import laboratory
 import zoo
 from behaviour import hooks, weights
 from headcount.errors import UsageError, VerificationError
-from headcount.methods.course import Course, only_trained
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import exact_mask, groups
-from headcount.studies.learned_pruning import Saving, prune_in_folder, sweep
+from headcount.pruning.adaptation import adapting_recipe, only_trained, ordinary_recipe
+from headcount.pruning.folder import prune_in_folder, sweep
+from headcount.pruning.gate_learning import gate_steps
+from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
+from headcount.pruning.saving import Saving
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from headcount.training.penalty import Penalty
 from headcount.training.preset import PRESETS
 
-SHORT = {"steps": 12, "tune": 2, "warmup": 2, "batch": 150, "chunk": 100, "rate": 1e-3, "gate_rate": 0.8}
+
+def tuning(steps: int, **change: Any) -> hc.Tuning:
+    return hc.Tuning(**{"steps": steps, "warmup": 2, "batch": 150, "chunk": 100, "rate": 1e-3, **change})
+
+
+SHORT = {"steps": 12, "gate_rate": 0.8, "tune": tuning(2)}
+
+
+def pipeline(tune: int = 2, keep: int | None = 4, seed: int = 0, **gates: Any) -> Pipeline:
+    chooser = chooser_of("l0", {"steps": 10, "gate_rate": 0.8, **gates})
+    budget = None if keep is None else hc.Budget(heads=keep)
+    return Pipeline(chooser, budget, ("encoder",), tuning=tuning(tune), seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +69,9 @@ def count(mask: hc.HeadGrid, kind: str) -> int:
 )
 def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, method: str, keep: int) -> None:
     before = weights(model)
-    found = hc.prune(method, model, task("train", tokenizer), budget=hc.Budget(heads=keep), kinds=("encoder",), **SHORT)
+    found = hc.prune(
+        model, task("train", tokenizer), choose=method, keep=hc.Budget(heads=keep), kinds=("encoder",), **SHORT
+    )
     assert [count(found.mask, kind) for kind in ("encoder", "decoder", "cross")] == [keep, 8, 8]
     assert [head for head in hc.locate(found.model).heads if head.kind == "encoder"] == [
         head for head in found.mask.kept if head.kind == "encoder"
@@ -66,18 +82,18 @@ def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, me
     parts = found.record.parts
     assert parts["kept"]["encoder"] == keep
     assert 0 <= parts["gates"]["settled"] <= 1
-    assert parts["course"]["gates"]["steps"] == 12
-    assert parts["course"]["tuning"]["steps"] == 2
+    assert parts["training"]["gates"]["steps"] == 12
+    assert parts["training"]["tuning"]["steps"] == 2
     json.loads(found.record.to_json())
 
 
 @pytest.mark.parametrize("method", ["l0", "subset"])
 def test_budgets_over_all_kinds_by_share_and_by_kind(model: Any, tokenizer: Any, method: str) -> None:
     train = task("train", tokenizer)
-    found = hc.prune(method, model, train, budget=hc.Budget(share=0.25), **SHORT)
+    found = hc.prune(model, train, choose=method, keep=hc.Budget(share=0.25), **SHORT)
     assert len(found.mask.kept) == 7
     by_kind = {"encoder": hc.Budget(heads=2), "cross": hc.Budget(share=0.5)}
-    found = hc.prune(method, model, train, budget=by_kind, **SHORT)
+    found = hc.prune(model, train, choose=method, keep=by_kind, **SHORT)
     assert [count(found.mask, kind) for kind in ("encoder", "decoder", "cross")] == [2, 8, 4]
 
 
@@ -86,9 +102,11 @@ def test_encoder_alone_leaves_every_bit_of_the_decoder(tmp_path: Path, method: s
     """Embeddings are trained only where they are not the decoder's too."""
     tokenizer = laboratory.vocabulary(tmp_path / "v", shared=norm == "pre")
     model = laboratory.model(tokenizer, encoder_layers=3, norm=norm)
-    found = hc.prune(method, model, task("train", tokenizer), budget=hc.Budget(heads=4), kinds=("encoder",), **SHORT)
+    found = hc.prune(
+        model, task("train", tokenizer), choose=method, keep=hc.Budget(heads=4), kinds=("encoder",), **SHORT
+    )
     shared = " without its embeddings, which the decoder shares"
-    assert found.record.parts["course"]["trained"] == "encoder" + (shared if norm == "pre" else "")
+    assert found.record.parts["training"]["gates"]["trained"] == "encoder" + (shared if norm == "pre" else "")
     changed, same = [], []
     after = dict(found.model.named_parameters())
     for name, value in model.named_parameters():
@@ -146,6 +164,7 @@ class Imitation:
 
 
 CRUCIAL = "encoder.1.2"
+ALONE = hc.Tuning(steps=0, rate=1e-6, batch=90, chunk=90)
 
 
 @pytest.fixture
@@ -172,28 +191,28 @@ def planted() -> nn.Module:
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_crucial_head_stays(planted: nn.Module, method: str, options: dict[str, Any], seed: int) -> None:
-    course = {"steps": 150, "tune": 0, "rate": 1e-6, "batch": 90, "chunk": 90, "gate_rate": 0.1, "seed": seed}
-    found = hc.prune(method, planted, Imitation(planted), budget=hc.Budget(heads=1), **course, **options)
+    course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1, "seed": seed}
+    found = hc.prune(planted, Imitation(planted), choose=method, keep=hc.Budget(heads=1), **course, **options)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]
     if options.get("pipelined"):
-        assert found.record.parts["course"]["trained"] == "gates only"
+        assert found.record.parts["training"]["gates"]["trained"] == "gates only"
 
 
 def test_a_fixed_factor_closes_what_is_dead_and_says_if_all_close(planted: nn.Module) -> None:
-    course = {"steps": 150, "tune": 0, "rate": 1e-6, "batch": 90, "chunk": 90, "gate_rate": 0.1}
-    found = hc.prune("l0", planted, Imitation(planted), penalty=0.01, **course)
+    course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1}
+    found = hc.prune(planted, Imitation(planted), choose="l0", penalty=0.01, **course)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]
     assert found.record.parts["gates"]["settled"] > 0.9
     with pytest.warns(UserWarning, match="Every gate has closed"):
-        none = hc.prune("l0", planted, Imitation(planted), penalty=1e6, **course)
+        none = hc.prune(planted, Imitation(planted), choose="l0", penalty=1e6, **course)
     assert not none.mask.kept
 
 
 def test_soft_gates_of_test_time_become_part_of_the_weights(planted: nn.Module) -> None:
     """The authors' variant: what is saved does what the gated model did at test time."""
-    course = {"steps": 30, "tune": 0, "rate": 1e-12, "batch": 90, "chunk": 90, "gate_rate": 0.05}
+    course = {"steps": 30, "tune": hc.Tuning(steps=0, rate=1e-12, batch=90, chunk=90), "gate_rate": 0.05}
     live = copy.deepcopy(planted)
-    found = hc.prune("l0", planted, Imitation(planted), penalty=0.001, variant="voita2019-code", **course)
+    found = hc.prune(planted, Imitation(planted), choose="l0", penalty=0.001, variant="voita2019-code", **course)
     gates = HardConcreteGates(live, variant="voita2019-code")
     with torch.no_grad():
         gates.logits_G.copy_(torch.tensor([found.record.parts["gates"]["values"][str(head)] for head in gates.heads]))
@@ -243,8 +262,8 @@ def test_interruptions_change_nothing(
 
     monkeypatch.setattr(loop, "LOG_EVERY", 1)
     train, draw = task("train", tokenizer), random.Random(seed)
-    options = {**SHORT, "steps": 10, "tune": 6, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
-    whole = hc.prune(method, model, train, folder=tmp_path / "whole", **options)
+    options = {**SHORT, "steps": 10, "tune": tuning(6), "keep": hc.Budget(heads=4), "kinds": ("encoder",)}
+    whole = hc.prune(model, train, choose=method, folder=tmp_path / "whole", **options)
     stops = [("gates", draw.randint(2, 7)), ("gates", draw.randint(8, 9)), ("tuning", draw.randint(2, 5))]
 
     def stop(part: str, step: int, of: int) -> None:
@@ -255,8 +274,8 @@ def test_interruptions_change_nothing(
     for _ in range(3):
         seconds = draw.choice([0.0, 0.02, 100.0])
         with pytest.raises(Interrupted):
-            hc.prune(method, model, train, folder=tmp_path / "i", progress=stop, save_seconds=seconds, **options)
-    found = hc.prune(method, model, train, folder=tmp_path / "i", progress=stop, **options)
+            hc.prune(model, train, choose=method, folder=tmp_path / "i", progress=stop, save_seconds=seconds, **options)
+    found = hc.prune(model, train, choose=method, folder=tmp_path / "i", progress=stop, **options)
     assert not stops
     assert found.mask == whole.mask
     assert found.record.parts["gates"] == whole.record.parts["gates"]
@@ -273,13 +292,11 @@ def saved(model: Any, tokenizer: Any, tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tmp_path: Path) -> None:
-    options = {**SHORT, "steps": 10, "tune": 2, "budget": hc.Budget(heads=4), "kinds": ["encoder"]}
     train, dev = task("train", tokenizer), task("dev", tokenizer)
 
     def run(**change: Any) -> Any:
-        return prune_in_folder(
-            "l0", hc.load(saved), train, tmp_path / "small", Saving(str(saved)), measure_on=dev, **{**options, **change}
-        )
+        place = tmp_path / "small", Saving(str(saved))
+        return prune_in_folder(pipeline(**change), hc.load(saved), Data(train, measure=dev), *place)
 
     record = run()
     assert set(record.parts["quality"]) == {"before", "cut", "after"}
@@ -292,39 +309,41 @@ def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tm
     with pytest.raises(UsageError, match="other settings"):
         run(seed=3)
     with pytest.raises(UsageError, match="same data"):
-        prune_in_folder("l0", hc.load(saved), train, tmp_path / "o", Saving(str(saved)), measure_on=train, **options)
+        prune_in_folder(
+            pipeline(), hc.load(saved), Data(train, measure=train), tmp_path / "o", Saving(str(saved))
+        )  # fmt: skip
     assert not (tmp_path / "o").exists()
 
 
 def test_what_was_learned_is_kept_when_something_goes_wrong_later(
     saved: Path, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {**SHORT, "steps": 6, "tune": 0, "budget": hc.Budget(heads=4), "kinds": ["encoder"]}
-    arguments = ("l0", hc.load(saved), task("train", tokenizer), tmp_path / "small", Saving(str(saved)))
+    data = Data(task("train", tokenizer))
+    arguments = (pipeline(tune=0, steps=6), hc.load(saved), data, tmp_path / "small", Saving(str(saved)))
 
     with monkeypatch.context() as patch:
         patch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
         with pytest.raises(VerificationError, match=r"logits: far\..*--no-verify goes on") as caught:
-            prune_in_folder(*arguments, **options)
+            prune_in_folder(*arguments)
     assert count(hc.locate(caught.value.model).mask(), "encoder") == 4
     reports: list[Any] = []
-    prune_in_folder(*arguments, **options, verify=False, progress=lambda *report: reports.append(report))
+    prune_in_folder(*arguments, Execution(verify=False, progress=lambda *report: reports.append(report)))
     assert not reports, "the gates had learned already"
 
 
 def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenizer: Any, tmp_path: Path) -> None:
     from headcount import locks
 
-    options = {**SHORT, "steps": 10, "tune": 0, "kinds": ["encoder"]}
+    pipelines = {f"{value:g}": pipeline(tune=0, keep=None, penalty=value) for value in (0.0, 5.0)}
 
     def run() -> Any:
-        arguments = ("l0", hc.load(saved), task("train", tokenizer), tmp_path / "s", Saving(str(saved)))
-        return sweep(*arguments, penalties=[0.0, 5.0], **options)
+        data = Data(task("train", tokenizer))
+        return sweep(pipelines, hc.load(saved), data, tmp_path / "s", Saving(str(saved)))
 
     with locks.alone(tmp_path / "s" / ".5.claim") as mine:
         assert mine
         record = run()
-        assert record.parts["elsewhere"] == [5.0]
+        assert record.parts["elsewhere"] == ["5"]
         assert not (tmp_path / "s" / "record.json").exists()
     record = run()
     assert record.parts["elsewhere"] == []
@@ -340,46 +359,43 @@ def test_who_is_done_last_sums_a_shared_sweep_up(saved: Path, tokenizer: Any, tm
 
     other = contextlib.ExitStack()
     assert other.enter_context(locks.alone(tmp_path / "s" / ".0.claim"))
-    record = sweep(
-        "l0", hc.load(saved), task("train", tokenizer), tmp_path / "s", Saving(str(saved)), penalties=[0.0, 5.0],
-        progress=lambda *_: other.close(), **{**SHORT, "steps": 20, "tune": 0, "kinds": ["encoder"]},
-    )  # fmt: skip
+    pipelines = {f"{value:g}": pipeline(tune=0, keep=None, penalty=value, steps=20) for value in (0.0, 5.0)}
+    execution = Execution(progress=lambda *_: other.close())
+    data = Data(task("train", tokenizer))
+    record = sweep(pipelines, hc.load(saved), data, tmp_path / "s", Saving(str(saved)), execution)
     assert list(record.parts["sweep"]) == ["0", "5"]
     assert (tmp_path / "s" / "record.json").is_file()
 
 
 def test_from_random_weights_everything_is_trained(model: Any, tokenizer: Any) -> None:
-    options = {**SHORT, "steps": 4, "tune": 0, "budget": hc.Budget(heads=6), "kinds": ("encoder",), "fresh": True}
-    found = hc.prune("l0", model, task("train", tokenizer), seed=5, **options)
+    options = {**SHORT, "steps": 4, "tune": tuning(0, tuner="scratch"), "keep": "encoder=6"}
+    found = hc.prune(model, task("train", tokenizer), choose="l0", seed=5, **options)
     name = "model.decoder.layers.0.fc1.weight"
-    assert found.record.parts["course"]["trained"] == "all weights"
+    assert found.record.parts["training"]["gates"]["trained"] == "all weights"
     assert not torch.allclose(found.model.state_dict()[name], model.state_dict()[name], atol=0.05)
 
 
 def test_from_random_weights_training_is_ordinary_and_fine_tuning_after_it_is_not(model: Any, tokenizer: Any) -> None:
-    options = {
-        **SHORT,
-        "steps": 8,
-        "tune": 4,
-        "budget": hc.Budget(heads=6),
-        "fresh": True,
-        "rate": None,
-        "warmup": None,
-    }
-    course = hc.prune("subset", model, task("train", tokenizer), **options).record.parts["course"]
+    scratch = tuning(4, tuner="scratch", rate=None, warmup=None)
+    options = {**SHORT, "steps": 8, "tune": scratch, "keep": hc.Budget(heads=6)}
+    course = hc.prune(model, task("train", tokenizer), choose="subset", **options).record.parts["training"]
     assert course["gates"]["rate"] == pytest.approx(3e-3 * (96 / 32) ** 0.5)
     assert course["gates"]["warmup"] == 3
-    assert course["tuning"]["rate"] == course["rate"] > 0
+    assert course["tuning"]["rate"] == course["gates"]["rate"] > 0
     assert course["tuning"]["warmup"] == 1
 
 
-def test_a_course_from_random_weights_is_as_long_as_training() -> None:
-    short, fresh = Course.of(steps=None, tune=7), Course.of(fresh=True, steps=None, tune=None, warmup=None)
-    assert (short.steps, short.tune) == (Course().steps, 7)
-    assert fresh.steps + fresh.tune == PRESETS["tiny"].recipe.steps
-    recipe = fresh.from_random(fresh.steps, None, falls=False, seed=0)
+def test_training_from_random_weights_is_as_long_as_training() -> None:
+    chooser, keep = chooser_of("l0"), hc.Budget(heads=4)
+    usual, scratch = Pipeline(chooser, keep), Pipeline(chooser, keep, tuning=hc.Tuning(tuner="scratch"))
+    steps = gate_steps(None, scratch)
+    assert usual.tuning is not None
+    assert scratch.tuning is not None
+    assert (gate_steps(None, usual), usual.tuning.steps) == (150, 1050)
+    assert steps + (scratch.tuning.steps or 0) == PRESETS["tiny"].recipe.steps
+    recipe = ordinary_recipe(scratch.tuning, steps, None, falls=False, seed=0)
     assert (recipe.warmup, recipe.rate, recipe.cooldown) == (PRESETS["tiny"].post_norm.warmup, None, 0)
-    assert fresh.recipe(800, 1e-3, falls=True, seed=0).warmup < 50
+    assert adapting_recipe(scratch.tuning, 800, 1e-3, falls=True, seed=0).warmup < 50
 
 
 # wrong input
@@ -388,39 +404,39 @@ def test_a_course_from_random_weights_is_as_long_as_training() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"budget": hc.Budget(heads=13), "kinds": ("encoder",)}, "keeps 13 heads, but there are only 12"),
-        ({"budget": {"encoder": hc.Budget(heads=40)}}, "only 12"),
-        ({"budget": hc.Budget(heads=2), "kinds": ("vision",)}, "no vision heads"),
-        ({"budget": {"encoder": hc.Budget(heads=2)}, "kinds": ("cross",)}, "give one"),
-        ({"budget": hc.Budget(heads=2), "penalty": 0.1}, "either"),
+        ({"keep": hc.Budget(heads=13), "kinds": ("encoder",)}, "keeps 13 heads, but there are only 12"),
+        ({"keep": {"encoder": hc.Budget(heads=40)}}, "only 12"),
+        ({"keep": hc.Budget(heads=2), "kinds": ("vision",)}, "no vision heads"),
+        ({"keep": {"encoder": hc.Budget(heads=2)}, "kinds": ("cross",)}, "give one"),
+        ({"keep": hc.Budget(heads=2), "penalty": 0.1}, "either"),
         ({}, "either"),
         ({"penalty": -1.0}, "0 or more"),
-        ({"budget": hc.Budget(heads=2), "variant": "papr"}, "Did you mean 'paper'"),
-        ({"budget": hc.Budget(heads=2), "tune": -1}, "0 or more"),
-        ({"budget": hc.Budget(heads=2), "kinds": "encoder"}, "kinds is a list"),
+        ({"keep": hc.Budget(heads=2), "variant": "papr"}, "Did you mean 'paper'"),
+        ({"keep": hc.Budget(heads=2), "steps": -1}, "0 or more"),
+        ({"keep": hc.Budget(heads=2), "kinds": "encoder"}, "kinds is a list"),
     ],
 )
 def test_wrong_input_to_l0(model: Any, tokenizer: Any, change: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        hc.prune("l0", model, task("train", tokenizer), **{**SHORT, **change})
+        hc.prune(model, task("train", tokenizer), choose="l0", **{**SHORT, **change})
 
 
 @pytest.mark.parametrize("tune", [0, 3])
 def test_nothing_to_train_is_an_error(model: Any, tokenizer: Any, tune: int) -> None:
     model.requires_grad_(False)
-    options = {**SHORT, "steps": 3, "tune": tune, "budget": hc.Budget(heads=4), "kinds": ("encoder",)}
+    options = {**SHORT, "steps": 3, "tune": tuning(tune), "keep": hc.Budget(heads=4), "kinds": ("encoder",)}
     with pytest.raises(UsageError, match="nothing to train"):
-        hc.prune("l0", model, task("train", tokenizer), **options)
+        hc.prune(model, task("train", tokenizer), choose="l0", **options)
 
 
 def test_a_task_that_cannot_be_trained_on(bert: nn.Module) -> None:
     given = hc.task.of([{"x": torch.zeros(1)}], nll=lambda _, batch: batch["x"])
     with pytest.raises(UsageError, match="cannot be trained on"):
-        hc.prune("l0", bert, given, budget=hc.Budget(heads=1))
-    with pytest.raises(UsageError, match="needs a budget"):
-        hc.prune("subset", bert, given)
-    with pytest.raises(UsageError, match="needs a budget"):
-        hc.prune("rank", bert, given, budget={"encoder": hc.Budget(heads=1)})
+        hc.prune(bert, given, choose="l0", keep=hc.Budget(heads=1))
+    with pytest.raises(UsageError, match=r"needs a budget \(--keep\)"):
+        hc.prune(bert, given, choose="subset")
+    with pytest.raises(UsageError, match=r"needs a budget \(--keep\)"):
+        hc.prune(bert, given, choose="gradient", keep={"encoder": hc.Budget(heads=1)})
 
 
 # the factor

@@ -1,10 +1,9 @@
-"""Course: how a model learns while it is pruned and after. What is frozen, how long, how fast; nothing about gates."""
+"""Adaptation: how a model learns while it is pruned and after: what is frozen, how fast; nothing about gates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ from accelerate import Accelerator
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.pruning.pipeline import Execution
+from headcount.pruning.tuning import Tuning
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
 from headcount.tasks.task import Task, Trainable
@@ -20,55 +21,28 @@ from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
 from headcount.training.transformer import is_pre_norm
 
-Progress = Callable[[str, int, int], None]  # part, done, of
 _WARMUP = 20  # steps, of a model that has learned something already
 _LONG_WARMUP = 300  # from random weights
-_FROM_RANDOM = {"steps": 1600, "tune": 800}  # as many in all as the preset tiny has
 _TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 
 
-@dataclass(frozen=True)
-class Course:
-    """Steps with gates, then steps of fine-tuning without the heads that went; each part begins a fresh optimizer."""
+def adapting_recipe(tuning: Tuning, steps: int, rate: float, *, falls: bool, seed: int) -> Recipe:
+    """For a model that has learned something already. falls: bring the rate down to zero after warm-up."""
+    warmup = min(tuning.warmup or min(_WARMUP, max(1, steps // 4)), steps)
+    return _recipe(tuning, steps, rate, warmup, cooldown=steps - warmup if falls else 0, seed=seed)
 
-    steps: int = 150
-    tune: int = 1050
-    rate: float | None = None  # of the weights; None: as `usual_rate` says
-    warmup: int | None = None  # None: 20, or 300 from random weights
-    batch: int = 1000  # source tokens of a step
-    chunk: int = 1000
-    clip: float = 1.0
-    seed: int = 0
-    fresh: bool = False  # begin from random weights
-    distill: float = 0.0  # share of the loss that asks for what the model predicted before it was pruned
 
-    def __post_init__(self) -> None:
-        if self.steps < 0 or self.tune < 0:
-            raise UsageError(f"steps and tune are numbers of steps, 0 or more; got {self.steps} and {self.tune}.")
+def ordinary_recipe(tuning: Tuning, steps: int, rate: float | None, *, falls: bool, seed: int) -> Recipe:
+    """From random weights, as the presets have it. falls: bring the rate down to zero over the last third."""
+    warmup = min(tuning.warmup or min(_LONG_WARMUP, 1 + steps // 4), steps)
+    return _recipe(tuning, steps, rate, warmup, cooldown=steps // 3 if falls else 0, seed=seed)
 
-    @classmethod
-    def of(cls, *, fresh: bool = False, **asked: Any) -> Course:
-        """The usual value for what is None; a model that begins at random needs more steps."""
-        given = {name: value for name, value in asked.items() if value is not None}
-        return cls(fresh=fresh, **{**(_FROM_RANDOM if fresh else {}), **given})
 
-    def recipe(self, steps: int, rate: float, *, falls: bool, seed: int) -> Recipe:
-        """For a model that has learned something already. falls: bring the rate down to zero after warm-up."""
-        warmup = min(self.warmup or min(_WARMUP, max(1, steps // 4)), steps)
-        return self._recipe(steps, rate, warmup, cooldown=steps - warmup if falls else 0, seed=seed)
-
-    def from_random(
-        self, steps: int, rate: float | None, *, warmup: int | None = None, falls: bool, seed: int
-    ) -> Recipe:
-        """Ordinary training, as the presets have it. falls: bring the rate down to zero over the last third."""
-        warmup = min(warmup or min(_LONG_WARMUP, 1 + steps // 4), steps)
-        return self._recipe(steps, rate, warmup, cooldown=steps // 3 if falls else 0, seed=seed)
-
-    def _recipe(self, steps: int, rate: float | None, warmup: int, *, cooldown: int, seed: int) -> Recipe:
-        return Recipe(
-            batch=self.batch, chunk=min(self.chunk, self.batch), rate=rate, warmup=warmup, steps=steps,
-            cooldown=cooldown, clip=self.clip, average=1, seed=seed,
-        )  # fmt: skip
+def _recipe(tuning: Tuning, steps: int, rate: float | None, warmup: int, *, cooldown: int, seed: int) -> Recipe:
+    return Recipe(
+        batch=tuning.batch, chunk=min(tuning.chunk, tuning.batch), rate=rate, warmup=warmup, steps=steps,
+        cooldown=cooldown, clip=tuning.clip, average=1, seed=seed,
+    )  # fmt: skip
 
 
 def usual_rate(model: nn.Module, task: Task) -> float:
@@ -91,21 +65,23 @@ def width_of(model: nn.Module) -> int:
     config: Any = getattr(model, "config", None)
     width = getattr(config, "d_model", None) or getattr(config, "hidden_size", None)
     if not width:
-        first = locate(model)[0]
-        width = first.total * first.head_dim
+        site = locate(model)[0]
+        width = site.total * site.head_dim
     return int(width)
 
 
-def trainable(task: Task) -> Trainable:
+def trainable(task: Task | None) -> Trainable:
+    if task is None:
+        raise UsageError("This pipeline trains: give a task with data to train on.")
     missing = [name for name in _TRAINABLE if not hasattr(task, name)]
     if missing:
-        raise UsageError(f"This method trains, and the task {task.name!r} cannot be trained on: no {missing[0]}.")
+        raise UsageError(f"This pipeline trains, and the task {task.name!r} cannot be trained on: no {missing[0]}.")
     return task  # type: ignore[return-value]
 
 
 @contextmanager
 def only_trained(model: nn.Module, kinds: Sequence[str] | None, *, weights: bool = True) -> Iterator[str]:
-    """Freeze what the course must not change, inside the block; says what is trained.
+    """Freeze what training must not change, inside the block; gives a line that says what is trained.
 
     Gates on encoder self-attention alone, in a model with a decoder: the encoder is trained with the source embeddings,
     unless those are the decoder's too, and nothing of the decoder (Voita et al. 2019, section 6.2).
@@ -113,10 +89,10 @@ def only_trained(model: nn.Module, kinds: Sequence[str] | None, *, weights: bool
     """
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
-        said = _freeze(model, kinds, weights)
+        description = _freeze(model, kinds, weights)
         if weights and not any(parameter.requires_grad for parameter in model.parameters()):
             raise UsageError(FROZEN)
-        yield said
+        yield description
     finally:
         for parameter, trained in before:
             parameter.requires_grad_(trained)
@@ -148,28 +124,29 @@ def learn(
     task: Trainable,
     recipe: Recipe,
     folder: Path,
+    execution: Execution,
     *,
-    partner: Partner | None = None,
     judge: Task | None = None,
+    partner: Partner | None = None,
     part: str = "training",
-    save_seconds: float = 60.0,
-    progress: Progress = lambda *_: None,
 ) -> dict[str, Any]:
     """Train a model by a recipe, from wherever the folder stands; what the run took. The model ends in eval mode."""
     accelerator = Accelerator(mixed_precision="no")
 
     def watch(report: Report) -> None:
-        progress(part, report.step, report.of)
+        execution.progress(part, report.step, report.of)
 
-    def measured(live: nn.Module) -> dict[str, float]:
+    def measure(live: nn.Module) -> dict[str, float]:
         return dict(judge.held_out(live)) if judge is not None and hasattr(judge, "held_out") else {}
 
     with ExitStack() as block:
         if accelerator.device.type == "cpu":
             block.enter_context(eager_attention(model))  # faster than torch's own attention on short texts
-        done = Loop(
-            model, task, recipe, folder, width_of(model), judge=measured, keep=lambda _: None, accelerator=accelerator,
-            save_seconds=save_seconds, watch=watch, partner=partner,
+        progress = Loop(
+            model, task, recipe, folder, width_of(model), judge=measure, keep=lambda _: None, accelerator=accelerator,
+            save_seconds=execution.save_seconds, watch=watch, partner=partner,
         ).run()  # fmt: skip
     model.eval()
-    return {"steps": done.step, "seconds": done.seconds, "epochs": done.epochs}
+    # without a rate: that of Vaswani et al. 2017
+    took = {"steps": progress.step, "seconds": progress.seconds, "epochs": progress.epochs}
+    return {**took, "rate": recipe.rate, "warmup": recipe.warmup}

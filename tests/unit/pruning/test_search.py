@@ -12,8 +12,8 @@ import headcount as hc
 import zoo
 from behaviour import hooks, identical, outputs
 from headcount.errors import UsageError
-from headcount.methods.greedy import Search, unpredicted
 from headcount.probes.projections import Projection, projected
+from headcount.pruning.search import Search, unpredicted
 from headcount.sites.running import evaluating
 from headcount.surgery.ascent import Ascent
 from headcount.surgery.compensate import compensate, spread
@@ -96,7 +96,7 @@ def test_a_planted_copy_goes_first(bert: nn.Module, task: Any) -> None:
         return (model(**batch).logits - full[place]).square().sum(-1)
 
     far = hc.task.of(batches, nll=distance)
-    result = hc.prune("greedy", bert, far, budget=hc.Budget(heads=11), candidates=12)
+    result = hc.prune(bert, far, choose="greedy", keep=hc.Budget(heads=11), candidates=12)
     (gone,) = result.record.parts["removed"]
     assert gone in ("encoder.1.0", "encoder.1.2")
     change = result.record.parts["compensation"]["sites"]["encoder.1"]
@@ -112,20 +112,20 @@ def test_groups_layers_and_kinds(marian: nn.Module) -> None:
 
     task = hc.task.of([{"ids": ids}], nll=nll)
     asked = {"kinds": ("cross",), "group": 2, "at_least": 1, "candidates": 4}
-    result = hc.prune("greedy", marian, task, budget=hc.Budget(heads=5), **asked)
+    result = hc.prune(marian, task, choose="greedy", keep=hc.Budget(heads=5), **asked)
     sites = hc.locate(result.model)
     assert sum(site.num_heads for site in sites if site.kind == "cross") == 5
     assert all(site.num_heads >= 1 for site in sites)
     assert [len(step["removed"]) for step in result.record.parts["steps"]] == [2, 2, 2, 1]
     with pytest.raises(UsageError, match="could go"):
-        hc.prune("greedy", marian, task, budget=hc.Budget(heads=1), kinds=("cross",), at_least=1, group=4)
-    with pytest.raises(UsageError, match="at least 1"):
-        hc.prune("greedy", marian, task, budget=hc.Budget(heads=5), candidates=0)
+        hc.prune(marian, task, choose="greedy", keep=hc.Budget(heads=1), kinds=("cross",), at_least=1, group=4)
+    with pytest.raises(UsageError, match="1 or more; got 0"):
+        hc.prune(marian, task, choose="greedy", keep=hc.Budget(heads=5), candidates=0)
 
 
 @pytest.mark.parametrize("how", ["none", "bias", "scale"])
 def test_every_compensation_can_be_in_the_loop(bert: nn.Module, task: Any, how: str) -> None:
-    result = hc.prune("greedy", bert, task, budget=hc.Budget(heads=9), compensate=how, candidates=2)
+    result = hc.prune(bert, task, choose="greedy", keep=hc.Budget(heads=9), compensate=how, candidates=2)
     assert len(hc.locate(result.model).heads) == 9
 
 

@@ -1,0 +1,1 @@
+"""Ways to choose the heads that stay, one file each."""

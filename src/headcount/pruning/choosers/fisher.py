@@ -1,0 +1,50 @@
+"""fisher: the heads with the least squared gradients, rearranged within each layer (Kwon et al. 2022). No training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from headcount.pruning.options import option
+from headcount.pruning.pipeline import Choice, Data, Execution, Pipeline
+from headcount.pruning.shared import ByNumbers
+from headcount.selection.budget import Budget
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Fisher(ByNumbers):
+    """Search, rearrange; with the compensation `scale` the three phases of the paper."""
+
+    about: ClassVar[str] = "Fisher information of masks, rearranged within each layer"
+    any_budget: ClassVar[bool] = True
+
+    granularity: Literal["example", "batch"] = option(
+        "example", "Whose gradients are squared: batch is the authors' code.", choices=("example", "batch")
+    )
+    rearrange: bool = option(True, "Choose again within each layer, heads whose gradients cancel best.")
+
+    def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
+        from headcount.pruning.information import information, search
+        from headcount.surgery.price import Price
+
+        budget = pipeline.keep if isinstance(pipeline.keep, Budget) else Budget(share=1.0)
+        information_HH = information(model, data.choosing, granularity=self.granularity)
+        execution.progress("Fisher information", 1, 1)
+        price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
+        searched, mask = (
+            search(
+                model, information_HH, budget, kinds=pipeline.kinds, rule=self.rule, at_least=self.at_least,
+                rearrange=rearrange, price=price,
+            )
+            for rearrange in (False, self.rearrange)
+        )  # fmt: skip
+        if price is not None and price(mask) > price.limit(budget):
+            mask = searched  # other heads of a group would keep a key/value head that was to go
+        moved = [str(head) for head in mask.heads if mask[head] != searched[head]]
+        return Choice(mask, model, {"rearranged": moved})
+
+
+CHOOSER = Fisher

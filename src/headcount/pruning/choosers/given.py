@@ -1,0 +1,40 @@
+"""given: the heads to remove, or those to keep, are named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from headcount.errors import UsageError
+from headcount.pruning.pipeline import Budgets, Choice, Chooser, Data, Execution, Pipeline
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Given(Chooser):
+    """Names of heads; `encoder.0.*` is a whole site."""
+
+    needs_data: ClassVar[bool] = False
+
+    remove: tuple[str, ...] | None = None
+    keep: tuple[str, ...] | None = None  # all others go
+
+    def check_budget(self, keep: Budgets | None) -> None:
+        if (self.remove is None) == (self.keep is None):
+            raise UsageError("Give either the heads to remove or the heads to keep.")
+        if keep is not None:
+            raise UsageError("Heads that are named need no budget: give one of them.")
+
+    def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
+        from headcount.sites.locate import locate
+
+        sites = locate(model)
+        return Choice(sites.mask(off=self.remove) if self.keep is None else sites.mask(keep=self.keep), model)
+
+    def to_arguments(self) -> list[str]:
+        return ["--remove", ",".join(self.remove)] if self.remove is not None else ["--keep", ",".join(self.keep or ())]
+
+
+CHOOSER = Given

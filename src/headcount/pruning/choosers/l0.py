@@ -1,0 +1,57 @@
+"""l0: Hard Concrete gates learn which heads to keep while the model adapts (Voita et al. 2019, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from headcount.errors import UsageError
+from headcount.pruning.options import option
+from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
+from headcount.pruning.shared import Gated
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from headcount.probes.gated import HardConcreteGates
+    from headcount.training.penalty import Penalty
+
+_GATE_RATE = 0.1
+_FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
+
+
+@dataclass(frozen=True)
+class L0(Gated):
+    """A budget is met exactly by adapting lambda; or lambda is given, and leaves as many heads as it leaves."""
+
+    about: ClassVar[str] = "Hard Concrete gates learn with the weights"
+
+    penalty: float | None = option(
+        None, "Lambda, instead of --keep; several: a sweep.", type=float, minimum=0.0, several=True
+    )
+    variant: str = option("default", "Of the gates.", choices=("default", "paper", "voita2019-code"))
+
+    def check_budget(self, keep: Budgets | None) -> None:
+        if (keep is None) == (self.penalty is None):
+            raise UsageError("l0 needs either a budget (--keep) or a penalty, the factor lambda (--penalty).")
+
+    def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
+        from headcount.probes.gated import VARIANTS, HardConcreteGates
+        from headcount.pruning.gate_learning import GateLearning, gate_steps, head_counts
+        from headcount.training.penalty import Penalty
+
+        keep, steps = head_counts(model, pipeline.keep, pipeline.kinds), gate_steps(self.steps, pipeline)
+        rate = self.gate_rate or _GATE_RATE
+
+        def begin(live: nn.Module) -> tuple[HardConcreteGates, Penalty]:
+            gates = HardConcreteGates(live, kinds=pipeline.kinds, variant=self.variant, seed=pipeline.seed)
+            return gates, Penalty(gates, steps=steps, keep=keep, factor=self.penalty, rate=rate, seed=pipeline.seed)
+
+        choice = GateLearning(begin, steps, "l0, learning gates").choose(model, data, pipeline, execution)
+        shape = VARIANTS[self.variant].shape
+        distributions = [shape.described(log_a) for log_a in _FIGURE_6]
+        settings = {"budget": keep, "penalty": self.penalty, "variant": self.variant, "gate_rate": rate}
+        return replace(choice, parts={**choice.parts, **settings, "hard_concrete": distributions})
+
+
+CHOOSER = L0

@@ -1,0 +1,135 @@
+"""Pruning in a folder: begun once and resumed, one model or several that differ in one option.
+
+DIR/                 the smaller model with its tokenizer
+DIR/record.json      what was measured
+DIR/gates.json       what gates learned, where there were some
+DIR/training/        settings, and what every stage resumes from: gates/, greedy-COMPENSATION.json, tune/
+
+With several values each has a folder of its own, DIR/0.01 and so on, and DIR/record.json sums them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from torch import nn
+
+from headcount import journal, locks, processes
+from headcount.errors import HeadcountError, VerificationError
+from headcount.heads import HeadGrid
+from headcount.pruning.pipeline import Data, Execution, Pipeline
+from headcount.pruning.run import run, without_statistics
+from headcount.pruning.saving import Saving
+from headcount.record import Record, Signature
+from headcount.sites.fingerprint import weight_hash
+from headcount.tasks.overlap import check_apart, measured_on
+from headcount.training.recipe import Recipe
+from headcount.training.run import Run
+
+_USUAL = Execution()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that decides what comes out; a folder is resumed only with the settings it was begun with."""
+
+    model: str
+    weights: str
+    data: str
+    pipeline: Mapping[str, Any]
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how data were asked for
+
+
+def prune_in_folder(
+    pipeline: Pipeline,
+    model: nn.Module,
+    data: Data,
+    out: Path,
+    saving: Saving,
+    execution: Execution = _USUAL,
+    *,
+    reading: Mapping[str, Any] | None = None,
+) -> Record:
+    """Run a pipeline that trains, from wherever the folder stands; a finished folder gives its record.
+
+    reading: what decides the result besides, such as how data were asked for, as JSON.
+    """
+    check_apart(data.train, data.measure)
+    tasks = [data.train, data.choose, data.calibrate, data.measure]
+    prints = ", ".join(task.fingerprint if task is not None else "-" for task in tasks)
+    decisive = {**pipeline.to_json(), "seed": pipeline.seed, "length": pipeline.length}
+    settings = Settings(saving.source, weight_hash(model), prints, decisive, reading or {})
+    folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
+    with folder.claimed():
+        folder.accelerator.wait_for_everyone()
+        if (out / "config.json").is_file():
+            return Record.load(out / "record.json")
+        return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
+
+
+def _prune(
+    folder: Run, saving: Saving, pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution
+) -> Record:
+    try:
+        pruned = run(pipeline, model, data, execution)
+    except HeadcountError:
+        if folder.accelerator.is_main_process:
+            folder.abandon()
+        raise
+    record = pruned.record
+    if "fault" in record.parts:
+        advice = f"What was learned is kept in {folder.out}: the same command with --no-verify goes on from it."
+        raise VerificationError(record.parts["fault"], advice, model=pruned.model, result=pruned)
+    record.signature = replace(record.signature, model=saving.source)
+    if folder.accelerator.is_main_process:
+        if "gates" in record.parts:
+            values = HeadGrid(list(record.parts["gates"]["values"].items()))
+            journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
+        folder.put(lambda path: saving.save(pruned.model, path, record))
+    folder.accelerator.wait_for_everyone()
+    return record
+
+
+def sweep(
+    pipelines: Mapping[str, Pipeline],
+    model: nn.Module,
+    data: Data,
+    out: Path,
+    saving: Saving,
+    execution: Execution = _USUAL,
+    *,
+    reading: Mapping[str, Any] | None = None,
+) -> Record:
+    """A model for each value, by name, in a folder of its own. Processes begun alike share them."""
+    records: dict[str, Record] = {}
+    execution = replace(execution, inplace=False)
+    for _ in range(2):  # whoever is done last finds what others were at
+        for name in [name for name in pipelines if name not in records]:
+            with nullcontext(True) if processes.count() > 1 else locks.alone(out / f".{name}.claim") as claimed:
+                if claimed:
+                    records[name] = prune_in_folder(
+                        pipelines[name], model, data, out / name, saving, execution, reading=reading
+                    )
+    points = {name: _point(records[name]) for name in pipelines if name in records}
+    elsewhere = [name for name in pipelines if name not in records]
+    chooser = next(iter(pipelines.values())).chooser.name
+    parts: dict[str, Any] = {"sweep": points, "method": chooser, "elsewhere": elsewhere}
+    fingerprint = data.train.fingerprint if data.train is not None else ""
+    record = Record("prune sweep", Signature(saving.source, weight_hash(model), fingerprint), parts)
+    if data.measure is not None and data.train is not None:
+        record.parts["measured_on"] = measured_on([data.train], data.measure)
+    if not elsewhere and processes.is_main():
+        record.save(out / "record.json")
+    return record
+
+
+def _point(record: Record) -> dict[str, Any]:
+    parts = record.parts
+    quality = {name: value and without_statistics(value) for name, value in parts["quality"].items()}
+    point = {"kept": parts["kept"], "heads": parts["kept_heads"], "quality": quality}
+    return {**point, "settled": parts["gates"]["settled"]} if "gates" in parts else point

@@ -1,0 +1,109 @@
+"""Gate learning, what l0 and subset share: gates learn which heads to keep while the model adapts."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headcount.heads import HeadGrid
+from headcount.probes.gates import Gates, attached, exact_mask
+from headcount.pruning.adaptation import learn, only_trained, trainable
+from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
+from headcount.pruning.tuner import Tuner
+from headcount.pruning.tuning import Tuning, tuners
+from headcount.selection.budget import Budget
+from headcount.sites.locate import locate
+from headcount.surgery.fold_gates import check_foldable, fold_gates
+from headcount.surgery.plan import check_removable
+from headcount.training.log import Log
+from headcount.training.loop import LOG
+from headcount.training.partner import Partner
+
+_STEPS, _FROM_RANDOM = 150, 1600  # with tuning as many in all as the preset tiny has
+
+
+def gate_steps(steps: int | None, pipeline: Pipeline) -> int:
+    """Steps with gates; those from random weights are more."""
+    tuning = pipeline.tuning or Tuning()
+    return steps if steps is not None else _FROM_RANDOM if tuning.tuner == "scratch" else _STEPS
+
+
+@dataclass(frozen=True)
+class GateLearning:
+    """Trains gates, and the weights with them."""
+
+    begin: Callable[[nn.Module], tuple[Gates, Partner]]  # makes the gates and what adapts them
+    steps: int
+    part: str  # for progress
+    weights: bool = True  # train them with the gates (joint), or the gates alone (pipelined)
+
+    def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
+        """The heads whose gates stay open, of a copy of the model whose weights have learned with them."""
+        task, tuning = trainable(data.train), pipeline.tuning or Tuning()
+        tuner: Tuner = tuners[tuning.tuner]
+        live = model if execution.inplace else copy.deepcopy(model)
+        tuner.begin(live, seed=pipeline.seed)
+        gates, partner = self.begin(live)
+        _check_removable(live, gates)
+        recipe = tuner.recipe(live, task, tuning, self.steps, falls=not pipeline.tunes, seed=pipeline.seed)
+        kinds = tuner.trained_kinds(pipeline.kinds)
+        with tempfile.TemporaryDirectory() if execution.folder is None else nullcontext(execution.folder) as parent:
+            folder = Path(parent) / "gates"
+            with only_trained(live, kinds, weights=self.weights) as trained, attached(live, gates, redraw=False):
+                took = learn(
+                    live, task, recipe, folder, execution, judge=data.measure, partner=partner, part=self.part
+                )  # fmt: skip
+            mask, by_rank = exact_mask(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
+            parts = {"gates": _described(gates, partner, mask, by_rank, folder)}
+        fold_gates(live, gates)
+        return Choice(mask, live, parts, training={"trained": trained, **took}, seconds=took["seconds"])
+
+
+def _check_removable(model: nn.Module, gates: Gates) -> None:
+    """What cannot be removed is said before anything is trained."""
+    gated = {head.site for head in gates.heads}
+    for site in locate(model):
+        if site.key in gated:
+            check_removable(model, site)
+    check_foldable(model, gates)
+
+
+def _described(gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> dict[str, Any]:
+    """What the record says of the gates."""
+    if not any(head in gates.heads for head in mask.kept) and any(mask.heads):
+        warnings.warn(
+            "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger target "
+            "(--keep) leaves some.",
+            stacklevel=5,
+        )
+    lines = [line for line in Log(folder / LOG).lines() if "open" in line]
+    names = ("step", "loss", "lambda", "temperature", "expected", "open", "settled")
+    reached = getattr(partner, "reached", None)
+    return {
+        "values": {str(head): value for head, value in gates.ranks().items()},
+        "means": {str(head): value for head, value in gates.means().items()},
+        "settled": gates.settled(),
+        "reached": {"step": int(reached[0]), "settled": float(reached[1])}
+        if reached is not None and reached[0]
+        else None,
+        "cut_by_rank": by_rank,
+        "trace": [{name: line[name] for name in names if name in line} for line in lines],
+    }
+
+
+def head_counts(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] | None) -> int | dict[str, int] | None:
+    """A budget as numbers of heads: one for all gated heads, or one for each kind."""
+    if budget is None:
+        return None
+    heads = locate(model).heads
+    if isinstance(budget, Budget):
+        return budget.of(sum(kinds is None or head.kind in kinds for head in heads))
+    return {kind: part.of(sum(head.kind == kind for head in heads)) for kind, part in budget.items()}

@@ -1,0 +1,100 @@
+"""Options: the parameters of a stage, each written once: type, default, range and one line of help. Imports no torch.
+
+Keywords in Python, options of the command line, its --help and the arguments of records are made from the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from headcount.errors import UnknownName, UsageError
+
+OptionsType = TypeVar("OptionsType", bound="Options")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a value of an option may be, and what it is for."""
+
+    help: str
+    type: type
+    minimum: float | None = None
+    above: bool = False  # the minimum itself is too small
+    maximum: float | None = None
+    choices: Collection[str] = ()
+    share: bool = False  # 0.1 in Python, 10% on the command line
+    several: bool = False  # on the command line: several values, separated by commas, are a sweep
+    flag: str = ""  # on the command line; made of the name if empty
+
+    def check(self, name: str, value: Any) -> None:
+        if value is None:
+            return
+        if self.choices and value not in self.choices:
+            raise UnknownName(name, str(value), self.choices)
+        if isinstance(value, str | bool):
+            return
+        low = self.minimum is None or value > self.minimum or (value == self.minimum and not self.above)
+        if not low or (self.maximum is not None and value > self.maximum):
+            raise UsageError(f"{name} is {self.range}; got {value}.")
+
+    @property
+    def range(self) -> str:
+        noun = "a whole number" if self.type is int else "a share" if self.share else "a number"
+        low = "" if self.minimum is None else f"above {self.minimum:g}" if self.above else f"{self.minimum:g} or more"
+        high = "" if self.maximum is None else f"at most {self.maximum:g}"
+        return ", ".join(filter(None, (noun, " and ".join(filter(None, (low, high))))))
+
+
+def option(default: Any, about: str, *, type: type | None = None, **limits: Any) -> Any:  # noqa: A002
+    """A field of Options. about: one line of help; type: where the default is None; limits: fields of `Limits`."""
+    return field(default=default, metadata={"limits": Limits(about, type or default.__class__, **limits)})
+
+
+@dataclass(frozen=True)
+class Options:
+    """A frozen dataclass whose fields are options; values out of range are refused when one is made."""
+
+    def __post_init__(self) -> None:
+        for name, limits in self.limits().items():
+            limits.check(name, getattr(self, name))
+
+    @classmethod
+    def limits(cls) -> dict[str, Limits]:
+        """Of every option, by name."""
+        return {each.name: each.metadata["limits"] for each in fields(cls) if "limits" in each.metadata}
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        return {each.name: each.default for each in fields(cls) if "limits" in each.metadata}
+
+    @classmethod
+    def of(cls: type[OptionsType], values: Mapping[str, Any]) -> OptionsType:
+        """Options by name; one that there is not is an error."""
+        names = cls.limits()
+        for name in values:
+            if name not in names:
+                raise UnknownName(f"option of {cls.__name__.lower()}", name, tuple(names))
+        return cls(**values)
+
+    @classmethod
+    def flags(cls) -> dict[str, str]:
+        """Name of each option -> how it is spelled on the command line."""
+        return {name: limits.flag or "--" + name.replace("_", "-") for name, limits in cls.limits().items()}
+
+    def to_arguments(self) -> list[str]:
+        """Command-line arguments for what differs from the defaults."""
+        arguments: list[str] = []
+        for name, flag in self.flags().items():
+            value, limits = getattr(self, name), self.limits()[name]
+            if value == self.defaults()[name]:
+                continue
+            if isinstance(value, bool):
+                arguments.append(flag if value else flag.replace("--", "--no-", 1))
+            else:
+                arguments += [flag, f"{100 * value:.12g}%" if limits.share else str(value)]
+        return arguments
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)

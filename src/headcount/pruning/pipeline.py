@@ -1,0 +1,245 @@
+"""Pipeline: what is done to a model, stage by stage: choose, compensate, remove, tune. `run` does it; no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from headcount.errors import UnknownName, UsageError
+from headcount.pruning.options import Options
+from headcount.pruning.tuning import STEPS, Tuning
+from headcount.registry import Registry
+from headcount.selection.budget import Budget
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from headcount.heads import HeadGrid
+    from headcount.tasks.task import Task
+
+Budgets = Budget | Mapping[str, Budget]
+Progress = Callable[[str, int, int], None]  # part, done, of
+choosers: Registry[type[Chooser]] = Registry("chooser", "headcount.pruning.choosers", "CHOOSER")
+compensations: Registry[Any] = Registry("compensation", "headcount.surgery.compensations", "COMPENSATION")
+scores: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
+_FROM_RANDOM = (800, 2400)  # steps after gates that began at random, and of ordinary training
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on, what heads are chosen on, what is measured, and what compensation is fitted on."""
+
+    train: Task | None = None
+    choose: Task | None = None  # what is trained on, if None
+    measure: Task | None = None
+    calibrate: Task | None = None  # what heads are chosen on, if None
+
+    @property
+    def training(self) -> Task:
+        return _present(self.train, "train on")
+
+    @property
+    def choosing(self) -> Task:
+        return _present(self.choose or self.train, "choose heads on")
+
+    @property
+    def calibrating(self) -> Task:
+        return _present(self.calibrate or self.choose or self.train, "calibrate the compensation on")
+
+    @property
+    def measuring(self) -> Task:
+        return _present(self.measure, "measure on")
+
+
+def _present(task: Task | None, purpose: str) -> Task:
+    if task is None:
+        raise UsageError(f"There are no data to {purpose}: give a task.")
+    return task
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a pipeline is carried out: nothing here changes the smaller model."""
+
+    verify: bool = True
+    inplace: bool = False  # the model itself becomes the smaller one
+    folder: Path | None = None  # for states to resume from
+    shared: Path | None = None  # for what pipelines with other budgets can resume from; the folder if None
+    save_seconds: float = 60.0  # between states
+    measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: no steps on the way, not the whole model
+    progress: Progress = lambda *_: None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a chooser gives: which heads stay, of which model, and what its record says of that."""
+
+    mask: HeadGrid
+    model: nn.Module  # the given one, or a copy whose weights have learned
+    parts: Mapping[str, Any] = field(default_factory=dict)  # of the record
+    masks: Sequence[HeadGrid] = ()  # on the way, the last one included
+    training: Mapping[str, Any] = field(default_factory=dict)  # what training took, where there was some
+    seconds: float | None = None  # where an earlier run did a part; None: as long as it took
+
+
+@dataclass(frozen=True)
+class Chooser(Options):
+    """A way to choose heads: its fields are its options, `choose` does it. One file of `choosers/` each."""
+
+    about: ClassVar[str] = ""  # one line for --help
+    trains: ClassVar[bool] = False  # weights learn while heads are chosen
+    needs_data: ClassVar[bool] = True
+    any_budget: ClassVar[bool] = False  # meets budgets of parameters or FLOPs while it chooses
+    usual_compensation: ClassVar[str] = "none"
+    usually_tuned: ClassVar[bool] = False  # in the trade-off, where nothing else is said
+
+    @property
+    def name(self) -> str:
+        """As `choose` and the trade-off have it."""
+        return self.__class__.__module__.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed chooses other heads."""
+        return self.trains
+
+    def spell(self, compensate: str, *, tuned: bool, distilled: bool) -> str:
+        """A pipeline as text: NAME[+COMPENSATION][/tuned|/untuned|/distilled], what is usual left out."""
+        compensated = "" if compensate == self.usual_compensation else f"+{compensate}"
+        usual = tuned == (self.usually_tuned and compensate == "none")
+        ending = "/distilled" if distilled else "" if usual else "/tuned" if tuned else "/untuned"
+        return f"{self.name}{compensated}{ending}"
+
+    def check_budget(self, keep: Budgets | None) -> None:
+        if not isinstance(keep, Budget):
+            raise UsageError(f"{self.name} needs a budget (--keep): one number or share, for all kinds together.")
+
+    def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """All that decides what the smaller model is, besides the model and the data."""
+
+    chooser: Chooser
+    keep: Budgets | None = None
+    kinds: tuple[str, ...] | None = None
+    compensate: str = ""  # the chooser's usual one if empty
+    tuning: Tuning | None = None  # None: choosers that train have the usual one, others none
+    add_bias: bool = False  # of output projections that have none, to compensate with
+    seed: int = 0
+    length: int = 128  # tokens of the example that costs are counted on
+
+    def __post_init__(self) -> None:
+        chooser = self.chooser
+        compensate = self.compensate or chooser.usual_compensation
+        if compensate not in compensations:
+            raise UnknownName("compensation", compensate, compensations)
+        tuning = self.tuning or (Tuning() if chooser.trains else None)
+        if tuning is not None and tuning.steps is None:
+            tuning = replace(tuning, steps=_FROM_RANDOM[not chooser.trains] if tuning.tuner == "scratch" else STEPS)
+        kinds = self.kinds
+        if isinstance(self.keep, Mapping):
+            if kinds is not None and set(kinds) != set(self.keep):
+                raise UsageError(f"Budgets are of {', '.join(self.keep)}, kinds are {', '.join(kinds)}: give one.")
+            kinds = tuple(self.keep)
+        settled = {"compensate": compensate, "tuning": tuning, "kinds": tuple(kinds) if kinds else None}
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        chooser.check_budget(self.keep)
+        self._check_compensation()
+
+    def _check_compensation(self) -> None:
+        if self.compensate == "none":
+            return
+        if self.chooser.trains:
+            raise UsageError(
+                f"{self.chooser.name} trains its weights; compensation ({self.compensate}) is for heads taken from a "
+                "finished model."
+            )
+        if self.tuning is not None and self.tuning.tuner == "scratch":
+            raise UsageError(f"New random weights have nothing that {self.compensate} could compensate for.")
+
+    @property
+    def tunes(self) -> bool:
+        return self.tuning is not None and bool(self.tuning.steps)
+
+    @property
+    def trains(self) -> bool:
+        """Whether weights learn at any stage."""
+        return self.chooser.trains or self.tunes
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed gives another model."""
+        return self.trains or self.chooser.random
+
+    @property
+    def name(self) -> str:
+        """The text form, as `Way` reads it; with another tuner than the usual one /TUNER."""
+        tuning = self.tuning
+        if tuning is not None and self.tunes and tuning.tuner != "weights":
+            return f"{self.chooser.name}/{tuning.tuner}"
+        distilled = tuning is not None and self.trains and tuning.distill > 0
+        return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled)
+
+    def to_json(self) -> dict[str, Any]:
+        """Arguments of a record."""
+        budgets = {kind: str(part) for kind, part in self.keep.items()} if isinstance(self.keep, Mapping) else self.keep
+        return {
+            "choose": self.chooser.name,
+            **self.chooser.to_json(),
+            "keep": budgets if budgets is None or isinstance(budgets, dict) else str(budgets),
+            "kinds": list(self.kinds) if self.kinds else None,
+            "compensate": self.compensate,
+            "add_bias": self.add_bias,
+            "tuning": self.tuning.to_json() if self.tuning else None,
+        }
+
+    def to_arguments(self) -> list[str]:
+        """Arguments of `headcount prune` that make the same model, those of the data left out."""
+        arguments = [] if self.keep is None else ["--keep", _spell(self.keep, self.kinds)]
+        if self.chooser.needs_data:
+            arguments = ["--choose", self.chooser.name, *arguments]
+        if self.kinds and not (arguments and "=" in arguments[-1]):
+            arguments += ["--kinds", ",".join(self.kinds)]
+        arguments += self.chooser.to_arguments()
+        if self.compensate != self.chooser.usual_compensation:
+            arguments += ["--compensate", self.compensate]
+        arguments += ["--add-bias"] if self.add_bias else []
+        arguments += self.tuning.to_arguments() if self.tuning else []
+        return [*arguments, "--seed", str(self.seed)] if self.random and self.seed else arguments
+
+
+def _spell(keep: Budgets, kinds: Sequence[str] | None) -> str:
+    if isinstance(keep, Mapping):
+        return ",".join(f"{kind}={part}" for kind, part in keep.items())
+    return f"{kinds[0]}={keep}" if kinds and len(kinds) == 1 else str(keep)
+
+
+def chooser_of(name: str, options: Mapping[str, Any] | None = None) -> Chooser:
+    """A chooser by its name: `l0` for example, a score, or rank-SCORE, where a chooser has the score's name too."""
+    kind, score = split_name(name)
+    member, options = choosers[kind], dict(options or {})
+    if score:
+        options = {"score": score, **options}
+    return member.of(options)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The file of a chooser and, for the one that ranks, the score: gradient and rank-gradient are the same."""
+    score = name.removeprefix("rank-")
+    if score in scores and (score != name or name not in choosers):
+        return "rank", score
+    if name not in chooser_names():
+        raise UnknownName("way to choose heads", name, chooser_names())
+    return name, ""
+
+
+def chooser_names() -> tuple[str, ...]:
+    """Everything that `choose` may be, in its shortest form."""
+    files = [name for name in choosers if name not in ("rank", "given")]
+    return tuple(sorted({*files, *(f"rank-{name}" if name in files else name for name in scores)}))

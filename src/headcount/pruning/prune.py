@@ -1,0 +1,79 @@
+"""hc.prune: a pipeline by keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from torch import nn
+
+from headcount.errors import UsageError, VerificationError
+from headcount.heads import HeadGrid
+from headcount.pruning.choosers.given import Given
+from headcount.pruning.pipeline import Budgets, Chooser, Data, Execution, Pipeline, chooser_of
+from headcount.pruning.run import Pruned, run
+from headcount.pruning.tuning import Tuning
+from headcount.selection.budget import parse_budgets
+from headcount.tasks.task import Task
+
+_ADVICE = "This error's `model` is the pruned model, its `result` has the record; verify=False does not compare."
+_EXECUTION = tuple(each.name for each in fields(Execution))
+_PIPELINE = ("add_bias", "length")
+
+
+def prune(
+    model: nn.Module,
+    task: Task | None = None,
+    *,
+    keep: Budgets | str | None = None,
+    kinds: Sequence[str] | None = None,
+    choose: str | HeadGrid | Chooser = "gradient",
+    compensate: str | None = None,
+    tune: Tuning | int | None = None,
+    choose_on: Task | None = None,
+    calibrate_on: Task | None = None,
+    measure_on: Task | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Pruned:
+    """Choose heads, compensate for them, remove them, tune what is left; the original stays as it is.
+
+    task: data to choose heads on, and to train on. choose_on, calibrate_on: other data to choose heads on, and to fit
+        the compensation on. measure_on: data to measure on before and after.
+    keep: how many heads of these kinds may stay: a Budget, "50%", "encoder=8,cross=50%", or a Budget for each kind;
+        heads of other kinds all stay. A budget of parameters, FLOPs or milliseconds is of the whole model.
+    choose: a score, whose lowest go; "fisher", "greedy", "l0", "subset"; or a mask: the heads that are 0 go.
+    compensate: "none", "bias", "scale" or "lstsq"; none if not given, lstsq with greedy.
+    tune: how weights are trained after removal; a number of steps, or a Tuning. l0 and subset train by themselves.
+    options: of the chooser, such as `recompute`, `candidates`, `gate_rate`; of the score; of the `Execution`: `verify`,
+        `inplace`, `folder` (for states to resume from), `progress`; `add_bias` and `length` of the `Pipeline`.
+    Raises VerificationError, with all of the result, where the pruned model does not do what the masked one does.
+    """
+    execution = Execution(**{name: options.pop(name) for name in _EXECUTION if name in options})
+    settings = {name: options.pop(name) for name in _PIPELINE if name in options}
+    if isinstance(keep, str):
+        keep, kind = parse_budgets(keep)
+        if kind and kinds and tuple(kinds) != (kind,):
+            raise UsageError(f"keep is of {kind}, kinds are {', '.join(kinds)}: give one of them.")
+        kinds = kinds or ((kind,) if kind else None)
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+    pipeline = Pipeline(
+        _chooser(choose, options), keep, None if kinds is None else tuple(kinds), compensate or "",
+        Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed, **settings,
+    )  # fmt: skip
+    pruned = run(pipeline, model, Data(task, choose_on, measure_on, calibrate_on), execution)
+    if "fault" in pruned.record.parts:
+        raise VerificationError(pruned.record.parts["fault"], _ADVICE, model=pruned.model, result=pruned)
+    return pruned
+
+
+def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, Any]) -> Chooser:
+    if isinstance(choose, str):
+        return chooser_of(choose, options)
+    if options:
+        raise UsageError(f"{next(iter(options))} is an option of a chooser by name; heads that are given need none.")
+    if isinstance(choose, Chooser):
+        return choose
+    return Given(remove=tuple(str(head) for head in choose.heads if not choose[head]))

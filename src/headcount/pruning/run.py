@@ -1,0 +1,265 @@
+"""run: a pipeline, from a model to a smaller one and its record: choose, compensate, remove, tune."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headcount.errors import UsageError, VerificationError
+from headcount.heads import Head, HeadGrid
+from headcount.probes.masks import masked
+from headcount.pruning.adaptation import trainable
+from headcount.pruning.pipeline import Choice, Data, Execution, Pipeline
+from headcount.pruning.ranking import Step
+from headcount.pruning.tuner import Tuner
+from headcount.pruning.tuning import tuners
+from headcount.record import Record, Signature
+from headcount.selection.budget import Budget
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.statistics import bootstrap_interval
+from headcount.surgery.compensate import Compensation, compensate
+from headcount.surgery.cost import cost
+from headcount.surgery.exercise import exercise
+from headcount.surgery.price import in_heads
+from headcount.surgery.remove import remove
+from headcount.tasks.distilled import distilled
+from headcount.tasks.overlap import measured_on
+from headcount.tasks.task import Quality, Task
+
+_USUAL = Execution()
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What a pipeline gives: the smaller model, which heads it has, and how it came about."""
+
+    model: nn.Module
+    mask: HeadGrid
+    record: Record
+
+
+def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:
+    """Prune a model; the original stays as it is, unless it is done in place.
+
+    Where verification finds the smaller model wrong, the record has a "fault" and nothing is tuned.
+    """
+    counted_heads(model, pipeline.kinds)
+    if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
+        keep = in_heads(model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length)
+        pipeline = replace(pipeline, keep=keep)
+    if execution.verify:
+        exercise(model, generate=False)  # a model that cannot be verified is refused before the work
+    signature = Signature(
+        "", weight_hash(model), _fingerprint(data), pipeline.seed if pipeline.random else None, pipeline.to_json()
+    )
+    small, mask, parts = _Stages(pipeline, data, execution).take(model)
+    return Pruned(small, mask, Record("prune", signature, parts))
+
+
+def _fingerprint(data: Data) -> str:
+    task = data.train or data.choose
+    return task.fingerprint if task else ""
+
+
+@dataclass
+class _Stages:
+    """The stages of one pipeline, and what they leave for the record."""
+
+    pipeline: Pipeline
+    data: Data
+    execution: Execution
+    qualities: dict[str, Quality] = field(default_factory=dict)  # before, cut, after
+    seconds: dict[str, float] = field(default_factory=lambda: {"choosing": 0.0, "tuning": 0.0})
+
+    def take(self, model: nn.Module) -> tuple[nn.Module, HeadGrid, dict[str, Any]]:
+        pipeline, learning = self.pipeline, self.data
+        if pipeline.trains:
+            share = pipeline.tuning.distill if pipeline.tuning else 0.0
+            train = distilled(trainable(self.data.train), model, share)
+            learning = replace(self.data, train=train, choose=self.data.choose or self.data.train)
+        whole_cost = cost(model, length=pipeline.length)
+        if self.execution.measured == "steps":
+            self._measure("before", model)
+        choice = self._choose(model, learning)
+        curve = self._curve(model, choice)
+        replaced = self._replace_weights(model, choice)
+        compensation, small, fault = self._remove(model, replaced)
+        if curve and compensation is None and replaced is choice:
+            self.qualities["cut"] = curve[-1].quality  # masked and pruned model do the same
+        else:
+            self._measure("cut", small)
+        if "before" in self.qualities and not curve and not pipeline.chooser.trains:
+            curve = [Step(self._gone(choice.mask), choice.mask, self.qualities["cut"])]
+        training = {"gates": dict(choice.training)} if choice.training else {}
+        if pipeline.tunes and not fault:
+            training["tuning"] = self._tune(small, learning, after_gates=bool(choice.training))
+        if "tuning" in training:
+            self._measure("after", small)
+        elif "cut" in self.qualities:
+            self.qualities["after"] = self.qualities["cut"]
+        parts = self._parts(choice, curve, compensation, fault, training)
+        parts["cost"] = {"before": asdict(whole_cost), "after": asdict(cost(small, length=pipeline.length))}
+        return small, choice.mask, parts
+
+    @property
+    def judge(self) -> Task | None:
+        """What quality is measured on; what heads were chosen on, where nothing was trained."""
+        if self.execution.measured == "nothing":
+            return None
+        if self.data.measure is not None or self.pipeline.trains or not self.pipeline.chooser.needs_data:
+            return self.data.measure
+        return self.data.choosing
+
+    def _measure(self, name: str, model: nn.Module) -> None:
+        if self.judge is not None:
+            self.qualities[name] = self.judge.quality(model)
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[stage] += time.perf_counter() - started
+
+    def _choose(self, model: nn.Module, learning: Data) -> Choice:
+        with self._timed("choosing"):
+            choice = self.pipeline.chooser.choose(model, learning, self.pipeline, self.execution)
+        if choice.seconds is not None:
+            self.seconds["choosing"] = choice.seconds
+        return choice
+
+    def _replace_weights(self, model: nn.Module, choice: Choice) -> Choice:
+        """The same heads of a model whose weights are the tuner's to begin with, where it has some."""
+        tuner = self._tuner
+        if tuner is None or not tuner.replaces_weights or choice.training:
+            return choice
+        fresh = model if self.execution.inplace else copy.deepcopy(model)
+        tuner.begin(fresh, seed=self.pipeline.seed)
+        return replace(choice, model=fresh)
+
+    @property
+    def _tuner(self) -> Tuner | None:
+        return tuners[self.pipeline.tuning.tuner] if self.pipeline.tuning else None
+
+    def _curve(self, model: nn.Module, choice: Choice) -> list[Step]:
+        """Quality on the way, where heads went in several steps."""
+        steps: list[Step] = []
+        if self.judge is None or self.execution.measured != "steps":
+            return steps
+        for number, mask in enumerate(choice.masks, start=1):
+            with masked(model, mask):
+                steps.append(Step(self._gone(mask), mask, self.judge.quality(model)))
+            self.execution.progress("measuring steps", number, len(choice.masks))
+        return steps
+
+    def _gone(self, mask: HeadGrid) -> int:
+        return sum(not mask[head] for head in mask.heads)
+
+    def _remove(self, model: nn.Module, choice: Choice) -> tuple[Compensation | None, nn.Module, str]:
+        """The smaller model, and what verification found wrong with it: whoever saves it decides what becomes of it."""
+        pipeline, fitted = self.pipeline, None
+        inplace = self.execution.inplace or choice.model is not model
+        with self._timed("choosing"):
+            if pipeline.compensate != "none":
+                fitted = compensate(
+                    choice.model, choice.mask, self.data.calibrating, pipeline.compensate, add_bias=pipeline.add_bias,
+                    progress=self.execution.progress,
+                )  # fmt: skip
+            try:
+                small = remove(
+                    choice.model, choice.mask, verify=self.execution.verify, inplace=inplace,
+                    compensate=fitted if fitted is not None else "none",
+                )  # fmt: skip
+            except VerificationError as error:
+                return fitted, error.model, error.reason
+        return fitted, small, ""
+
+    def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> dict[str, Any]:
+        folder, tuner = self.execution.folder, self._tuner or Tuner()
+        with tempfile.TemporaryDirectory() if folder is None else nullcontext(folder) as parent:
+            took = tuner.tune(
+                small, learning, self.pipeline, self.execution, Path(parent) / "tune", after_gates=after_gates
+            )
+        self.seconds["tuning"] = took["seconds"]
+        return took
+
+    def _parts(
+        self,
+        choice: Choice,
+        curve: Sequence[Step],
+        compensation: Compensation | None,
+        fault: str,
+        training: dict[str, Any],
+    ) -> dict[str, Any]:
+        """What the record says, costs left out."""
+        mask, pipeline = choice.mask, self.pipeline
+        parts: dict[str, Any] = {
+            "method": pipeline.chooser.name,
+            "pipeline": pipeline.name,
+            "removed": [str(head) for head in mask.heads if not mask[head]],
+            "heads": len(mask),
+            "kept": {kind: sum(head.kind == kind for head in mask.kept) for kind in mask.kinds},
+            "kept_heads": [str(head) for head in mask.kept],
+            "verified": self.execution.verify and not fault,
+            "quality": {name: described(self.qualities.get(name)) for name in ("before", "cut", "after")},
+            "seconds": {**self.seconds, "total": sum(self.seconds.values())},
+            **choice.parts,
+        }
+        if self.judge is not None:
+            parts["metric"] = self.qualities["cut"].metric.name
+            parts["measured_on"] = measured_on(self._seen(), self.judge)
+        if curve:
+            steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve]
+            parts["curve"] = [step.to_json(pipeline.kinds or mask.kinds) for step in steps]
+        if compensation is not None:
+            parts["compensation"] = compensation.to_json()
+            if "cut" in self.qualities:
+                parts["compensation"]["quality"] = without_statistics(described(self.qualities["cut"]))
+        if fault:
+            parts["fault"] = fault
+        if training:
+            parts["training"] = training
+        return parts
+
+    def _seen(self) -> Iterable[Task]:
+        """What heads were chosen, calibrated or trained on."""
+        pipeline, data = self.pipeline, self.data
+        if pipeline.chooser.needs_data and not pipeline.chooser.trains:
+            yield data.choosing
+        if pipeline.compensate != "none":
+            yield data.calibrating
+        if pipeline.trains and data.train is not None:
+            yield data.train
+
+
+def described(quality: Quality | None) -> dict[str, Any] | None:
+    """A quality with its interval, and what each example adds to it: for paired comparisons later."""
+    if quality is None:
+        return None
+    interval = bootstrap_interval(quality.statistics, quality.metric.of_sums)
+    return {
+        "metric": quality.metric.name,
+        **dict(zip(("value", "low", "high"), interval, strict=True)),
+        "statistics": quality.statistics.tolist(),
+    }
+
+
+def without_statistics(quality: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (quality or {}).items() if name != "statistics"}
+
+
+def counted_heads(model: nn.Module, kinds: Sequence[str] | None) -> list[Head]:
+    """The heads that may go; a kind that the model does not have is an error."""
+    present_kinds = locate(model).kinds
+    unknown = [kind for kind in kinds or () if kind not in present_kinds]
+    if unknown:
+        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(present_kinds)}.")
+    return [head for head in locate(model).heads if kinds is None or head.kind in kinds]

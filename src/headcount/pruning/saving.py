@@ -1,0 +1,56 @@
+"""Saving: where a smaller model goes to, with its record and the tokenizer files of the model it was made from."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headcount import processes
+from headcount.checkpoints.companions import copy_companions
+from headcount.checkpoints.save import save
+from headcount.checkpoints.stock import stock_form
+from headcount.errors import VerificationError
+from headcount.record import Record
+
+
+@dataclass(frozen=True)
+class Saving:
+    """How smaller models are written."""
+
+    source: str  # a folder or hub id: the model they were made from
+    revision: str | None = None
+    standalone: bool = False
+    overwrite: bool = False
+
+    def save(self, small: Any, folder: Path, record: Record) -> None:
+        """Save a model with its record; of several processes one does.
+
+        A model that verification found wrong goes to another folder, which the VerificationError names.
+        """
+        fault = record.parts.get("fault")
+        target, folder = folder, unverified_folder(folder) if fault else folder
+        stock = stock_form(small) is not None
+        record.parts["loaded_by"] = "stock" if stock else "standalone" if self.standalone else "headcount"
+
+        def add_files(fresh: Path) -> None:
+            copy_companions(self.source, fresh, revision=self.revision)
+            record.save(fresh / "record.json")
+
+        if processes.is_main():
+            save(small, folder, standalone=self.standalone, overwrite=self.overwrite, beside=add_files)
+        if fault:
+            raise VerificationError(
+                fault,
+                f"The pruned model is kept in {folder}, not in {target}: hc.load({str(folder)!r}) loads it. To save it "
+                "without comparing: verify=False (--no-verify).",
+                model=small,
+            )
+
+
+def unverified_folder(folder: Path) -> Path:
+    """DIR.unverified, or with a number where that is taken."""
+    endings = itertools.chain(["unverified"], (f"unverified.{number}" for number in itertools.count(2)))
+    folders = (folder.with_name(f"{folder.name}.{ending}") for ending in endings)
+    return next(path for path in folders if not path.exists())

@@ -1,0 +1,55 @@
+"""Tuner: trains the weights that are left, and says how weights learn while heads are chosen. One file each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable, usual_rate
+from headcount.pruning.pipeline import Data, Execution, Pipeline
+from headcount.pruning.tuning import Tuning
+from headcount.tasks.task import Task
+from headcount.training.recipe import Recipe
+
+_OTHER_SEED = 1_000_003  # after gates: other random numbers than theirs, and another order of the data
+
+
+class Tuner:
+    """From the weights that are there; others change what they have to."""
+
+    replaces_weights = False  # the weights to begin with are `begin`'s, not the model's
+
+    def begin(self, model: nn.Module, *, seed: int) -> None:
+        """Change the model before anything is trained."""
+
+    def trained_kinds(self, kinds: Sequence[str] | None) -> Sequence[str] | None:
+        """The kinds of attention whose stack is trained; None: everything is."""
+        return kinds
+
+    def recipe(
+        self,
+        model: nn.Module,
+        task: Task,
+        tuning: Tuning,
+        steps: int,
+        *,
+        falls: bool = True,
+        seed: int = 0,
+        after_gates: bool = False,
+    ) -> Recipe:
+        """How weights learn. falls: bring the rate down to zero; after_gates: they have learned with gates already."""
+        return adapting_recipe(tuning, steps, tuning.rate or usual_rate(model, task), falls=falls, seed=seed)
+
+    def tune(
+        self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution, folder: Path, *, after_gates: bool
+    ) -> dict[str, Any]:
+        """Train a model from which heads were removed; what that took. after_gates: as in `recipe`."""
+        tuning, seed = pipeline.tuning or Tuning(), pipeline.seed + _OTHER_SEED * after_gates
+        task = trainable(data.train)
+        with only_trained(model, self.trained_kinds(pipeline.kinds)) as trained:
+            recipe = self.recipe(model, task, tuning, tuning.steps or 0, seed=seed, after_gates=after_gates)
+            took = learn(model, task, recipe, folder, execution, judge=data.measure, part="fine-tuning")
+        return {"trained": trained, **took}

@@ -1,0 +1,1 @@
+"""Ways to train the weights that are left, one file each."""

@@ -1,0 +1,124 @@
+"""Way: the text form of a pipeline, as the trade-off has it.
+
+CHOOSER[+COMPENSATION][/tuned|/untuned|/distilled]
+
+CHOOSER        a score, or rank-SCORE: in this order; fisher, greedy: searched; l0, subset: learned with gates;
+               scratch: the heads of another way under new random weights
++COMPENSATION  what stands in for the heads that go, without training; greedy has +lstsq unless another is named
+/tuned         fine-tuned after, /untuned: not; unsaid, a choice is tuned where nothing else makes up for its heads
+/distilled     whatever is trained is also asked for what the whole model predicts
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headcount.errors import UsageError
+from headcount.pruning.choosers.given import Given
+from headcount.pruning.pipeline import Chooser, Pipeline, chooser_names, chooser_of, compensations
+from headcount.pruning.tuning import Tuning
+from headcount.selection.budget import Budget
+
+SCRATCH = "scratch"
+_TUNING = {"tuned": True, "untuned": False}
+_DISTILLED = "distilled"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A pipeline without its numbers: how many heads stay, how long it trains."""
+
+    name: str
+    chooser: Chooser | None  # None: the heads of another way
+    compensate: str
+    tuned: bool
+    distilled: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Way:
+        """A way by its name; what goes without saying may be said, and is left out of the name."""
+        stages, slash, tuning = text.partition("/")
+        choose, plus, compensate = stages.partition("+")
+        if choose == SCRATCH:
+            _check_scratch(text, plus, tuning)
+            return cls(SCRATCH, None, "none", tuned=True)
+        if choose not in chooser_names() and not choose.startswith("rank-"):
+            names = ", ".join((*chooser_names(), SCRATCH))
+            raise UsageError(f"Unknown way of pruning {text!r}; known: {names}; {_MORE}")
+        chooser = chooser_of(choose)
+        if plus:
+            _check_compensation(text, chooser, compensate)
+        compensate = compensate if plus else chooser.usual_compensation
+        if slash:
+            _check_tuning(text, chooser, tuning)
+        distilled = tuning == _DISTILLED
+        tuned = distilled or _TUNING.get(tuning, chooser.usually_tuned and compensate == "none")
+        return cls(chooser.spell(compensate, tuned=tuned, distilled=distilled), chooser, compensate, tuned, distilled)
+
+    @property
+    def scratch(self) -> bool:
+        return self.chooser is None
+
+    @property
+    def learned(self) -> bool:
+        """Whether weights learn while heads are chosen."""
+        return self.chooser is not None and self.chooser.trains
+
+    @property
+    def steady(self) -> bool:
+        """Whether every seed gives the same: nothing in it is random."""
+        return not self.tuned and self.chooser is not None and not self.chooser.random
+
+    @property
+    def file(self) -> str:
+        """The name as part of a file's."""
+        return self.name.replace("/", ".")
+
+    def pipeline(
+        self, keep: int, tuning: Tuning, *, kinds: tuple[str, ...] | None = None, seed: int = 0, **options: Any
+    ) -> Pipeline:
+        """The pipeline with its numbers. options: of the chooser."""
+        if self.chooser is None:
+            raise UsageError("scratch has the heads of another way: see `scratch_pipeline`.")
+        chooser = chooser_of(self.chooser.name, options)
+        used = tuning if self.tuned else None
+        return Pipeline(chooser, Budget(heads=keep), kinds, self.compensate, used, seed=seed)
+
+
+def scratch_pipeline(heads: tuple[str, ...], tuning: Tuning, *, seed: int) -> Pipeline:
+    """Ordinary training of a model that has these heads, from random weights."""
+    return Pipeline(Given(keep=heads), tuning=tuning, seed=seed)
+
+
+_MORE = (
+    "scores also with /untuned; these, fisher and greedy also with +bias, +scale or +lstsq and with /tuned after that, "
+    "such as rank-gradient+lstsq or greedy/tuned; all but scratch also with /distilled."
+)
+
+
+def _check_scratch(text: str, plus: str, tuning: str) -> None:
+    if plus:
+        raise UsageError(f"{text}: scratch trains its weights; +COMPENSATION is for heads taken from a finished model.")
+    if tuning == "untuned":
+        raise UsageError(f"{text}: new random weights without training are not a model.")
+    if tuning not in ("", "tuned"):
+        raise UsageError(f"{text}: scratch is ordinary training, the control; distill the way whose heads it has.")
+
+
+def _check_compensation(text: str, chooser: Chooser, compensate: str) -> None:
+    if chooser.trains:
+        raise UsageError(
+            f"{text}: {chooser.name} trains its weights; +COMPENSATION is for heads taken from a finished model."
+        )
+    if compensate not in compensations:
+        raise UsageError(f"{text}: there is no compensation {compensate!r}; there are {', '.join(compensations)}.")
+
+
+def _check_tuning(text: str, chooser: Chooser, tuning: str) -> None:
+    if tuning not in (*_TUNING, _DISTILLED):
+        raise UsageError(f"{text}: after the / comes {', '.join(_TUNING)} or {_DISTILLED}; got {tuning!r}.")
+    if chooser.trains and tuning == "untuned":
+        raise UsageError(
+            f"{text}: what {chooser.name} is without fine-tuning is measured with it, as `cut` of its points."
+        )

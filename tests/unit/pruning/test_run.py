@@ -1,0 +1,118 @@
+"""Stages combine: every combination is what its stages give one after the other, and a kill changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import headcount as hc
+import zoo
+from headcount.errors import UsageError, VerificationError
+from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
+from headcount.pruning.pipeline import Execution
+from tokens import sentences, word_tokenizer
+
+TUNING = hc.Tuning(steps=4, distill=0.5, warmup=1, batch=60, chunk=60, rate=1e-3)
+
+
+def task(seed: int = 0, count: int = 12) -> Any:
+    texts, labels = sentences(count, seed=seed), [number % 2 for number in range(count)]
+    return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
+
+
+def same(left: nn.Module, right: nn.Module) -> bool:
+    one, other = left.state_dict(), right.state_dict()
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_search_is_compensated_and_tuned_as_by_hand(tmp_path: Path) -> None:
+    """Greedy on one set of data, tuned on another: the same weights as stage by stage, to the bit."""
+    model, choose, train, measure = zoo.build("bert").eval(), task(1), task(2, 20), task(3)
+    result = hc.prune(
+        model, train, choose="greedy", keep="60%", candidates=2, group=2, choose_on=choose, measure_on=measure, seed=3,
+        tune=replace(TUNING, distill=0.0),
+    )  # fmt: skip
+    search = hc.prune(model, choose, choose="greedy", keep="60%", candidates=2, group=2, measure_on=measure)
+    assert result.mask == search.mask
+    small = hc.remove(model, search.mask, compensate="lstsq", task=choose)
+    assert same(small, search.model)
+    recipe = adapting_recipe(hc.Tuning(warmup=1, batch=60, chunk=60), 4, 1e-3, falls=True, seed=3)
+    with only_trained(small, None):
+        learn(small, trainable(train), recipe, tmp_path, Execution())
+    assert same(small, result.model)
+    parts = result.record.parts
+    assert parts["pipeline"] == "greedy/tuned"
+    assert parts["quality"]["cut"] == search.record.parts["quality"]["after"]
+    assert parts["quality"]["after"]["value"] == measure.quality(small).value
+    assert parts["training"]["tuning"]["steps"] == 4
+    assert parts["measured_on"]["held_out"]
+
+
+def test_heads_that_are_given_can_be_tuned_and_need_no_task_otherwise() -> None:
+    model = zoo.build("bert").eval()
+    mask = hc.locate(model).mask(off=["encoder.0.1", "encoder.2.3"])
+    plain = hc.prune(model, choose=mask)
+    assert plain.mask == mask
+    assert same(plain.model, hc.remove(model, mask))
+    tuned = hc.prune(model, task(), choose=mask, tune=2)
+    assert tuned.mask == mask
+    assert not same(tuned.model, plain.model)
+    with pytest.raises(UsageError, match="no data to calibrate"):
+        hc.prune(model, choose=mask, compensate="lstsq")
+    with pytest.raises(UsageError, match="give a task"):
+        hc.prune(model, choose=mask, tune=2)
+    with pytest.raises(UsageError, match="no data to choose heads on"):
+        hc.prune(model, keep="50%")
+
+
+def test_scores_of_chance_have_a_seed() -> None:
+    model, data = zoo.build("bert").eval(), task()
+    masks = [hc.prune(model, data, choose="random", keep=hc.Budget(heads=6), seed=seed).mask for seed in (0, 0, 1)]
+    assert masks[0] == masks[1] != masks[2]
+    assert masks[2] == hc.select(hc.score("random", model, data, seed=1), hc.Budget(heads=6))
+
+
+def test_from_scratch_the_heads_are_those_of_the_trained_model() -> None:
+    model, data = zoo.build("bert").eval(), task()
+    scratch = hc.Tuning(steps=1, tuner="scratch", batch=60, chunk=60)
+    result = hc.prune(model, data, keep="50%", tune=scratch, seed=1)
+    assert result.mask == hc.prune(model, data, keep="50%").mask
+    name = "bert.embeddings.word_embeddings.weight"
+    assert not torch.allclose(result.model.state_dict()[name], model.state_dict()[name], atol=0.05)
+
+
+def test_what_verification_refuses_is_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.surgery.verify.Expectation.compare", lambda *_: ({}, {"logits": "logits: far."}))
+    monkeypatch.setattr("headcount.training.loop.Loop.run", lambda _: pytest.fail("trained"))
+    with pytest.raises(VerificationError, match="logits: far"):
+        hc.prune(zoo.build("bert").eval(), task(), keep="50%", tune=3)
+
+
+@pytest.mark.parametrize("choose", ["greedy", "gradient", "fisher"])
+def test_a_kill_at_any_stage_changes_nothing(choose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while heads are chosen, while the compensation is calibrated, and while weights are trained."""
+    monkeypatch.setattr("headcount.training.loop.LOG_EVERY", 1)
+    model, data = zoo.build("bert").eval(), task()
+    options: dict[str, Any] = {"choose": choose, "keep": hc.Budget(heads=8), "compensate": "lstsq", "tune": TUNING}
+    options |= {"candidates": 1} if choose == "greedy" else {}
+    whole = hc.prune(model, data, seed=2, folder=tmp_path / "whole", **options)
+    choosing = {"greedy": "taking heads", "gradient": "ranking", "fisher": "Fisher"}[choose]
+    stages = {choosing: 1, "compensating": 1, "fine-tuning": 3}
+    for stage, step in stages.items():
+
+        def stop(part: str, done: int, of: int, stage: str = stage, step: int = step) -> None:
+            if stage in part and done >= step:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            hc.prune(model, data, seed=2, folder=tmp_path / "killed", progress=stop, save_seconds=0.0, **options)
+    resumed = hc.prune(model, data, seed=2, folder=tmp_path / "killed", **options)
+    assert resumed.mask == whole.mask
+    assert same(resumed.model, whole.model)
+    for name in ("steps", "compensation", "removed"):
+        assert resumed.record.parts.get(name) == whole.record.parts.get(name)
