@@ -41,6 +41,9 @@ class Positional:
         counts = counts.scatter_add(-1, (offset_BHQ + furthest).clamp(0, 2 * furthest), near_BHQ.long())
         return counts[..., [offset + furthest for offset in _offsets(sight.view.reading)]]
 
+    def wanted(self, view: View, label: str) -> Tensor:
+        return view.seen_BQK & view.queries.tokens_BT[..., None] & (view.offsets_QK == int(label))
+
     def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
         return Verdict(reading.threshold("positional"), sure=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -54,6 +54,14 @@ class Role(Protocol):
         """[B, H, L]"""
 
     def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict: ...
+
+
+@runtime_checkable
+class Playable(Role, Protocol):
+    """A role that says for every query where to look, so that a head can be replaced by it (`roles.playing`)."""
+
+    def wanted(self, view: View, label: str) -> Tensor:
+        """[B, Q, K] bool: the keys that a head of this role looks at; none where the role says nothing of a query."""
 
 
 roles: Registry[Role] = Registry("role", "headcount.roles", "ROLE")
