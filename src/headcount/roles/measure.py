@@ -99,7 +99,7 @@ def roles(
     if isinstance(corpus, str | bytes):
         raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
-    counted = frequencies or (_counted(corpus, tokenizer) if "rare" in chosen else None)
+    counted = frequencies or (counted_in(corpus, tokenizer) if "rare" in chosen else None)
     if counted and read.common is None:
         read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
@@ -127,7 +127,7 @@ def _check_text(model: nn.Module) -> None:
         raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
 
 
-def _counted(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
+def counted_in(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
     from headcount.corpora.frequencies import counted
 
     texts = [item.text if isinstance(item, Tree) else item for item in corpus]

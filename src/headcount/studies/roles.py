@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,14 @@ from headcount.heads import Head
 from headcount.record import Record
 from headcount.roles.evidence import Evidence, held
 from headcount.roles.measure import Roles, roles
+from headcount.roles.reading import Reading
 from headcount.statistics import spearman
+from headcount.studies.playing import play
+from headcount.tasks.task import Task
 
 Progress = Callable[[int, int], None]  # sentences done, of
 CONFIDENT = 0.8  # the paper: every positional head is above this
+_READING = {field.name for field in fields(Reading)}
 _FIRST, _SECOND = {"i", "we"}, {"you"}
 
 
@@ -38,12 +42,14 @@ def look(
     data: str = "",
     frequencies: Frequencies | None = None,
     relevance: Record | None = None,
+    play_on: Task | None = None,
     progress: Progress = lambda *_: None,
     **options: Any,
 ) -> Record:
     """Measure the roles of all heads.
 
     relevance: a record of the heads' relevance, to go with their roles.
+    play_on: a task on the same sentences; heads are replaced by their roles and what is lost is measured (`playing`).
     options: of `headcount.roles`: roles, resamples, seed, tokens, and how definitions are read.
     """
     if relevance is not None:
@@ -64,6 +70,11 @@ def look(
     if relevance is not None:
         parts["relevance"] = _relevance(relevance, found)
         parts["agreement"] = _agreement(parts["relevance"], parts["confidence"])
+    if play_on is not None:
+        reading = {name: value for name, value in options.items() if name in _READING}
+        parts["played"] = play(
+            model, play_on, found, sentences, tokenizer, frequencies=frequencies, reading=reading, progress=progress
+        )
     return Record("roles", signature, parts)
 
 
