@@ -34,7 +34,7 @@ Elsewhere = Literal["own", "zero"]
 @contextmanager
 def played(
     model: nn.Module,
-    parts: Mapping[str | Head, str],
+    parts: Mapping[str, str] | Mapping[Head, str],
     *,
     tokenizer: Any = None,
     trees: Iterable[Tree] | None = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -91,6 +93,40 @@ def test_correlations() -> None:
     assert spearman(one, other).r == pytest.approx(stats.spearmanr(one, other).statistic)
     assert pearson(one, other).low < pearson(one, other).r < pearson(one, other).high
     assert np.isnan(pearson(one, np.ones(40)).r)
+
+
+@pytest.mark.parametrize(("correlation", "plain"), [(pearson, stats.pearsonr), (spearman, stats.spearmanr)])
+def test_correlation_intervals_are_the_slow_bootstrap_over_pairs(correlation: Any, plain: Any) -> None:
+    random = np.random.default_rng(7)
+    one = random.normal(size=25)
+    other = one + random.normal(size=25)
+    drawn = []
+    for _ in range(2000):
+        pairs = random.integers(0, 25, 25)
+        drawn.append(plain(one[pairs], other[pairs]).statistic)
+    found = correlation(one, other)
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.04)
+    assert found.p == pytest.approx(plain(one, other).pvalue)
+
+
+def test_two_pairs_that_carry_a_correlation_are_seen_in_its_interval() -> None:
+    """46 pairs of noise and two far outliers: r is .97, and without those two it is nothing."""
+    random = np.random.default_rng(8)
+    one, other = random.normal(size=48), random.normal(size=48)
+    one[:2], other[:2] = 30.0, 30.0
+    found = pearson(one, other)
+    assert found.r > 0.95
+    assert found.low < 0.3
+
+
+def test_the_interval_of_a_correlation_covers() -> None:
+    random, inside, true = np.random.default_rng(9), 0, 0.6
+    for number in range(200):
+        one = random.normal(size=60)
+        other = true * one + np.sqrt(1 - true**2) * random.normal(size=60)
+        found = pearson(one, other, seed=number)
+        inside += found.low <= true <= found.high
+    assert inside >= 176  # 95% of 200 would be 190; the percentile bootstrap is a little narrow at 60
 
 
 def test_metrics_by_definition() -> None:
