@@ -8,7 +8,7 @@ from torch import Tensor
 
 from headcount.errors import UsageError
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -35,8 +35,8 @@ class Rare:
         target_BK = view.batch.rarest(view.frequencies, view.reading.common)[index]
         return view.seen_BQK & view.queries.tokens_BT[..., None] & target_BK[:, None]
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("rare"), sure=True)
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("rare")
 
 
 ROLE = Rare()

@@ -32,14 +32,6 @@ class Trials:
     offsets_LO: np.ndarray | None = None  # trials by relative place, where the baseline is the best fixed offset
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """From which value on a head plays a role, and whether it has to be above its baseline beyond doubt."""
-
-    threshold: float
-    sure: bool
-
-
 class Role(Protocol):
     """One role: a file of this folder with ROLE."""
 
@@ -53,7 +45,8 @@ class Role(Protocol):
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         """[B, H, L]"""
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict: ...
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        """The value that a head of this role is certainly at or above."""
 
 
 @runtime_checkable

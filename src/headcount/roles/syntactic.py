@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from headcount.roles.reading import Direction, Reading
-from headcount.roles.role import FURTHEST, Trials, Verdict
+from headcount.roles.role import FURTHEST, Trials
 from headcount.roles.sight import Sight, View
 
 # As the paper writes them: from the verb to its subject and back.
@@ -75,9 +75,9 @@ class Syntactic:
             wanted_BQK[row] |= words_BUT[row, query][:, None] & words_BUT[row, key]
         return wanted_BQK & view.seen_BQK
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
         relative = reading.margin == "relative"
-        return Verdict(baseline * (1 + reading.excess) if relative else baseline + reading.excess, sure=False)
+        return baseline * (1 + reading.excess) if relative else baseline + reading.excess
 
 
 def pairs(reading: Reading) -> list[tuple[str, Direction]]:

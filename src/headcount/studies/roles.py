@@ -81,7 +81,7 @@ def look(
 def parts_of(found: Roles) -> dict[str, Any]:
     """The parts of a record that come from the roles alone."""
     seen = [head for head in found.heads if found[head]]
-    best = _best(found)
+    best = best_heads(found)
     return {
         "confidence": {str(head): _plain(found.confidence[head]._asdict()) for head in seen},
         "left_out": {str(head): found.left_out[head] for head in seen},
@@ -111,15 +111,27 @@ def persons(sentences: Sentences) -> dict[str, int]:
     return {person: counts[person] for person in "123"} if counts else {}
 
 
-def _best(found: Roles) -> list[dict[str, Any]]:
-    """For each kind, role and label the head with the highest value."""
-    best: dict[tuple[str, str, str], tuple[Head, Evidence]] = {}
+def best_heads(found: Roles) -> list[dict[str, Any]]:
+    """For each kind, role and label the best head, chosen on one half of the sentences and measured on the other.
+
+    Where a half has no trial, all sentences are chosen and measured on, and `held_out` says so.
+    """
+    by_label: dict[tuple[str, str, str], list[tuple[Head, Evidence]]] = {}
     for head in found.heads:
         for one in found[head]:
-            key = (head.kind, one.role, one.label)
-            if key not in best or one.value > best[key][1].value:
-                best[key] = head, one
-    return [{"kind": key[0], "head": str(head), **_plain(one.to_json())} for key, (head, one) in best.items()]
+            by_label.setdefault((head.kind, one.role, one.label), []).append((head, one))
+    return [_best_row(kind, rivals) for (kind, _, _), rivals in by_label.items()]
+
+
+def _best_row(kind: str, rivals: list[tuple[Head, Evidence]]) -> dict[str, Any]:
+    halves = rivals[0][1].halves
+    apart = halves is not None and not any(np.isnan(half.value) for half in halves)
+    if not apart:
+        head, one = max(rivals, key=lambda pair: pair[1].value)
+        return {"kind": kind, "head": str(head), **_plain(one.to_json()), "held_out": False}
+    head, one = max(rivals, key=lambda pair: pair[1].halves[0].value if pair[1].halves else pair[1].value)
+    measured = one.halves[1]._asdict() if one.halves else {}
+    return {"kind": kind, "head": str(head), **_plain(one.to_json()), **measured, "held_out": True}
 
 
 def _claims(found: Roles) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.studies.agreement import agreement, overlaps
 
-WORTH = (4.0, 3.0, 2.0, 1.0)
+WORTH = (2.0, 4.0, 1.0, 3.0)
 
 
 def linear(on: Tensor) -> Tensor:
