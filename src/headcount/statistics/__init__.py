@@ -17,6 +17,7 @@ from headcount.statistics.interval import (
     mean_interval,
     median_interval,
 )
+from headcount.statistics.runs import Runs, over_runs
 from headcount.statistics.significance import chance_of_overlap, holm, mcnemar, permutation_of_groups
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Correlation",
     "Interval",
     "Resampling",
+    "Runs",
     "anytime_interval",
     "bootstrap_interval",
     "bootstrap_sums",
@@ -34,6 +36,7 @@ __all__ = [
     "mean_difference",
     "mean_interval",
     "median_interval",
+    "over_runs",
     "paired_bootstrap",
     "pearson",
     "percentile_interval",
