@@ -134,6 +134,21 @@ def _best_row(kind: str, rivals: list[tuple[Head, Evidence]]) -> dict[str, Any]:
     return {"kind": kind, "head": str(head), **_plain(one.to_json()), **measured, "held_out": True}
 
 
+def rare_head(evidence: Mapping[str, Any]) -> str:
+    """The head of a record's evidence that looks most at rare tokens, certainly more than chance does."""
+    rows = [(head, row) for head, rows in evidence.items() for row in rows if row["role"] == "rare"]
+    if not rows:
+        raise UsageError("No sentence has a rare token: there is no head to show.")
+    above = [(head, row) for head, row in rows if row["low"] is not None and row["low"] > row["baseline"]]
+    if not above:
+        most = max(row["value"] - row["baseline"] for _, row in rows)
+        raise UsageError(
+            "No head looks at rare tokens more than chance does with its whole interval: there is no head to show "
+            f"(the highest value is {most:+.1%} from chance)."
+        )
+    return max(above, key=lambda pair: pair[1]["value"])[0]
+
+
 def _claims(found: Roles) -> dict[str, Any]:
     """What the paper's section 5 says, in numbers of this model's encoder (or only stack)."""
     kind = next((head.kind for head in found.heads if found[head]), "")

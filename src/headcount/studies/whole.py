@@ -38,6 +38,7 @@ class Settings:
     label: str | None = None
     pair: str | None = None
     lowercase: bool = False
+    beams: int = 1  # of translations; 1 is greedy, which ablation needs no full decoding for
     choose_on: str = "dev"  # split that scores and masks come from
     measure_on: str = "test"  # split that quality is measured on
     other: str = ""  # a second split, for the question whether the same heads matter there; none if empty
@@ -115,7 +116,7 @@ class Subject:
         limit = (own.sentences if most is None else most) or None
         text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
         fields = {"text": own.text, "label": own.label, "pair": own.pair}
-        measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {})}
+        measured = {"beams": own.beams, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {})}
         return TaskText(own.task, text, split, limit, own.batch_size, own.max_length, fields, measured)
 
     def task(self, split: str, *, most: int | None = None) -> Any:
@@ -246,20 +247,15 @@ def _attention(subject: Subject) -> Record:
     """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
     from headcount.corpora.tree import Tree
     from headcount.studies.attention import attention_map
+    from headcount.studies.roles import rare_head
 
     roles = subject.done.get("roles")
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
-    shares = {
-        head: max((one["value"] for one in found if one["role"] == "rare"), default=-1.0)
-        for head, found in roles.parts["evidence"].items()
-    }
+    head = rare_head(roles.parts["evidence"])
     texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
     text = min(texts, key=lambda text: abs(len(text.split()) - 12))
     tokenizer = subject.how.tokenizer(subject.settings.model)
-    head = max(shares, key=lambda head: shares[head])
-    if shares[head] < 0:
-        raise UsageError("No sentence has a rare token: there is no head to show.")
     return attention_map(subject.model, tokenizer, text, head=head, name=subject.settings.model)
 
 

@@ -16,7 +16,7 @@ from headcount.record import Record, Signature
 from headcount.roles.evidence import Evidence
 from headcount.roles.measure import Roles
 from headcount.statistics import Interval
-from headcount.studies.roles import best_heads, look, persons
+from headcount.studies.roles import best_heads, look, persons, rare_head
 from planted import at, planted, tokenizer, trees
 
 
@@ -77,6 +77,18 @@ def test_relevance_goes_with_roles_of_the_same_model(measured: tuple[Any, Record
         look(model, chosen, marks, relevance=Record("score", Signature(weights="x"), {"scores": scores}), resamples=20)
     with pytest.raises(UsageError, match="holds no scores"):
         look(model, chosen, marks, relevance=Record("ablate", Signature(), {}), resamples=20)
+
+
+def test_the_head_that_is_shown_for_rare_tokens_is_above_chance() -> None:
+    def row(value: float, low: float, role: str = "rare") -> dict[str, Any]:
+        return {"role": role, "value": value, "low": low, "baseline": 0.2}
+
+    seen = {"encoder.0.0": [row(0.6, 0.1)], "encoder.0.1": [row(0.4, 0.3), row(0.9, 0.8, "positional")]}
+    assert rare_head(seen) == "encoder.0.1", "the value of the other is higher and says nothing"
+    with pytest.raises(UsageError, match="more than chance"):
+        rare_head({"encoder.0.0": [row(0.6, 0.1)]})
+    with pytest.raises(UsageError, match="No sentence has a rare token"):
+        rare_head({"encoder.0.0": [row(0.6, 0.5, "positional")]})
 
 
 def test_persons_of_subjects() -> None:
