@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -267,6 +267,21 @@ def _ablation(subject: Subject) -> Record:
     return ablate(subject.model, subject.measuring, name=name, other=other, progress=subject.progress)
 
 
+def _replacement(subject: Subject) -> Record:
+    """In the loss where the model writes: every head is replaced in three ways."""
+    from headcount.studies.replacement import replacements
+
+    own = subject.settings
+    metric = {"metric": "loss"} if own.task == "translation" else {}
+
+    def task(split: str) -> Any:
+        work = subject.work(split)
+        return replace(work, quality={**work.quality, **metric}).build(own.model, subject.how)
+
+    measured, calibration = task(own.measure_on), task(own.choose_on)
+    return replacements(subject.model, measured, calibration=calibration, name=own.model, progress=subject.progress)
+
+
 def _gradient(subject: Subject) -> Record:
     from headcount.studies.scoring import scoring
 
@@ -313,6 +328,7 @@ def _speed(subject: Subject) -> Record:
 PARTS: dict[str, Part] = {
     "gradient": _gradient,
     "ablation": _ablation,
+    "replacement": _replacement,
     "curves": _curves,
     "dynamics": _dynamics,
     "speed": _speed,
@@ -325,7 +341,7 @@ PARTS: dict[str, Part] = {
 }
 PAPERS: dict[str, tuple[str, ...]] = {
     "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff", "all-kinds"),
-    "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
+    "michel2019": ("gradient", "ablation", "replacement", "curves", "dynamics", "speed"),
 }
 _LONGEST = ("tradeoff", "all-kinds")  # come last
 PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part not in _LONGEST), *_LONGEST)

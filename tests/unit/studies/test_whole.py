@@ -44,10 +44,10 @@ def test_every_part_is_there_or_says_why(settings: Settings, tmp_path: Path) -> 
     seen: list[int] = []
     refresh = lambda record: seen.append(len(record.parts["records"]))  # noqa: E731
     record = whole_study("michel2019", settings, tmp_path / "out", refresh=refresh)
-    assert set(record.parts["records"]) == {"gradient", "ablation", "curves", "speed"}
+    assert set(record.parts["records"]) == {"gradient", "ablation", "replacement", "curves", "speed"}
     assert "no checkpoints named by epoch" in record.parts["missing"]["dynamics"]
     assert seen == sorted(seen)
-    assert len(seen) == 5
+    assert len(seen) == 6
     assert Record.load(tmp_path / "out" / "record.json").parts == record.parts
     assert {exhibit["paper"] for exhibit in record.parts["exhibits"]} == {"michel2019"}
     assert "other" in record.parts["records"]["ablation"]["parts"]
