@@ -37,7 +37,7 @@ def played(
     parts: Mapping[str, str] | Mapping[Head, str],
     *,
     tokenizer: Any = None,
-    trees: Iterable[Tree] | None = None,
+    trees: Iterable[Tree | str] | None = None,
     frequencies: Frequencies | None = None,
     elsewhere: Elsewhere = "own",
     **reading: Any,
@@ -45,7 +45,8 @@ def played(
     """Have heads do what a role says inside the block: they look at its targets, at each alike, and nowhere else.
 
     parts: head -> role and label as evidence has them: "positional -1", "syntactic nsubj v->s", "rare rarest".
-    trees: of the sentences that will be run, for syntactic roles; needs their tokenizer. Other roles need none.
+    trees: of the sentences that will be run, for syntactic roles; needs their tokenizer. Other roles need none, and of
+        sentences given as plain text a syntactic role says nothing.
     frequencies: of tokens, for the rare role; needs the tokenizer.
     elsewhere: what the head does for queries that the role says nothing about: its "own" attention, or "zero" output.
     reading: how definitions are read, see `Reading`.
@@ -81,7 +82,7 @@ class _Stage:
         self,
         model: nn.Module,
         tokenizer: Any,
-        trees: Iterable[Tree] | None,
+        trees: Iterable[Tree | str] | None,
         frequencies: Frequencies | None,
         reading: Reading,
     ) -> None:
@@ -176,7 +177,7 @@ class _Stage:
         return self._sentences[tuple(ids)]
 
 
-def _by_ids(trees: Iterable[Tree], tokenizer: Any, reading: Reading) -> dict[tuple[int, ...], Sentence]:
+def _by_ids(trees: Iterable[Tree | str], tokenizer: Any, reading: Reading) -> dict[tuple[int, ...], Sentence]:
     encoder = Encoder(tokenizer, longest=1 << 30, relations=reading.relations)
     encoded = [encoder.sentence(number, tree, None) for number, tree in enumerate(trees)]
     return {tuple(sentence.ids): sentence for sentence in encoded if sentence is not None}

@@ -68,11 +68,10 @@ def play(
     if frequencies is None and any(evidence.role == "rare" for evidence in parts.values()):
         frequencies = counted_in(sentences, tokenizer)  # as the roles were told
     options: dict[str, Any] = {"tokenizer": tokenizer, "frequencies": frequencies, **(reading or {})}
-    trees = [item for item in sentences if isinstance(item, Tree)]
     results: dict[str, dict[str, Any]] = {}
     for done, (head, evidence) in enumerate(parts.items(), start=1):
         part = {head: f"{evidence.role} {evidence.label}"}
-        known = {**options, "trees": trees if evidence.role == "syntactic" else None}
+        known = {**options, "trees": list(sentences) if evidence.role == "syntactic" else None}
         with masked(model, locate(model).mask(off=head)):
             off = task.quality(model).statistics
         with played(model, part, elsewhere="own", **known):

@@ -171,11 +171,18 @@ def _relevance(subject: Subject) -> Record:
 
 
 def _roles(subject: Subject) -> Record:
+    """What heads do; where the sentences have a loss, also what is lost with a role in the place of its head."""
+    from headcount.studies.playing import task_of
     from headcount.studies.roles import look
 
     own, relevance = subject.settings, subject.done.get("relevance")
+    tokenizer = subject.how.tokenizer(own.model)
+    try:
+        play_on = task_of(subject.model, subject.sentences, tokenizer)
+    except UsageError:
+        play_on = None
     return look(
-        subject.model, subject.sentences, subject.how.tokenizer(own.model), name=own.model,
+        subject.model, subject.sentences, tokenizer, name=own.model, play_on=play_on,
         data=f"{own.trees or own.data} {own.choose_on}", frequencies=subject.frequencies, relevance=relevance,
         progress=lambda done, of: subject.progress("looking at roles", done, of),
     )  # fmt: skip

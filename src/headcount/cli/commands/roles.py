@@ -130,7 +130,7 @@ def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: 
 
 def _show(console: Any, name: str, record: Any, every: bool) -> None:
     from headcount.cli import role_tables, show
-    from headcount.report.verdicts import undecided
+    from headcount.report.verdicts import uncertain, undecided
 
     parts = record.parts
     trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
@@ -147,6 +147,9 @@ def _show(console: Any, name: str, record: Any, every: bool) -> None:
     if parts.get("played", {}).get("heads"):
         console.print(f"\nHeads replaced by their roles, change of {parts['played']['metric']}:\n")
         console.print(role_tables.played_table(parts["played"]))
+    close = uncertain(evidence for head in parts["evidence"].values() for evidence in head)
+    if close:
+        show.line(console, f"\n{close} times a threshold is reached, but not beyond doubt: more sentences may decide.")
     few = undecided(evidence for head in parts["evidence"].values() for evidence in head)
     if few:
         console.print("\nNo verdict:")
