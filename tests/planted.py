@@ -74,7 +74,7 @@ def offset(by: int) -> Pattern:
 
 
 @cache
-def trees(count: int = 60, domain: str = "dialogue") -> tuple[Tree, ...]:
+def trees(count: int = 150, domain: str = "dialogue") -> tuple[Tree, ...]:
     return tuple(row.tree for row in Grammar("light", domain, train=300).split("dev")[:count])
 
 

@@ -219,6 +219,29 @@ def rules(sites: Sites, model: str = "shop/model-a") -> Record:
     return Record("rules", Signature(model), parts)
 
 
+def agreement(sites: Sites, model: str = "shop/model-a") -> Record:
+    correlation = {"all": {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}}
+    overlap = [{"share": share, "heads": 1, "overlap": 0.5, "chance": share} for share in (0.1, 0.25, 0.5)]
+    change = {"difference": -1.0, "low": -2.0, "high": -0.5, "p": 0.01}
+    row = {"share": 0.5, "removed": 2, "value": 20.0, "difference": change, "against_ablation": change}
+    parts = {
+        "metric": "BLEU", "heads": len(names(sites)), "spearman": {"gradient": correlation},
+        "overlap": {"gradient": overlap}, "pruning": {"ablation": [row], "gradient": [row]}, "refused": {},
+    }  # fmt: skip
+    return Record("agreement", Signature(model), parts)
+
+
+def replacement(sites: Sites, model: str = "shop/model-a") -> Record:
+    effects = {head: {"difference": 0.1 * place} for place, head in enumerate(names(sites))}
+    agreement = {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}
+    parts = {
+        "metric": "loss", "effects": dict.fromkeys(("zero", "mean", "resample"), effects),
+        "significant": {"zero": 2, "mean": 1, "resample": 1},
+        "spearman": dict.fromkeys(("zero / mean", "zero / resample", "mean / resample"), agreement),
+    }  # fmt: skip
+    return Record("replacement", Signature(model), parts)
+
+
 def compensation(model: str = "shop/model-a") -> Record:
     def points(height: float) -> list[dict[str, Any]]:
         return [
@@ -290,5 +313,6 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         roles(sites, model),
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
-        rules(sites, model), compensation(model), training(model), explored(model), specialisation(model),
+        rules(sites, model), replacement(sites, model), agreement(sites, model), compensation(model), training(model),
+        explored(model), specialisation(model),
     ]  # fmt: skip

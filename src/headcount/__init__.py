@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headcount.record import Signature as Signature
     from headcount.roles.evidence import Evidence as Evidence
     from headcount.roles.measure import Roles as Roles
+    from headcount.roles.playing import played as played
     from headcount.scores.score import Scores as Scores
     from headcount.scores.score import score as score
     from headcount.selection.budget import Budget as Budget
@@ -78,6 +79,7 @@ _HOMES = {
     "locate": "sites.locate",
     "masked": "probes.masks",
     "mean_outputs": "probes.means",
+    "played": "roles.playing",
     "prune": "pruning.prune",
     "remove": "surgery.remove",
     "roles": "roles.measure",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -48,6 +48,15 @@ class Hooks:
     def see_call(self, module: nn.Module, function: Callable[[], None]) -> None:
         """Tell `function` that the module is about to run."""
         self._keep(module.register_forward_pre_hook(lambda *_: function()))
+
+    def see_arguments(self, module: nn.Module, function: Callable[[Mapping[str, Any]], None]) -> None:
+        """Show `function` the arguments of each call by name, however the caller passes them; they stay as they are."""
+        signature = inspect.signature(module.forward)
+
+        def hook(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+            function(signature.bind_partial(*positional, **named).arguments)
+
+        self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
 
     def set_argument(self, module: nn.Module, name: str, value: Any) -> None:
         """Have the module called with this argument, however its caller passes arguments."""

@@ -19,6 +19,7 @@ class Metric:
     of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
     higher_is_better: bool = True
     distance: bool = False  # from the whole model: any change makes it larger, no test of "no change" means much
+    bound: float | None = None  # of what one example adds, where the metric is the mean of column 0 over examples
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
@@ -34,7 +35,7 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return sums[..., 0] / np.maximum(sums[..., 1], 1e-300)
 
 
-ACCURACY = Metric("accuracy", _ratio)  # columns: right, 1
+ACCURACY = Metric("accuracy", _ratio, bound=1.0)  # columns: right, 1
 TOKEN_ACCURACY = Metric("token accuracy", _ratio)  # columns: right predictions, predictions
 COSINE_DISTANCE = Metric("cosine distance", _ratio, higher_is_better=False, distance=True)  # 1 - cosine, 1
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions

@@ -54,7 +54,7 @@ def test_roles_of_a_translation_model(translator: str, tmp_path: Path) -> None:
     out = tmp_path / "r"
     done = run(
         "roles", translator, "--data", "grammar:light:dialogue", "--limit", "20", "--frequencies", "corpus",
-        "--common", "20", "--out", str(out), "--format", "png", "--all",
+        "--common", "20", "--play", "--out", str(out), "--format", "png", "--all",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     for said in ("encoder.0.0", "cross.1.3", "nsubj v->s", "Next: headcount attention", "20 sentences, 20 with trees"):

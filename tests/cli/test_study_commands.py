@@ -92,6 +92,18 @@ def test_curves(tuned: str, place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "pruning-curves.png").is_file()
 
 
+def test_agreement(tuned: str, place: Path, tmp_path: Path) -> None:
+    done = run(
+        "study", "agreement", tuned, *work(place), "--measure-split", "test", "--methods",
+        "attribution-patching,magnitude", "--out", str(tmp_path),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "agreement of 2 scores with ablation of 8 heads" in done.output
+    assert set(hc.Record.load(tmp_path / "record.json").parts["pruning"]) == {
+        "ablation", "attribution-patching", "magnitude",
+    }  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def flattered(place: Path) -> Path:
     """A classifier that is right on every text of dev.tsv and of the first half of all.tsv, and wrong on all others."""

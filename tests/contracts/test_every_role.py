@@ -53,7 +53,7 @@ def test_hits_are_among_trials(name: str, causal: bool) -> None:
         hits_BHL = role.hits(trials, Sight(before, weights / weights.sum(-1, keepdim=True).clamp_min(1e-9)))
         assert hits_BHL.shape == (rows, 3, len(labels))
         assert (hits_BHL.abs() <= trials.trials_BL[:, None] + 1e-6).all()
-        assert role.verdict(labels[0], 0.5, Reading()).threshold > 0
+        assert role.threshold(labels[0], 0.5, Reading()) > 0
 
 
 @pytest.mark.parametrize("name", roles)
@@ -63,7 +63,8 @@ def test_no_verdict_below_thirty_trials(name: str) -> None:
     for trials, verdict in ((29, None), (30, True)):
         tally = Tally([Column(name, label) for label in labels], 1, 20)
         counts_BL = np.ones((trials, len(labels) + 2), dtype=np.float32)
-        tally.add(counts_BL[:, None], counts_BL, 0.1 * counts_BL, {}, np.ones((20, trials), dtype=np.float32))
+        drawn_RB = np.ones((20, trials), dtype=np.float32)
+        tally.add(counts_BL[:, None], counts_BL, 0.1 * counts_BL, {}, drawn_RB, np.arange(trials))
         (found,) = tally.evidence({name: roles[name]}, Reading())
         assert [(one.trials, one.holds) for one in found] == [(trials, verdict)] * len(labels)
 

@@ -107,3 +107,20 @@ def _role(role: str, label: str = "") -> Text:
 
 def _head(name: str) -> Text:
     return Text(name, style=colour(name.split(".")[0]))
+
+
+def played_table(played: Mapping[str, Any]) -> FittedTable:
+    """What is lost with the role instead of the head, and without the head; what share of the head its role is."""
+    table = FittedTable()
+    table.add_column("head", no_wrap=True)
+    table.add_column("role")
+    for column in ("role instead", "95%", "without head", "kept", "95%"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for head, worth in played["heads"].items():
+        alone, kept = worth["alone"], worth["kept"]
+        share = (f"{kept['value']:.0%}", f"{kept['low']:.0%} to {kept['high']:.0%}") if kept else ("-", "")
+        table.add_row(
+            _head(head), f"{worth['role']} {worth['label']}", f"{alone['difference']:+.4f}",
+            f"{alone['low']:+.4f} to {alone['high']:+.4f}", f"{worth['off']['difference']:+.4f}", *share,
+        )  # fmt: skip
+    return table

@@ -10,7 +10,19 @@ import click
 
 from headcount.cli import options
 
-_GIVEN = ("model", "data", "task", "languages", "lowercase", "choose_on", "measure_on", "other", "metric", "sentences")
+_GIVEN = (
+    "model",
+    "data",
+    "task",
+    "languages",
+    "lowercase",
+    "beams",
+    "choose_on",
+    "measure_on",
+    "other",
+    "metric",
+    "sentences",
+)
 
 
 def whole(name: str, about: str) -> click.Command:
@@ -24,6 +36,7 @@ def whole(name: str, about: str) -> click.Command:
     @click.option("--task", type=click.Choice(["translation", "classification", "language-modelling"]))
     @click.option("--languages", help="Endings of the files of parallel text: SOURCE,TARGET.")
     @click.option("--lowercase", is_flag=True, default=None, help="Compare without regard to case (translation).")
+    @click.option("--beams", type=click.IntRange(1), help="Of translations; 1, greedy, if not given, and much faster.")
     @click.option("--choose-on", help="Split that scores and masks come from.")
     @click.option("--measure-on", help="Split that quality is measured on.")
     @click.option("--other", help="A second split: do the same heads matter there?")

@@ -22,6 +22,7 @@ from headcount.sites.site import Site, Sites
 
 Mask = HeadGrid | Tensor | np.ndarray
 Means = Mapping[tuple[str, int], Tensor]  # site -> [H, D]
+Replace = Literal["zero", "mean", "resample"] | Means
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def masked(
     model: nn.Module,
     mask: Mask,
     *,
-    replace: Literal["zero", "mean"] | Means = "zero",
+    replace: Replace = "zero",
     calibration: Iterable[Mapping[str, Any]] | None = None,
     repeat: int = 1,
 ) -> Iterator[None]:
@@ -37,8 +38,8 @@ def masked(
 
     mask: a HeadGrid, or a tensor [H] or [B, H] with columns in the order of `locate(model).heads`; a tensor may
         require gradients and may be changed in place inside the block.
-    replace: what stands in for a head that is off: zero, or its mean output over the batches of `calibration`
-        (or over means taken before by `mean_outputs`).
+    replace: what stands in for a head that is off: zero; its mean output over the batches of `calibration` (or
+        means taken before by `mean_outputs`); "resample", its output on the example before it in the batch.
     repeat: rows of the model's batch per row of a [B, H] mask, the number of beams in beam search.
     """
     sites = locate(model)
@@ -52,7 +53,8 @@ def masked(
         for site in sites:
             gate = values[site.key]
             if site.num_heads and gate is not None:
-                hooks.change_input(site.entry, multiply(site, gate, means.get(site.key), repeat))
+                change = multiply(site, gate, means.get(site.key), repeat, resample=replace == "resample")
+                hooks.change_input(site.entry, change)
         yield
 
 
@@ -117,15 +119,13 @@ def _constant(values: np.ndarray) -> Callable[[], Tensor] | None:
     return lambda: gate
 
 
-def _means(
-    model: nn.Module, replace: Literal["zero", "mean"] | Means, calibration: Iterable[Mapping[str, Any]] | None
-) -> Means:
+def _means(model: nn.Module, replace: Replace, calibration: Iterable[Mapping[str, Any]] | None) -> Means:
     if isinstance(replace, Mapping):
         return replace
-    if replace == "zero":
+    if replace in ("zero", "resample"):
         return {}
     if replace != "mean":
-        raise UsageError(f"replace is 'zero', 'mean' or means by site; got {replace!r}.")
+        raise UsageError(f"replace is 'zero', 'mean', 'resample' or means by site; got {replace!r}.")
     if calibration is None:
         raise UsageError("replace='mean' needs calibration=, the batches to take the mean outputs over.")
     return mean_outputs(model, calibration)
@@ -143,12 +143,21 @@ def _check_means(sites: Sites, means: Means) -> None:
 
 
 def multiply(
-    site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None = None, repeat: int = 1
+    site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None = None, repeat: int = 1, *, resample: bool = False
 ) -> Callable[[Tensor], Tensor]:
-    """context [.., H*D] -> the same with each head scaled, moved towards its mean where one is given."""
+    """context [.., H*D] -> the same with each head scaled, moved towards its mean where one is given.
+
+    resample: moved towards the output on the example before it, the last one's for the first.
+    """
 
     def function(context: Tensor) -> Tensor:
         scale = _broadcast(gate().to(context.device, context.dtype), context, site, repeat)
+        if resample:
+            if len(context) < 2:
+                raise UsageError(
+                    "replace='resample' needs another example in the batch; one came alone. Use batches of two or more."
+                )
+            return context * scale + (1 - scale) * context.roll(1, dims=0)
         if mean_HD is None:
             return context * scale
         return context * scale + (1 - scale) * mean_HD.to(context.device, context.dtype).flatten()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -15,8 +15,16 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 
 
-def mean_outputs(model: nn.Module, batches: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Tensor]:
-    """Each head's mean output over all tokens that are not padding: site -> [H, D], summed in float64."""
+def mean_outputs(
+    model: nn.Module,
+    batches: Iterable[Mapping[str, Any]],
+    *,
+    run: Callable[[nn.Module, Mapping[str, Any]], Any] | None = None,
+) -> dict[tuple[str, int], Tensor]:
+    """Each head's mean output over all tokens that are not padding: site -> [H, D], summed in float64.
+
+    run: how the model is run on a batch; with the batch as its arguments if not given.
+    """
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}
     batch: Mapping[str, Any] = {}
@@ -29,7 +37,10 @@ def mean_outputs(model: nn.Module, batches: Iterable[Mapping[str, Any]]) -> dict
 
     with evaluating(model), tapped(model, "outputs", sink=add):
         for batch in batches:
-            model(**batch)
+            if run is None:
+                model(**batch)
+            else:
+                run(model, batch)
     if not sums:
         raise UsageError("The calibration set is empty: mean outputs need at least one batch.")
     return {key: total_HD / tokens[key] for key, total_HD in sums.items()}

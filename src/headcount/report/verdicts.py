@@ -18,3 +18,8 @@ def undecided(evidence: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(
         dict.fromkeys(f"{one['role']} {one['label']}: {verdict(one)}" for one in evidence if one["holds"] is None)
     )
+
+
+def uncertain(evidence: Iterable[Mapping[str, Any]]) -> int:
+    """How often a role reaches its threshold by value, but not beyond doubt."""
+    return sum(one["holds"] is False and one["value"] >= one["threshold"] > one["baseline"] for one in evidence)

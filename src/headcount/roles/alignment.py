@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -22,6 +22,7 @@ class Alignment:
     """Along the diagonal, or at least ever forward."""
 
     kinds = ("cross",)
+    signed = ("monotone",)  # from -1, ever backward, to 1
 
     def labels(self, reading: Reading) -> Sequence[str]:
         return ["diagonal", "monotone"]
@@ -42,8 +43,8 @@ class Alignment:
         forward_BH = (moves_BHQQ * later_QQ).sum((-1, -2))
         return torch.stack([looking(trials.targets, sight)[..., 0].float(), forward_BH.float()], -1)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("alignment"), sure=True)
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("alignment")
 
 
 def _near(view: View) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -25,8 +25,8 @@ class CurrentToken:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("current-token"), sure=True)
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("current-token")
 
 
 ROLE = CurrentToken()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headcount.probes.peaks import SAME
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -56,8 +56,8 @@ class Delimiter:
         on_specials = torch.stack([on_start_BHQ.sum(-1), on_end_BHQ.sum(-1)], -1)
         return torch.cat([on_specials, looking(among, sight)], -1)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("delimiter"), sure=True)
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("delimiter")
 
 
 def _sides(view: View, first_B: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from headcount.statistics import Interval, holm
+
 MIN_TRIALS = 30  # below it a share says too little for a verdict: 2 of 2 is 100%
+ALPHA = 0.05  # of all verdicts on a model together
 
 
 @dataclass(frozen=True)
@@ -17,21 +20,24 @@ class Evidence:
     label: str
     value: float  # share of trials in which the head looks where the role says; monotone: from -1 to 1
     baseline: float  # what needs no such head: chance, or the best fixed offset
-    threshold: float  # the value from which on the head is said to play the role
+    threshold: float  # the value that the lower end of the interval has to reach
     low: float  # 95% bootstrap interval over sentences
     high: float
     trials: int  # queries, or instances of a relation, behind the value
     holds: bool | None  # the verdict; None: there are fewer than MIN_TRIALS trials
+    p: float | None = None  # one-sided, that the value is below the threshold; exact, with sentences as observations
+    corrected: float | None = None  # p after Holm's correction for all heads and labels that have enough trials
+    halves: tuple[Interval, Interval] | None = None  # value on every other sentence, and on those between
 
     @property
     def certain(self) -> bool:
-        """Whether there is a verdict and the whole interval is on its side."""
-        if self.holds is None:
-            return False
-        return self.low >= self.threshold if self.holds else self.high < self.threshold
+        """Whether the whole interval is on the side of the verdict; always so where the role holds."""
+        return bool(self.holds) or (self.holds is False and self.high < self.threshold)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        values = asdict(self)
+        del values["halves"]  # for choosing and measuring apart; a record has what comes of it
+        return values
 
     def __str__(self) -> str:
         return f"{self.role} {self.label} {self.value:.2f} (baseline {self.baseline:.2f})"
@@ -40,3 +46,18 @@ class Evidence:
 def held(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The roles a head plays, clearest first: by how far the value is above what it has to reach."""
     return tuple(sorted((one for one in evidence if one.holds), key=lambda one: one.threshold - one.value))
+
+
+def decided(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Evidence of all heads and labels with verdicts that are corrected for their number.
+
+    A role holds with MIN_TRIALS trials or more, its whole interval above the baseline and at or above the threshold,
+    and the corrected p below ALPHA.
+    """
+    family = [place for place, one in enumerate(evidence) if one.trials >= MIN_TRIALS and one.p is not None]
+    verdicts = list(evidence)
+    for place, corrected in zip(family, holm([float(evidence[place].p or 0.0) for place in family]), strict=True):
+        one = evidence[place]
+        clear = one.low >= one.threshold and one.low > one.baseline
+        verdicts[place] = replace(one, corrected=float(corrected), holds=bool(clear and corrected < ALPHA))
+    return verdicts

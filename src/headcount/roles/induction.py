@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -29,8 +29,8 @@ class Induction:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("induction"), sure=True)
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("induction")
 
 
 ROLE = Induction()

@@ -26,7 +26,7 @@ from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
 from headcount.record import Signature
 from headcount.roles.encoding import Batch, Encoder, batches, windows
-from headcount.roles.evidence import Evidence, held
+from headcount.roles.evidence import Evidence, decided, held
 from headcount.roles.reading import Reading
 from headcount.roles.role import FURTHEST, Role, Trials
 from headcount.roles.role import roles as members
@@ -99,7 +99,7 @@ def roles(
     if isinstance(corpus, str | bytes):
         raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
-    counted = frequencies or (_counted(corpus, tokenizer) if "rare" in chosen else None)
+    counted = frequencies or (counted_in(corpus, tokenizer) if "rare" in chosen else None)
     if counted and read.common is None:
         read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
@@ -127,7 +127,7 @@ def _check_text(model: nn.Module) -> None:
         raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
 
 
-def _counted(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
+def counted_in(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
     from headcount.corpora.frequencies import counted
 
     texts = [item.text if isinstance(item, Tree) else item for item in corpus]
@@ -224,7 +224,9 @@ class Work:
         asked_BQ = _asked(shown.view)
         hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
         hits_BHL[..., start + 1] = (sight.special_BHQS.sum(-1) * asked_BQ[:, None]).sum(-1)
-        self._tallies[site.key].add(hits_BHL.numpy(), shown.trials_BL, shown.chance_BL, offsets, self._counts_RB)
+        self._tallies[site.key].add(
+            hits_BHL.numpy(), shown.trials_BL, shown.chance_BL, offsets, self._counts_RB, self._batch.numbers
+        )
 
     def _show(self, kind: str) -> _Shown:
         """Trials and chance of a kind, made once for all its sites."""
@@ -265,11 +267,13 @@ class Work:
         return read_BT
 
     def evidence(self) -> dict[tuple[str, int], list[list[Evidence]]]:
-        """For each site that ran, for each head, what was found."""
-        return {
+        """For each site that ran, for each head, what was found; verdicts are corrected for all of them."""
+        by_site = {
             key: tally.evidence(self._roles["cross" if key[0] == "cross" else "self"], self._reading)
             for key, tally in self._tallies.items()
         }
+        verdicts = iter(decided([one for heads in by_site.values() for head in heads for one in head]))
+        return {key: [[next(verdicts) for _ in head] for head in heads] for key, heads in by_site.items()}
 
     def result(self, encoder: Encoder, signature: Signature) -> Roles:
         heads, found = self._sites.heads, self.evidence()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict
+from headcount.roles.role import Trials
 from headcount.roles.sight import Sight, View
 
 
@@ -41,8 +41,11 @@ class Positional:
         counts = counts.scatter_add(-1, (offset_BHQ + furthest).clamp(0, 2 * furthest), near_BHQ.long())
         return counts[..., [offset + furthest for offset in _offsets(sight.view.reading)]]
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("positional"), sure=False)
+    def wanted(self, view: View, label: str) -> Tensor:
+        return view.seen_BQK & view.queries.tokens_BT[..., None] & (view.offsets_QK == int(label))
+
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("positional")
 
 
 def _at(seen_BQK: Tensor, offset: int) -> Tensor:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from headcount.errors import UsageError
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -27,8 +28,15 @@ class Rare:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("rare"), sure=True)
+    def wanted(self, view: View, label: str) -> Tensor:
+        if view.frequencies is None or view.reading.common is None:
+            raise UsageError("The rare role needs to know how frequent tokens are: give frequencies=.")
+        index = self.labels(view.reading).index(label)
+        target_BK = view.batch.rarest(view.frequencies, view.reading.common)[index]
+        return view.seen_BQK & view.queries.tokens_BT[..., None] & target_BK[:, None]
+
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("rare")
 
 
 ROLE = Rare()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,14 +32,6 @@ class Trials:
     offsets_LO: np.ndarray | None = None  # trials by relative place, where the baseline is the best fixed offset
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """From which value on a head plays a role, and whether it has to be above its baseline beyond doubt."""
-
-    threshold: float
-    sure: bool
-
-
 class Role(Protocol):
     """One role: a file of this folder with ROLE."""
 
@@ -53,7 +45,16 @@ class Role(Protocol):
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         """[B, H, L]"""
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict: ...
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        """The value that a head of this role is certainly at or above."""
+
+
+@runtime_checkable
+class Playable(Role, Protocol):
+    """A role that says for every query where to look, so that a head can be replaced by it (`roles.playing`)."""
+
+    def wanted(self, view: View, label: str) -> Tensor:
+        """[B, Q, K] bool: the keys that a head of this role looks at; none where the role says nothing of a query."""
 
 
 roles: Registry[Role] = Registry("role", "headcount.roles", "ROLE")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, Verdict, asking, looking
+from headcount.roles.role import Trials, asking, looking
 from headcount.roles.sight import Sight, View
 
 
@@ -26,8 +26,8 @@ class SameToken:
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         return looking(trials, sight)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
-        return Verdict(reading.threshold("same-token"), sure=True)
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold("same-token")
 
 
 ROLE = SameToken()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from headcount.roles.reading import Direction, Reading
-from headcount.roles.role import FURTHEST, Trials, Verdict
+from headcount.roles.role import FURTHEST, Trials
 from headcount.roles.sight import Sight, View
 
 # As the paper writes them: from the verb to its subject and back.
@@ -63,9 +63,21 @@ class Syntactic:
         hits.index_add_(0, found.row_N * width + found.label_N, right_NH.float())
         return hits.view(rows, width, -1).transpose(1, 2)
 
-    def verdict(self, label: str, baseline: float, reading: Reading) -> Verdict:
+    def wanted(self, view: View, label: str) -> Tensor:
+        """From every token of a word to every token of its partners."""
+        words_BUT, wanted_BQK = view.batch.words_BUT.bool(), torch.zeros_like(view.seen_BQK)
+        found = _instances(view)
+        of_label_N = found.label_N == self.labels(view.reading).index(label)
+        asks_N = found.asks_N[of_label_N]
+        for row, query, key in zip(
+            found.row_N[of_label_N], found.asking_unit_M[asks_N], found.key_N[of_label_N], strict=True
+        ):
+            wanted_BQK[row] |= words_BUT[row, query][:, None] & words_BUT[row, key]
+        return wanted_BQK & view.seen_BQK
+
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
         relative = reading.margin == "relative"
-        return Verdict(baseline * (1 + reading.excess) if relative else baseline + reading.excess, sure=False)
+        return baseline * (1 + reading.excess) if relative else baseline + reading.excess
 
 
 def pairs(reading: Reading) -> list[tuple[str, Direction]]:

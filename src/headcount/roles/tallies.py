@@ -6,7 +6,7 @@ Shapes: B batch, H heads of a site, L labels of all roles, R resamples, O offset
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ import torch
 from headcount.roles.evidence import MIN_TRIALS, Evidence
 from headcount.roles.reading import Reading
 from headcount.roles.role import FURTHEST, Role
-from headcount.statistics import percentile_interval
+from headcount.statistics import Interval, percentile_interval
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,72 @@ class Column:
     label: str
 
 
+@dataclass
+class _Sums:
+    """Sums over sentences that the value of a label, its error and its test are made of."""
+
+    hits_HL: np.ndarray
+    trials_L: np.ndarray
+    hits_squared_HL: np.ndarray
+    hits_by_trials_HL: np.ndarray
+    trials_squared_L: np.ndarray
+
+    @classmethod
+    def none(cls, heads: int, width: int) -> _Sums:
+        return cls(*(np.zeros(shape) for shape in ((heads, width), width, (heads, width), (heads, width), width)))
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def add(self, hits_BHL: np.ndarray, trials_BL: np.ndarray) -> None:
+        hits_BHL, trials_BL = hits_BHL.astype(np.float64), trials_BL.astype(np.float64)
+        self.hits_HL += hits_BHL.sum(0)
+        self.trials_L += trials_BL.sum(0)
+        self.hits_squared_HL += np.square(hits_BHL).sum(0)
+        self.hits_by_trials_HL += (hits_BHL * trials_BL[:, None]).sum(0)
+        self.trials_squared_L += np.square(trials_BL).sum(0)
+
+    def p(self, label: int, threshold: float, *, signed: bool = False) -> np.ndarray:
+        """[H]: one-sided p that the share of hits is below the threshold, binomial, with sentences as observations.
+
+        Trials of a sentence may all depend on each other, so n is not their number but (sum of trials)^2 / (sum of
+        squared trials), the number of sentences where all have as many. Exact then, and for less dependence on the
+        safe side; a variance estimated from few misses would not be. signed: values are between -1 and 1.
+        """
+        from scipy.special import betainc
+
+        share_H = self.hits_HL[:, label] / self.trials_L[label]
+        if signed:
+            share_H, threshold = (1 + share_H) / 2, (1 + threshold) / 2
+        if threshold >= 1:
+            return np.ones_like(share_H)
+        count = self.trials_L[label] ** 2 / self.trials_squared_L[label]
+        hits_H = np.clip(share_H * count, 1e-12, count)
+        p_H: np.ndarray = betainc(hits_H, count - hits_H + 1, max(threshold, 0.0))  # P(X >= hits) for real numbers
+        return p_H
+
+    def intervals(self, label: int) -> list[Interval]:
+        """For each head its share of hits, with a 95% interval over sentences; NaN without trials."""
+        trials = float(self.trials_L[label])
+        if not trials:
+            return [Interval(float("nan"), float("nan"), float("nan"))] * len(self.hits_HL)
+        share_H = self.hits_HL[:, label] / trials
+        squares_H = self.hits_squared_HL[:, label] - 2 * share_H * self.hits_by_trials_HL[:, label]
+        squares_H += np.square(share_H) * self.trials_squared_L[label]  # of hits - share x trials, over sentences
+        half_H = 1.96 * np.sqrt(np.maximum(squares_H, 0.0)) / trials
+        return [
+            Interval(float(share), float(share - half), float(share + half))
+            for share, half in zip(share_H, half_H, strict=True)
+        ]
+
+
 class Tally:
     """Sums of one site. The last two columns are not roles: the maximum weight, and the weight on specials."""
 
     def __init__(self, columns: Sequence[Column], heads: int, resamples: int) -> None:
         width = len(columns) + 2
         self.columns = tuple(columns)
-        self.hits_HL = np.zeros((heads, width))
-        self.trials_L = np.zeros(width)
+        self._sums = [_Sums.none(heads, width) for _ in range(2)]  # of every other sentence, and of those between
         self.chance_L = np.zeros(width)
         self.drawn_hits_RHL = np.zeros((resamples, heads, width), dtype=np.float32)
         self.drawn_trials_RL = np.zeros((resamples, width), dtype=np.float32)
@@ -45,16 +103,25 @@ class Tally:
         chance_BL: np.ndarray,
         offsets: Mapping[int, np.ndarray],
         counts_RB: np.ndarray,
+        numbers_B: np.ndarray,
     ) -> None:
-        """What one batch gave; counts: how often each of its sentences is in each resample."""
+        """What one batch gave; counts: how often each of its sentences is in each resample; numbers: in the corpus."""
         rows, heads, width = hits_BHL.shape
-        self.hits_HL += hits_BHL.sum(0, dtype=np.float64)
-        self.trials_L += trials_BL.sum(0, dtype=np.float64)
+        for half, sums in enumerate(self._sums):
+            sums.add(hits_BHL[numbers_B % 2 == half], trials_BL[numbers_B % 2 == half])
         self.chance_L += chance_BL.sum(0, dtype=np.float64)
         _add_product(self.drawn_hits_RHL.reshape(-1, heads * width), counts_RB, hits_BHL.reshape(rows, -1))
         _add_product(self.drawn_trials_RL, counts_RB, trials_BL)
         for first, table_LO in offsets.items():
             self.offsets_LO[first : first + len(table_LO)] += table_LO
+
+    @property
+    def hits_HL(self) -> np.ndarray:
+        return self._sums[0].hits_HL + self._sums[1].hits_HL
+
+    @property
+    def trials_L(self) -> np.ndarray:
+        return self._sums[0].trials_L + self._sums[1].trials_L
 
     def values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """[H, L] each: hits / trials and its 95% interval; NaN where there were no trials."""
@@ -64,21 +131,23 @@ class Tally:
         return value_HL, *percentile_interval(drawn_RHL)
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[Evidence]]:
-        """For each head what was found; labels without a single trial are left out."""
+        """For each head what was seen, verdicts not corrected yet; labels without a single trial are left out."""
         found: list[list[Evidence]] = [[] for _ in self.hits_HL]
-        values_HL = self.values()
+        values_HL, trials_L = self.values(), self.trials_L
+        both = self._sums[0] + self._sums[1]
         for place, column in enumerate(self.columns):
-            if not self.trials_L[place]:
+            if not trials_L[place]:
                 continue
             baseline = self.baseline(place)
-            verdict = roles[column.role].verdict(column.label, baseline, reading)
-            enough = self.trials_L[place] >= MIN_TRIALS
+            threshold = roles[column.role].threshold(column.label, baseline, reading)
+            p_H = both.p(place, threshold, signed=column.label in getattr(roles[column.role], "signed", ()))
+            halves = [half.intervals(place) for half in self._sums]
             for head, (value, low, high) in enumerate(zip(*(part[:, place] for part in values_HL), strict=True)):
-                holds = value >= verdict.threshold and (low > baseline or not verdict.sure)
+                holds = bool(low >= threshold and low > baseline) if trials_L[place] >= MIN_TRIALS else None
                 found[head].append(
                     Evidence(
-                        column.role, column.label, float(value), baseline, verdict.threshold,
-                        float(low), float(high), int(self.trials_L[place]), bool(holds) if enough else None,
+                        column.role, column.label, float(value), baseline, threshold, float(low), float(high),
+                        int(trials_L[place]), holds, float(p_H[head]), None, (halves[0][head], halves[1][head]),
                     )
                 )  # fmt: skip
         return found

@@ -82,7 +82,7 @@ def gradient(
     if kept:
         kept.clear()
     mean_H = sums["total"] / sums["count"]
-    error_H = _standard_error(mean_H, sums["squares"], sums["count"]) if granularity == "example" else None
+    error_H = standard_error(mean_H, sums["squares"], sums["count"]) if granularity == "example" else None
     return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
 
 
@@ -139,7 +139,8 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     return np.concatenate(list(moved.values()))[None], np.concatenate(list(tokens.values()))
 
 
-def _standard_error(mean_H: np.ndarray, squares_H: np.ndarray, count_H: np.ndarray) -> np.ndarray:
+def standard_error(mean_H: np.ndarray, squares_H: np.ndarray, count_H: np.ndarray) -> np.ndarray:
+    """Of means over so many examples, from their sums of squares."""
     variance_H = np.maximum(squares_H / count_H - np.square(mean_H), 0)
     error_H: np.ndarray = np.sqrt(variance_H / np.maximum(count_H - 1, 1))
     return error_H

@@ -1,16 +1,17 @@
 """Ablation that stops early: a variant is measured no further once it is certain that its heads matter.
 
-If the heads do not matter, which of the two models gave which result on an example is a coin toss, whatever was seen
-before. So a fair bet on the coming example cannot win in the long run: its capital e is a martingale that starts at 1
-and exceeds 1 / alpha with probability alpha at most, whenever one looks (Ville's inequality). The bets are on the sign
-of a bounded, odd function f of the example's effect: e = mean over stakes s of the product of 1 + s f.
-Shapes: V variants, B examples of a batch, C columns of statistics, S stakes.
+Only for metrics that are a mean of bounded numbers (accuracy): bets on the mean effect then hold at any time of
+stopping, however skewed the effects are (`statistics.betting`). For losses and BLEU no bound is known. The asymptotic
+confidence sequences that exist for them (Waudby-Smith et al. 2024), looked at from 100 examples on, reject a true null
+of -1 (90 %) and +9 (10 %) in 1.8 % of experiments at .01, and in .4 % at .0001, the level that 100 heads ask for.
+Shapes: V variants, B examples of a batch, C columns of statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -20,40 +21,9 @@ from headcount.metrics import Metric
 from headcount.scores.pieces import Progress
 from headcount.scores.variants import Outcome, Variant, pieces_of
 from headcount.sites.running import evaluating
-from headcount.tasks.task import Task
+from headcount.statistics import Bets, Interval, anytime_interval
 
-_STAKES = np.array([sign * size for size in (0.05, 0.1, 0.2, 0.4, 0.8) for sign in (1, -1)])
-
-
-@dataclass
-class Bets:
-    """The capital of bets against "it does not matter", for several variants."""
-
-    count: int
-    logs_VS: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.logs_VS = np.zeros((self.count, len(_STAKES)))
-
-    def add(self, places: Sequence[int], effect_VB: np.ndarray, scale: float) -> None:
-        """Bet on the effects of a batch on some variants; scale: what counts as large, known before the batch."""
-        bounded_VB = np.clip(effect_VB / scale, -1, 1) if scale else np.sign(effect_VB)
-        self.logs_VS[list(places)] += np.log1p(_STAKES * bounded_VB[..., None]).sum(1)
-
-    def p(self) -> np.ndarray:
-        """[V]: valid whenever one looks."""
-        e_V = np.exp(self.logs_VS).mean(1)
-        return np.minimum(1.0, 1.0 / np.maximum(e_V, 1e-300))
-
-
-def influence(metric: Metric, base: np.ndarray, variant: np.ndarray) -> np.ndarray:
-    """[B]: what each example's result does to the metric of its batch, to first order half-way between both models.
-
-    Antisymmetric in base and variant [B, C], as the bets ask for: half-way stays where it is when they are swapped.
-    """
-    middle, change_BC, size = (base + variant).sum(0) / 2, variant - base, 1e-3
-    moved = metric.of_sums(middle + size * change_BC) - metric.of_sums(middle - size * change_BC)
-    return np.asarray(moved / (2 * size))
+_ROWS = 32  # examples between two looks
 
 
 @dataclass(frozen=True)
@@ -61,44 +31,61 @@ class Stopped:
     """What is known of a variant when its measurement ended."""
 
     outcome: Outcome  # on the examples seen, of this variant alone
+    difference: Interval  # of the metric, variant minus unmasked; its 95% interval is valid at any time of stopping
     p: float  # valid at any time of stopping
     examples: int
 
 
 def until_certain(
     model: nn.Module,
-    task: Task,
+    task: Any,
     metric: Metric,
     variants: Sequence[Variant],
     *,
     alpha: float = 0.01,
+    seed: int = 0,
     progress: Progress = lambda *_: None,
 ) -> list[Stopped]:
-    """Measure variants batch by batch, each until p is below alpha / variants, or to the end of the data."""
-    bets, still = Bets(len(variants)), list(range(len(variants)))
-    seen: list[list[dict[str, np.ndarray]]] = [[] for _ in variants]
-    scale = 0.0
+    """Measure variants batch by batch, each until p is below alpha / variants, or to the end of the data.
+
+    Examples come in a random order: in the order of the data, what is seen first may not be like what comes later.
+    """
+    bound = bound_of(metric)
+    bets, running = Bets(len(variants), bound=bound), list(range(len(variants)))
+    batches: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in variants]
+    done = 0
     with evaluating(model):
-        items, _ = pieces_of(model, task, variants)
-        for number, item in enumerate(items, start=1):
-            piece = pieces_of(model, task, [variants[place] for place in still])[1](item)
-            base_BC, open_VBC = piece["base"], piece["variants"]
-            effect_VB = np.stack([influence(metric, base_BC, some) for some in open_VBC])
-            bets.add(still, effect_VB, scale)
-            scale = float(np.quantile(np.abs(effect_VB), 0.9)) or scale  # for the next batch
-            for place, some in zip(still, open_VBC, strict=True):
-                seen[place].append({"base": base_BC, "variant": some})
+        for rows in _random_rows(len(task), seed):
+            piece = pieces_of(model, task, [variants[index] for index in running])[1](task.batch(rows))
+            base_BC, variant_VBC = piece["base"], piece["variants"]
+            bets.add(running, variant_VBC[..., 0] - base_BC[:, 0])
+            for index, variant_BC in zip(running, variant_VBC, strict=True):
+                batches[index].append((base_BC, variant_BC))
             certain = bets.p() < alpha / len(variants)
-            still = [place for place in still if not certain[place]]
-            progress(number, len(items))
-            if not still:
+            running = [index for index in running if not certain[index]]
+            done += len(rows)
+            progress(done, len(task))
+            if not running:
                 break
-    if not any(seen):
-        raise UsageError("The task has no batches: there is nothing to measure on.")
-    return [_stopped(parts, p) for parts, p in zip(seen, bets.p(), strict=True)]
+    return [_stopped(parts, float(p), bound) for parts, p in zip(batches, bets.p(), strict=True)]
 
 
-def _stopped(parts: list[dict[str, np.ndarray]], p: float) -> Stopped:
-    base = np.concatenate([part["base"] for part in parts])
-    outcome = Outcome(base, np.concatenate([part["variant"] for part in parts])[None])
-    return Stopped(outcome, float(p), len(base))
+def bound_of(metric: Metric) -> float:
+    """The largest effect that one example can have on a metric that is a mean over examples."""
+    if metric.bound is None:
+        raise UsageError(
+            f"Early stopping needs a metric that is a mean of bounded numbers, accuracy; {metric.name} is not. Measure "
+            "all examples: leave early (--early) out, or take fewer of them with --limit."
+        )
+    return metric.bound
+
+
+def _random_rows(count: int, seed: int) -> Iterator[np.ndarray]:
+    order = np.random.default_rng(seed).permutation(count)
+    return (order[start : start + _ROWS] for start in range(0, count, _ROWS))
+
+
+def _stopped(parts: list[tuple[np.ndarray, np.ndarray]], p: float, bound: float) -> Stopped:
+    base_NC, variant_NC = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    difference = anytime_interval(variant_NC[:, 0] - base_NC[:, 0], bound=bound)
+    return Stopped(Outcome(base_NC, variant_NC[None]), difference, p, len(base_NC))

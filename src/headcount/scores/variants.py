@@ -115,7 +115,7 @@ def _whole(model: nn.Module, task: Task, variants: Sequence[Variant]) -> Piece:
 
 def _batch(model: nn.Module, task: Any, batch: Batch, variants: Sequence[Variant], fast: bool) -> Piece:
     """For tasks that measure a batch in one run of the model."""
-    rows = _rows(batch)
+    rows = rows_of(batch)
     with remembered(model, rows) as memory:
         base = task.measure(model, batch)
     found = np.empty((len(variants), *base.shape))
@@ -235,7 +235,7 @@ def _groups(model: nn.Module, variants: Sequence[Variant], tokens: int) -> Itera
             yield sites[key], places[start : start + together]
 
 
-def _rows(batch: Batch) -> int:
+def rows_of(batch: Batch) -> int:
     return next(len(value) for value in batch.values() if isinstance(value, Tensor))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 from torch import nn
 
 from headcount.journal import Shelf
+from headcount.metrics import Metric
 from headcount.record import Record, Signature
 from headcount.scores.ablation import Effect, effects, identity, metric_of
 from headcount.scores.pieces import shelf
-from headcount.scores.sequential import until_certain
+from headcount.scores.sequential import Stopped, until_certain
 from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -40,8 +41,8 @@ def ablate(
 
     other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
     alone: also leave every head alone in its layer.
-    early: stop measuring a head once it is certain that it matters, by a test that is valid at any time of stopping
-        (`scores.sequential`); its numbers are then of fewer examples, and intervals are of those.
+    early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
+        time of stopping (`scores.sequential`); for accuracy only. Its numbers are then of fewer examples.
     keep: a folder for unfinished work; the same call goes on with it.
     """
     metric, better = metric_of(task), metric_of(task).higher_is_better
@@ -105,19 +106,17 @@ def _early(
     """As `_effects`, each variant measured only until it is certain that its heads matter."""
     metric = metric_of(task)
     found = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
-    sides = []
-    for some in (found[: len(out)], found[len(out) :]):
-        corrected = holm([one.p for one in some])
-        sides.append(
-            [
-                replace(
-                    effects(metric, one.outcome, alpha=alpha)[0], p=one.p, corrected=float(p), examples=one.examples
-                )
-                for one, p in zip(some, corrected, strict=True)
-            ]
-        )
+    sides = [_stopped_effects(metric, stopped) for stopped in (found[: len(out)], found[len(out) :])]
     longest = max(found, key=lambda one: one.examples)
     return metric.of(longest.outcome.base), sides[0], sides[1]
+
+
+def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:
+    corrected = holm([variant.p for variant in stopped])
+    return [
+        Effect(metric.of(variant.outcome.variants[0]), *variant.difference, variant.p, float(p), variant.examples)
+        for variant, p in zip(stopped, corrected, strict=True)
+    ]
 
 
 def _by_head(out: list[Variant], found: list[Effect]) -> dict[str, dict[str, float]]:

@@ -19,9 +19,9 @@ from headcount.record import Record, Signature
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import Interval, bootstrap_interval
+from headcount.statistics import Runs, bootstrap_sums, over_runs
 from headcount.tasks.overlap import measured_on
-from headcount.tasks.task import Task
+from headcount.tasks.task import Quality, Task
 
 Progress = Callable[[str, int, int], None]  # part, done, of
 
@@ -134,21 +134,35 @@ def _against_random(found: Sequence[_Curve], kinds: tuple[str, ...]) -> dict[str
 
 
 def _gain(line: _Curve, random: Sequence[_Curve], place: int) -> dict[str, Any]:
+    """The mean gain over random orders; which orders were drawn is in its interval, with the examples."""
     ours = line.steps[place]
     theirs = [other.steps[place].quality for other in random]
-    metric = ours.quality.metric
-    stacked = np.stack([ours.quality.statistics, *(quality.statistics for quality in theirs)], axis=1)  # [N, 1 + K, C]
+    gain = gain_over([ours.quality, *theirs])
+    beaten = sum(ours.quality.metric.gain(ours.quality.value - quality.value) > 0 for quality in theirs)
+    return {
+        "share": ours.removed / len(ours.mask),
+        "value": gain.value,
+        "low": gain.low,
+        "high": gain.high,
+        "variance": gain.parts,
+        "beaten": beaten,
+        "random": len(theirs),
+    }
 
-    def gain(sums: np.ndarray) -> np.ndarray:
-        """[..., 1 + K, C] -> [...], positive where ours is better."""
+
+def gain_over(qualities: Sequence[Quality]) -> Runs:
+    """How much better the first is than each of the others, on average, with the others as seeds."""
+    metric = qualities[0].metric
+    sign = 1 if metric.higher_is_better else -1
+    table = np.stack([quality.statistics for quality in qualities], axis=1)  # [N, 1 + K, C]
+
+    def gains(sums: np.ndarray) -> np.ndarray:
+        """[..., 1 + K, C] -> [..., K], positive where the first is better."""
         values = metric.of_sums(sums)
-        difference: np.ndarray = (values[..., 0] - values[..., 1:].mean(-1)) * (1 if metric.higher_is_better else -1)
-        return difference
+        return np.asarray(sign * (values[..., :1] - values[..., 1:]))
 
-    found: Interval = bootstrap_interval(stacked, gain)
-    beaten = sum(metric.gain(ours.quality.value - quality.value) > 0 for quality in theirs)
-    total = len(ours.mask)
-    return {"share": ours.removed / total, **found._asdict(), "beaten": beaten, "random": len(theirs)}
+    drawn_RK = np.concatenate([gains(sums) for sums in bootstrap_sums(table, resamples=1000)])
+    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)])
 
 
 def _claims(found: Sequence[_Curve], kinds: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,14 @@ from headcount.heads import Head
 from headcount.record import Record
 from headcount.roles.evidence import Evidence, held
 from headcount.roles.measure import Roles, roles
+from headcount.roles.reading import Reading
 from headcount.statistics import spearman
+from headcount.studies.playing import play
+from headcount.tasks.task import Task
 
 Progress = Callable[[int, int], None]  # sentences done, of
 CONFIDENT = 0.8  # the paper: every positional head is above this
+_READING = {field.name for field in fields(Reading)}
 _FIRST, _SECOND = {"i", "we"}, {"you"}
 
 
@@ -38,12 +42,14 @@ def look(
     data: str = "",
     frequencies: Frequencies | None = None,
     relevance: Record | None = None,
+    play_on: Task | None = None,
     progress: Progress = lambda *_: None,
     **options: Any,
 ) -> Record:
     """Measure the roles of all heads.
 
     relevance: a record of the heads' relevance, to go with their roles.
+    play_on: a task on the same sentences; heads are replaced by their roles and what is lost is measured (`playing`).
     options: of `headcount.roles`: roles, resamples, seed, tokens, and how definitions are read.
     """
     if relevance is not None:
@@ -64,13 +70,18 @@ def look(
     if relevance is not None:
         parts["relevance"] = _relevance(relevance, found)
         parts["agreement"] = _agreement(parts["relevance"], parts["confidence"])
+    if play_on is not None:
+        reading = {name: value for name, value in options.items() if name in _READING}
+        parts["played"] = play(
+            model, play_on, found, sentences, tokenizer, frequencies=frequencies, reading=reading, progress=progress
+        )
     return Record("roles", signature, parts)
 
 
 def parts_of(found: Roles) -> dict[str, Any]:
     """The parts of a record that come from the roles alone."""
     seen = [head for head in found.heads if found[head]]
-    best = _best(found)
+    best = best_heads(found)
     return {
         "confidence": {str(head): _plain(found.confidence[head]._asdict()) for head in seen},
         "left_out": {str(head): found.left_out[head] for head in seen},
@@ -100,15 +111,42 @@ def persons(sentences: Sentences) -> dict[str, int]:
     return {person: counts[person] for person in "123"} if counts else {}
 
 
-def _best(found: Roles) -> list[dict[str, Any]]:
-    """For each kind, role and label the head with the highest value."""
-    best: dict[tuple[str, str, str], tuple[Head, Evidence]] = {}
+def best_heads(found: Roles) -> list[dict[str, Any]]:
+    """For each kind, role and label the best head, chosen on one half of the sentences and measured on the other.
+
+    Where a half has no trial, all sentences are chosen and measured on, and `held_out` says so.
+    """
+    by_label: dict[tuple[str, str, str], list[tuple[Head, Evidence]]] = {}
     for head in found.heads:
         for one in found[head]:
-            key = (head.kind, one.role, one.label)
-            if key not in best or one.value > best[key][1].value:
-                best[key] = head, one
-    return [{"kind": key[0], "head": str(head), **_plain(one.to_json())} for key, (head, one) in best.items()]
+            by_label.setdefault((head.kind, one.role, one.label), []).append((head, one))
+    return [_best_row(kind, rivals) for (kind, _, _), rivals in by_label.items()]
+
+
+def _best_row(kind: str, rivals: list[tuple[Head, Evidence]]) -> dict[str, Any]:
+    halves = rivals[0][1].halves
+    apart = halves is not None and not any(np.isnan(half.value) for half in halves)
+    if not apart:
+        head, one = max(rivals, key=lambda pair: pair[1].value)
+        return {"kind": kind, "head": str(head), **_plain(one.to_json()), "held_out": False}
+    head, one = max(rivals, key=lambda pair: pair[1].halves[0].value if pair[1].halves else pair[1].value)
+    measured = one.halves[1]._asdict() if one.halves else {}
+    return {"kind": kind, "head": str(head), **_plain(one.to_json()), **measured, "held_out": True}
+
+
+def rare_head(evidence: Mapping[str, Any]) -> str:
+    """The head of a record's evidence that looks most at rare tokens, certainly more than chance does."""
+    rows = [(head, row) for head, rows in evidence.items() for row in rows if row["role"] == "rare"]
+    if not rows:
+        raise UsageError("No sentence has a rare token: there is no head to show.")
+    above = [(head, row) for head, row in rows if row["low"] is not None and row["low"] > row["baseline"]]
+    if not above:
+        most = max(row["value"] - row["baseline"] for _, row in rows)
+        raise UsageError(
+            "No head looks at rare tokens more than chance does with its whole interval: there is no head to show "
+            f"(the highest value is {most:+.1%} from chance)."
+        )
+    return max(above, key=lambda pair: pair[1]["value"])[0]
 
 
 def _claims(found: Roles) -> dict[str, Any]:

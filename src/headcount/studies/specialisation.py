@@ -159,7 +159,7 @@ def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress)
 
 def _has_role(one: Evidence) -> bool:
     """A role of the paper, cleared by the lower end of its interval."""
-    return one.role in PAPER_ROLES and bool(one.holds) and one.certain
+    return one.role in PAPER_ROLES and bool(one.holds)
 
 
 def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> list[dict[str, Any]]:

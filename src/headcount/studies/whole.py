@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class Settings:
     label: str | None = None
     pair: str | None = None
     lowercase: bool = False
+    beams: int = 1  # of translations; 1 is greedy, which ablation needs no full decoding for
     choose_on: str = "dev"  # split that scores and masks come from
     measure_on: str = "test"  # split that quality is measured on
     other: str = ""  # a second split, for the question whether the same heads matter there; none if empty
@@ -115,7 +116,7 @@ class Subject:
         limit = (own.sentences if most is None else most) or None
         text = ParallelText(own.data, own.languages or None, own.columns or None, 250)
         fields = {"text": own.text, "label": own.label, "pair": own.pair}
-        measured = {"beams": 1, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {})}
+        measured = {"beams": own.beams, "lowercase": own.lowercase, **({"metric": own.metric} if own.metric else {})}
         return TaskText(own.task, text, split, limit, own.batch_size, own.max_length, fields, measured)
 
     def task(self, split: str, *, most: int | None = None) -> Any:
@@ -170,11 +171,18 @@ def _relevance(subject: Subject) -> Record:
 
 
 def _roles(subject: Subject) -> Record:
+    """What heads do; where the sentences have a loss, also what is lost with a role in the place of its head."""
+    from headcount.studies.playing import task_of
     from headcount.studies.roles import look
 
     own, relevance = subject.settings, subject.done.get("relevance")
+    tokenizer = subject.how.tokenizer(own.model)
+    try:
+        play_on = task_of(subject.model, subject.sentences, tokenizer)
+    except UsageError:
+        play_on = None
     return look(
-        subject.model, subject.sentences, subject.how.tokenizer(own.model), name=own.model,
+        subject.model, subject.sentences, tokenizer, name=own.model, play_on=play_on,
         data=f"{own.trees or own.data} {own.choose_on}", frequencies=subject.frequencies, relevance=relevance,
         progress=lambda done, of: subject.progress("looking at roles", done, of),
     )  # fmt: skip
@@ -248,20 +256,15 @@ def _attention(subject: Subject) -> Record:
     """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
     from headcount.corpora.tree import Tree
     from headcount.studies.attention import attention_map
+    from headcount.studies.roles import rare_head
 
     roles = subject.done.get("roles")
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
-    shares = {
-        head: max((one["value"] for one in found if one["role"] == "rare"), default=-1.0)
-        for head, found in roles.parts["evidence"].items()
-    }
+    head = rare_head(roles.parts["evidence"])
     texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
     text = min(texts, key=lambda text: abs(len(text.split()) - 12))
     tokenizer = subject.how.tokenizer(subject.settings.model)
-    head = max(shares, key=lambda head: shares[head])
-    if shares[head] < 0:
-        raise UsageError("No sentence has a rare token: there is no head to show.")
     return attention_map(subject.model, tokenizer, text, head=head, name=subject.settings.model)
 
 
@@ -271,6 +274,21 @@ def _ablation(subject: Subject) -> Record:
     other = subject.task(subject.settings.other) if subject.settings.other else None
     name = subject.settings.model
     return ablate(subject.model, subject.measuring, name=name, other=other, progress=subject.progress)
+
+
+def _replacement(subject: Subject) -> Record:
+    """In the loss where the model writes: every head is replaced in three ways."""
+    from headcount.studies.replacement import replacements
+
+    own = subject.settings
+    metric = {"metric": "loss"} if own.task == "translation" else {}
+
+    def task(split: str) -> Any:
+        work = subject.work(split)
+        return replace(work, quality={**work.quality, **metric}).build(own.model, subject.how)
+
+    measured, calibration = task(own.measure_on), task(own.choose_on)
+    return replacements(subject.model, measured, calibration=calibration, name=own.model, progress=subject.progress)
 
 
 def _gradient(subject: Subject) -> Record:
@@ -319,6 +337,7 @@ def _speed(subject: Subject) -> Record:
 PARTS: dict[str, Part] = {
     "gradient": _gradient,
     "ablation": _ablation,
+    "replacement": _replacement,
     "curves": _curves,
     "dynamics": _dynamics,
     "speed": _speed,
@@ -331,7 +350,7 @@ PARTS: dict[str, Part] = {
 }
 PAPERS: dict[str, tuple[str, ...]] = {
     "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff", "all-kinds"),
-    "michel2019": ("gradient", "ablation", "curves", "dynamics", "speed"),
+    "michel2019": ("gradient", "ablation", "replacement", "curves", "dynamics", "speed"),
 }
 _LONGEST = ("tradeoff", "all-kinds")  # come last
 PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part not in _LONGEST), *_LONGEST)

@@ -13,7 +13,7 @@ import subjects as made
 from headcount.report.figure import write
 from headcount.report.html import page
 from headcount.report.text import show
-from headcount.report.verdicts import undecided, verdict
+from headcount.report.verdicts import uncertain, undecided, verdict
 
 FEW = "not enough trials (2)"
 
@@ -45,3 +45,10 @@ def test_the_numbers_of_figures_say_so(figure: str, column: str, tmp_path: Path)
     files = {file.suffix: file for file in write(figure, [made.roles(made.even(1, 4))], tmp_path, ["svg"])}
     rows = list(csv.DictReader(files[".csv"].open(encoding="utf-8")))
     assert any(FEW in row[column] for row in rows)
+
+
+def test_what_is_close_is_counted() -> None:
+    def one(value: float, holds: bool | None) -> dict[str, object]:
+        return {"value": value, "threshold": 0.9, "baseline": 0.1, "holds": holds}
+
+    assert uncertain([one(0.95, False), one(0.95, True), one(0.95, None), one(0.5, False)]) == 1

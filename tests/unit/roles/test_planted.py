@@ -126,14 +126,18 @@ def test_splitting_words_does_not_change_a_syntactic_verdict() -> None:
     assert any(holds for *_, holds in values[0].values())
 
 
-@pytest.mark.parametrize(("trials", "verdict"), [(2, None), (29, None), (30, True)])
-def test_a_verdict_takes_thirty_trials(trials: int, verdict: bool | None) -> None:
-    """In a sentence of two tokens one query has a token at -1: the head always looks there."""
+@pytest.mark.parametrize(("trials", "verdict"), [(2, None), (29, None), (40, False), (60, True)])
+def test_a_verdict_takes_thirty_trials_and_more_to_be_certain(trials: int, verdict: bool | None) -> None:
+    """In a sentence of two tokens one query has a token at -1: the head always looks there.
+
+    A head that looks there in 90% of trials would do so in 40 of 40 with p = .015, and 8 such verdicts are asked for.
+    """
     marks, model = tokenizer(), bert(layers=1)
     with planted(model, {"encoder.0.0": offset(-1)}):
         found = hc.roles(model, ["a b"] * trials, tokenizer=marks, roles=["positional"], resamples=20)
     (before,) = (one for one in found["encoder.0.0"] if one.label == "-1")
     assert (before.value, before.trials, before.holds) == (1.0, trials, verdict)
+    assert before.p == pytest.approx(0.9**trials)
     assert before.certain is bool(verdict)
     assert labels(found, "encoder.0.0") == ({("positional", "-1")} if verdict else set())
 
@@ -156,7 +160,7 @@ def test_a_tie_is_no_maximum() -> None:
 def test_offsets_planted_in_weights() -> None:
     """No stub: positions are one-hot, and the query projection of a head shifts them."""
     marks, model = tokenizer(), bert(layers=1)
-    short = [tree for tree in trees(200) if len(marks(tree.text)["input_ids"]) <= 16][:30]
+    short = [tree for tree in trees(200) if len(marks(tree.text)["input_ids"]) <= 16][:30] * 4
     embeddings, attention = model.embeddings, model.encoder.layer[0].attention.self
     with torch.no_grad():
         for table in (embeddings.word_embeddings, embeddings.token_type_embeddings, embeddings.position_embeddings):

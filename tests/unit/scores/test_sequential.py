@@ -1,62 +1,24 @@
-"""Early stopping: its error rate, its power, and what it leaves out."""
+"""Early stopping: what it stops, what it leaves out, and what it refuses."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
-from headcount.metrics import LOSS, PERPLEXITY
-from headcount.scores.sequential import Bets, influence, until_certain
+from headcount.errors import UsageError
+from headcount.metrics import ACCURACY, LOSS
+from headcount.scores.sequential import until_certain
 from headcount.scores.variants import one_out
 from headcount.studies.ablation import ablate
 from tokens import sentences, word_tokenizer
 
-
-def test_the_error_rate_holds_whenever_one_looks() -> None:
-    """4000 experiments in which nothing matters, looked at after each of 30 batches; heavy tails and skipped zeros."""
-    random, alpha, runs = np.random.default_rng(0), 0.05, 4000
-    bets, lowest = Bets(runs), np.ones(runs)
-    scale = 0.0
-    for _ in range(30):
-        effects = random.standard_t(2, size=(runs, 10)) * (random.random((runs, 10)) < 0.6)
-        bets.add(range(runs), effects, scale)
-        scale = 1.0
-        lowest = np.minimum(lowest, bets.p())
-    wrong = np.mean(lowest < alpha)
-    assert wrong <= alpha
-    assert wrong > 0.002, "the test can reject"
+COUNT = 400
 
 
-def test_a_real_effect_is_found_and_soon() -> None:
-    random, bets = np.random.default_rng(1), Bets(1)
-    for _ in range(12):
-        bets.add([0], random.normal(0.7, 1, size=(1, 10)), 1.0)
-    assert bets.p()[0] < 1e-4
-
-
-def test_capital_is_the_mean_over_stakes_of_products() -> None:
-    bets, values = Bets(1), np.array([0.5, -0.2, 3.0, 0.0])
-    bets.add([0], values[None], 2.0)
-    e = np.mean(
-        [
-            np.prod(1 + sign * size * np.clip(values / 2, -1, 1))
-            for size in (0.05, 0.1, 0.2, 0.4, 0.8)
-            for sign in (1, -1)
-        ]
-    )
-    assert np.isclose(bets.p()[0], min(1, 1 / e))
-
-
-def test_influence_is_antisymmetric_and_exact_for_means() -> None:
-    random = np.random.default_rng(2)
-    one, other = (np.stack([random.uniform(1, 9, 20), np.full(20, 4.0)], axis=1) for _ in range(2))
-    for metric in (LOSS, PERPLEXITY):
-        np.testing.assert_allclose(influence(metric, one, other), -influence(metric, other, one), rtol=1e-12)
-    np.testing.assert_allclose(influence(LOSS, one, other), (other - one)[:, 0] / 80, rtol=1e-6)
-
-
+@pytest.fixture(scope="module")
 def setting() -> tuple[BertForSequenceClassification, object]:
     """A classifier in which one head does all: the output projections of the others are zero."""
     torch.manual_seed(0)
@@ -66,42 +28,50 @@ def setting() -> tuple[BertForSequenceClassification, object]:
         for layer in model.bert.encoder.layer:
             layer.attention.output.dense.weight.zero_()
         model.bert.encoder.layer[1].attention.output.dense.weight[:, 4:8].normal_(0, 3)
-    texts = sentences(120)
+    texts = sentences(COUNT)
+    tokens = word_tokenizer()(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
-        tokens = word_tokenizer()(texts, padding=True, return_tensors="pt")
+        scores = model(**tokens).logits.diff(dim=-1)[:, 0]
+        model.classifier.bias += torch.tensor([float(scores.median()), 0.0])  # both answers are equally frequent
         labels = model(**tokens).logits.argmax(-1).tolist()  # what the model says is right
-    batches = [
-        {
-            **word_tokenizer()(texts[start : start + 10], padding=True, return_tensors="pt"),
-            "labels": torch.tensor(labels[start : start + 10]),
-        }
-        for start in range(0, 120, 10)
-    ]
-
-    def nll(live: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        inputs = {name: value for name, value in batch.items() if name != "labels"}
-        return torch.nn.functional.cross_entropy(live(**inputs).logits, batch["labels"], reduction="none")
-
-    return model, hc.task.of(batches, nll=nll)
+    ordered = sorted(range(COUNT), key=lambda row: labels[row])
+    data = {"texts": [texts[row] for row in ordered], "labels": [labels[row] for row in ordered]}
+    return model, hc.task("classification", **data, tokenizer=word_tokenizer())
 
 
-def test_only_what_matters_stops_early() -> None:
-    model, task = setting()
-    found = dict(zip(hc.locate(model).heads, until_certain(model, task, LOSS, one_out(model)), strict=True))
-    crucial = found.pop(hc.Head.parse("encoder.1.1"))
+def test_only_what_matters_stops_early(setting: tuple[torch.nn.Module, object]) -> None:
+    model, task = setting
+    stopped = dict(zip(hc.locate(model).heads, until_certain(model, task, ACCURACY, one_out(model)), strict=True))
+    crucial = stopped.pop(hc.Head.parse("encoder.1.1"))
     assert crucial.p < 0.01 / 8
-    assert crucial.examples < 120
-    assert all(other.examples == 120 for head, other in found.items() if other.p >= 0.01 / 8)
-    assert sum(other.p >= 0.01 / 8 for other in found.values()) == 7
+    assert crucial.examples < COUNT
+    assert crucial.difference.high < 0
+    assert all(other.examples == COUNT and other.p == 1.0 for other in stopped.values())
 
 
-def test_the_study_says_how_many_examples_it_took() -> None:
-    model, task = setting()
+def test_examples_come_in_a_random_order(setting: tuple[torch.nn.Module, object]) -> None:
+    """The data are sorted by label; what was seen when the first head stopped is not."""
+    model, task = setting
+    crucial = until_certain(model, task, ACCURACY, one_out(model))[5]
+    changed = crucial.outcome.base[:, 0] - crucial.outcome.variants[0, :, 0]
+    whole = ablate(model, task, alone=False).parts["one_out"]["encoder.1.1"]
+    assert changed.mean() == pytest.approx(-whole["difference"], abs=0.2)
+
+
+def test_the_study_says_how_many_examples_it_took(setting: tuple[torch.nn.Module, object]) -> None:
+    model, task = setting
     early = ablate(model, task, early=True, alone=False).parts["one_out"]
     whole = ablate(model, task, alone=False).parts["one_out"]
-    assert early["encoder.1.1"]["examples"] < whole["encoder.1.1"]["examples"] == 120
+    assert early["encoder.1.1"]["examples"] < whole["encoder.1.1"]["examples"] == COUNT
     assert early["encoder.1.1"]["corrected"] < 0.01
-    same = [head for head in early if early[head]["examples"] == 120]
-    assert same
-    for head in same:
+    assert early["encoder.1.1"]["low"] <= whole["encoder.1.1"]["difference"] <= early["encoder.1.1"]["high"]
+    full = [head for head in early if early[head]["examples"] == COUNT]
+    assert len(full) == 7
+    for head in full:
         assert np.isclose(early[head]["difference"], whole[head]["difference"])
+
+
+def test_an_unbounded_metric_is_refused(setting: tuple[torch.nn.Module, object]) -> None:
+    model, task = setting
+    with pytest.raises(UsageError, match="mean of bounded numbers, accuracy; loss is not"):
+        until_certain(model, task, LOSS, one_out(model))

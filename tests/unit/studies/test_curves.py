@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from transformers import BertConfig, BertForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
 import laboratory
 from headcount.errors import UsageError
-from headcount.studies.curves import Plan, pruning_curves
+from headcount.metrics import LOSS
+from headcount.studies.curves import Plan, gain_over, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
 from headcount.studies.speed import Bench, speed
+from headcount.tasks.task import Quality
 from tokens import sentences, word_tokenizer
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
@@ -156,3 +159,17 @@ def test_writing_is_repeatable() -> None:
     writing()
     hook.remove()
     assert lengths == [5, 6, 7, 5, 6, 7]
+
+
+def test_which_random_orders_were_drawn_is_in_the_interval() -> None:
+    """Random orders that differ much, on examples that all say the same: the examples alone would be sure."""
+
+    def quality(loss: float) -> Quality:
+        return Quality.of(LOSS, np.stack([np.full(50, loss), np.ones(50)], axis=1))
+
+    worse = [2.0, 3.0, 7.0]
+    found = gain_over([quality(1.0), *map(quality, worse)])
+    half = stats.t.ppf(0.975, 2) * np.std(worse, ddof=1) / np.sqrt(3)
+    assert (found.value, found.low, found.high) == pytest.approx((3.0, 3.0 - half, 3.0 + half))
+    assert found.low < 0
+    assert found.parts["examples"] == pytest.approx(0)

@@ -19,6 +19,7 @@ from headcount.report.papers import shown
 from headcount.report.section import ordered
 from headcount.report.subject import subjects
 from headcount.studies import whole
+from headcount.studies.source import Loading
 from headcount.studies.whole import Settings, whole_study
 from tokens import sentences, word_tokenizer
 
@@ -43,10 +44,10 @@ def test_every_part_is_there_or_says_why(settings: Settings, tmp_path: Path) -> 
     seen: list[int] = []
     refresh = lambda record: seen.append(len(record.parts["records"]))  # noqa: E731
     record = whole_study("michel2019", settings, tmp_path / "out", refresh=refresh)
-    assert set(record.parts["records"]) == {"gradient", "ablation", "curves", "speed"}
+    assert set(record.parts["records"]) == {"gradient", "ablation", "replacement", "curves", "speed"}
     assert "no checkpoints named by epoch" in record.parts["missing"]["dynamics"]
     assert seen == sorted(seen)
-    assert len(seen) == 5
+    assert len(seen) == 6
     assert Record.load(tmp_path / "out" / "record.json").parts == record.parts
     assert {exhibit["paper"] for exhibit in record.parts["exhibits"]} == {"michel2019"}
     assert "other" in record.parts["records"]["ablation"]["parts"]
@@ -163,3 +164,10 @@ def test_a_folder_begun_with_fewer_settings_goes_on(settings: Settings, tmp_path
     assert journal.read_json(file) == before
     with pytest.raises(UsageError, match="all_kinds_keep"):
         whole_study("michel2019", replace(settings, all_kinds_keep=(3,)), tmp_path / "out", parts=["gradient"])
+
+
+def test_beams_are_those_of_every_part(settings: Settings, tmp_path: Path) -> None:
+    for beams in (1, 4):
+        given = Settings.read({"model": "m", "data": "grammar", "beams": beams})
+        work = whole.Subject(given, Loading(None, None, trust_remote_code=False), tmp_path, lambda *_: None).work("dev")
+        assert work.quality["beams"] == beams

@@ -16,7 +16,7 @@ from headcount.cli import data, options
 @click.option("--other", help="A second data set: which heads matter there, and do they agree?")
 @click.option("--other-split", help="Part of the second data set (translation); the same part if not given.")
 @click.option("--alone/--no-alone", default=True, show_default=True, help="Also leave each head alone in its layer.")
-@click.option("--early", is_flag=True, help="Stop measuring a head once it is certain that it matters.")
+@click.option("--early", is_flag=True, help="Stop measuring a head once it is certain that it matters (accuracy only).")
 @click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True))
 @options.output
 @options.as_json

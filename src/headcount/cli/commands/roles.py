@@ -48,6 +48,7 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
     help="How many of the most frequent tokens are not rare; the paper's 500 of 32,000, scaled, if not given.",
 )  # fmt: skip
 @click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
+@click.option("--play", is_flag=True, help="Also replace heads by their roles and measure what is lost; takes longer.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
 @click.option("--seed", default=0, show_default=True, type=int)
 @click.option("--all", "every", is_flag=True, help="Print every head, not the ten clearest of each role.")
@@ -67,6 +68,7 @@ def COMMAND(  # noqa: N802
     directions: str,
     frequencies: str,
     relevance: Path | None,
+    play: bool,
     every: bool,
     output: options.Output,
     as_json: bool,
@@ -77,6 +79,7 @@ def COMMAND(  # noqa: N802
 
     from headcount.cli import show
     from headcount.corpora.sentences import read_sentences
+    from headcount.studies.playing import task_of
     from headcount.studies.roles import look
     from headcount.studies.source import quiet
 
@@ -90,6 +93,7 @@ def COMMAND(  # noqa: N802
         before = options.read_records([relevance])[0] if relevance else None
     with show.working(f"Loading {model}"):
         live = how.load(model)
+        played_on = task_of(live, sentences, tokenizer) if play else None
     asked: dict[str, Any] = {
         "roles": _list(names),
         "relations": _list(relations),
@@ -99,7 +103,7 @@ def COMMAND(  # noqa: N802
     with show.Bars() as bars:
         record = look(
             live, sentences, tokenizer, name=model, data=f"{data} {split}", frequencies=known, relevance=before,
-            progress=lambda done, of: bars.show("sentences", done, of), **reading,
+            play_on=played_on, progress=lambda done, of: bars.show("sentences", done, of), **reading,
         )  # fmt: skip
     output.present(record, as_json, lambda console: _show(console, model, record, every))
 
@@ -126,7 +130,7 @@ def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: 
 
 def _show(console: Any, name: str, record: Any, every: bool) -> None:
     from headcount.cli import role_tables, show
-    from headcount.report.verdicts import undecided
+    from headcount.report.verdicts import uncertain, undecided
 
     parts = record.parts
     trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
@@ -140,6 +144,12 @@ def _show(console: Any, name: str, record: Any, every: bool) -> None:
     if parts["syntax"]:
         console.print("\nBest head of each relation against the best fixed offset:\n")
         console.print(role_tables.syntax_table(parts["syntax"]))
+    if parts.get("played", {}).get("heads"):
+        console.print(f"\nHeads replaced by their roles, change of {parts['played']['metric']}:\n")
+        console.print(role_tables.played_table(parts["played"]))
+    close = uncertain(evidence for head in parts["evidence"].values() for evidence in head)
+    if close:
+        show.line(console, f"\n{close} times a threshold is reached, but not beyond doubt: more sentences may decide.")
     few = undecided(evidence for head in parts["evidence"].values() for evidence in head)
     if few:
         console.print("\nNo verdict:")

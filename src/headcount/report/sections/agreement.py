@@ -1,0 +1,63 @@
+"""Which cheap scores agree with switching every head off, and what pruning by each of them costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.record import Record
+from headcount.report.section import Labelled, Section, told
+from headcount.report.table import Column, Table, interval
+
+
+def _answer(record: Record) -> str:
+    known = {method: row["all"] for method, row in record.parts["spearman"].items() if row["all"]["r"] is not None}
+    if not known:
+        return "No score can be compared with ablation: all heads are worth the same."
+    best = max(known, key=lambda method: known[method]["r"])
+    found = known[best]
+    return (
+        f"Of {len(known)} scores {best} agrees most with ablation of {record.parts['heads']} heads: Spearman's r is "
+        f"{found['r']:.2f} (95% {interval(found['low'], found['high'], 2)})."
+    )
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def agreement(record: Record) -> list[list[Any]]:
+        parts = record.parts
+        return [
+            [method, row["all"]["r"], interval(row["all"]["low"], row["all"]["high"], 2)]
+            + [100 * share["overlap"] for share in parts["overlap"][method]]
+            for method, row in parts["spearman"].items()
+        ]
+
+    def costs(record: Record) -> list[list[Any]]:
+        return [
+            [method, 100 * row["share"], row["difference"]["difference"],
+             interval(row["difference"]["low"], row["difference"]["high"], 2)]
+            for method, rows in record.parts["pruning"].items()
+            for row in rows
+        ]  # fmt: skip
+
+    overlaps = [Column(f"of the best {share}%, %", 0) for share in (10, 25, 50)]
+    shown, lines = told(
+        labelled, agreement, [Column("score"), Column("Spearman's r", 2), Column("95% interval"), *overlaps]
+    )
+    columns = [Column("order"), Column("heads gone, %", 0), Column("change", 2), Column("95% interval")]
+    costs_shown, cost_lines = told(labelled, costs, columns)
+    return [
+        Table("Scores against ablation", shown, lines),
+        Table("What goes with the lowest heads of each score", costs_shown, cost_lines),
+    ]
+
+
+SECTION = Section(
+    order=27,
+    title="Agreement of scores",
+    question="Which cheap score can stand in for switching every head off?",
+    studies=("agreement",),
+    parts=("spearman", "pruning"),
+    command="headcount study agreement MODEL --task TASK --data DATA --out DIR",
+    answer=_answer,
+    how="Every score ranks all heads on the same data. Intervals of r are over heads, those of changes over examples.",
+    tables=_tables,
+)

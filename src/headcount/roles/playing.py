@@ -1,0 +1,183 @@
+"""played: a head replaced by its role, which is the causal test of the role. Knows sentences, not tasks.
+
+Raganato et al. 2020 and You et al. 2020 put fixed offsets in the place of learned attention; here any role that says
+where to look (`Playable`) takes the place of one head. The head's values and output projection stay.
+Shapes: B batch, T tokens, Q queries, K keys, D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from headcount.corpora.frequencies import Frequencies
+from headcount.corpora.tree import Tree
+from headcount.errors import UnknownName, UsageError
+from headcount.heads import Head
+from headcount.hooks import Hooks, original_module
+from headcount.probes.positions import Positions, special_ids
+from headcount.probes.values import Output, recomputed
+from headcount.roles.encoding import Batch, Encoder, Sentence
+from headcount.roles.reading import Reading
+from headcount.roles.role import Playable, roles
+from headcount.roles.sight import View
+from headcount.sites.locate import locate
+
+Elsewhere = Literal["own", "zero"]
+
+
+@contextmanager
+def played(
+    model: nn.Module,
+    parts: Mapping[str, str] | Mapping[Head, str],
+    *,
+    tokenizer: Any = None,
+    trees: Iterable[Tree | str] | None = None,
+    frequencies: Frequencies | None = None,
+    elsewhere: Elsewhere = "own",
+    **reading: Any,
+) -> Iterator[None]:
+    """Have heads do what a role says inside the block: they look at its targets, at each alike, and nowhere else.
+
+    parts: head -> role and label as evidence has them: "positional -1", "syntactic nsubj v->s", "rare rarest".
+    trees: of the sentences that will be run, for syntactic roles; needs their tokenizer. Other roles need none, and of
+        sentences given as plain text a syntactic role says nothing.
+    frequencies: of tokens, for the rare role; needs the tokenizer.
+    elsewhere: what the head does for queries that the role says nothing about: its "own" attention, or "zero" output.
+    reading: how definitions are read, see `Reading`.
+    """
+    if elsewhere not in get_args(Elsewhere):
+        raise UnknownName("behaviour elsewhere", elsewhere, get_args(Elsewhere))
+    stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
+    sites = locate(model)
+    outputs: dict[Head, Output] = {}
+    for name, text in parts.items():
+        head = sites.find(name)[0]
+        outputs[head] = _output(stage.part(head, text), elsewhere)
+    with Hooks() as hooks, recomputed(model, outputs):
+        stage.attach(hooks, {head.kind for head in outputs})
+        yield
+
+
+def _output(wanted: Callable[[], Tensor], elsewhere: Elsewhere) -> Output:
+    def output(own_BQD: Tensor, values_BKD: Tensor) -> Tensor:
+        wanted_BQK = wanted().to(values_BKD.device)
+        count_BQ1 = wanted_BQK.sum(-1, keepdim=True)
+        attention_BQK = wanted_BQK.to(values_BKD.dtype) / count_BQ1.clamp_min(1)
+        own_BQD = own_BQD if elsewhere == "own" else torch.zeros_like(own_BQD)
+        return torch.where(count_BQ1 > 0, attention_BQK @ values_BKD, own_BQD)
+
+    return output
+
+
+class _Stage:
+    """What the model reads at the moment, and what each role says of it."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        trees: Iterable[Tree | str] | None,
+        frequencies: Frequencies | None,
+        reading: Reading,
+    ) -> None:
+        if (trees is not None or frequencies is not None) and tokenizer is None:
+            raise UsageError("Trees and frequencies are of words and tokens: give tokenizer= too.")
+        self._model: Any = original_module(model)
+        config = getattr(self._model, "config", None)
+        self._both = bool(getattr(config, "is_encoder_decoder", False))
+        self._specials = special_ids(model, tokenizer)
+        self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
+        common = reading.common if reading.common is not None or frequencies is None else frequencies.common
+        self._reading = replace(reading, common=common)
+        self._sentences = None if trees is None else _by_ids(trees, tokenizer, reading)
+        self._ids: dict[str, Tensor] = {}
+        self._real: dict[str, Tensor | None] = {}
+        self._wanted: dict[tuple[str, str, str], Tensor] = {}
+
+    def part(self, head: Head, text: str) -> Callable[[], Tensor]:
+        """[B, Q, K] of the run at hand: where a role has the head look."""
+        name, _, label = text.strip().partition(" ")
+        role, playable = roles[name], [other for other in roles.names() if isinstance(roles[other], Playable)]
+        if not isinstance(role, Playable) or head.kind == "cross":
+            what = "cross attention" if isinstance(role, Playable) else f"the role {name}"
+            raise UsageError(f"{head} cannot be given {what} to play: only {', '.join(playable)} in self-attention.")
+        labels = role.labels(self._reading)
+        if label not in labels:
+            raise UnknownName(f"label of the role {name}", label, labels)
+        if name == "syntactic" and self._sentences is None:
+            raise UsageError(f"{text} needs the trees of the sentences that are run: give trees= and tokenizer=.")
+        return lambda: self._said(head.kind, name, role, label)
+
+    def attach(self, hooks: Hooks, kinds: Iterable[str]) -> None:
+        for kind in kinds:
+            hooks.see_arguments(self._stack(kind), self._reader(kind))
+
+    def _stack(self, kind: str) -> Any:
+        """The module that takes the ids which the heads of a kind look at."""
+        if self._both:
+            return self._model.get_encoder() if kind == "encoder" else self._model.get_decoder()
+        return getattr(self._model, "base_model", self._model)
+
+    def _reader(self, kind: str) -> Callable[[Mapping[str, Any]], None]:
+        def read(arguments: Mapping[str, Any]) -> None:
+            ids_BT, mask = arguments.get("input_ids"), arguments.get("attention_mask")
+            if not isinstance(ids_BT, Tensor):
+                raise UsageError("A role is played on tokens; the model was run without input_ids.")
+            cache = arguments.get("past_key_values")
+            if cache is not None and cache.get_seq_length() > 0:
+                raise UsageError("A role is played on whole sentences: run the decoder with use_cache=False.")
+            self._ids[kind] = ids_BT
+            self._real[kind] = mask if isinstance(mask, Tensor) and mask.dim() == 2 else None
+            self._wanted = {key: value for key, value in self._wanted.items() if key[0] != kind}
+
+        return read
+
+    def _said(self, kind: str, name: str, role: Playable, label: str) -> Tensor:
+        key = kind, name, label
+        if key not in self._wanted:
+            self._wanted[key] = self._spread(kind, role, label)
+        return self._wanted[key]
+
+    def _spread(self, kind: str, role: Playable, label: str) -> Tensor:
+        """What the role says of each sentence, put where the sentence stands between its padding."""
+        ids_BT = self._ids[kind].cpu()
+        mask_BT = self._real[kind]
+        real_BT = torch.ones_like(ids_BT, dtype=torch.bool) if mask_BT is None else mask_BT.bool().cpu()
+        batch = Batch(
+            [
+                self._sentence(row, ids[real].tolist())
+                for row, (ids, real) in enumerate(zip(ids_BT, real_BT, strict=True))
+            ]
+        )
+        side = Positions(batch.ids_BT, batch.real_BT, batch.special_BT)
+        view = View(batch, "self", kind == "decoder", side, side, self._reading, self._frequencies)
+        said_BQK = role.wanted(view, label)
+        wanted_BQK = torch.zeros(*ids_BT.shape, ids_BT.shape[1], dtype=torch.bool)
+        for row, sentence in enumerate(batch.rows):
+            places = real_BT[row].nonzero()[:, 0]
+            length = len(sentence.ids)
+            wanted_BQK[row, places[:, None], places] = said_BQK[row, :length, :length]
+        return wanted_BQK
+
+    def _sentence(self, row: int, ids: list[int]) -> Sentence:
+        if self._sentences is None:
+            special = [token in self._specials for token in ids]
+            return Sentence(row, ids, special, [False] * len(ids), [], [], [])
+        if tuple(ids) not in self._sentences:
+            raise UsageError(
+                f"Row {row} of the batch is none of the {len(self._sentences)} sentences that trees= has: its tokens "
+                f"begin {ids[:8]}. Give the trees of all sentences that are run, and the model's own tokenizer."
+            )
+        return self._sentences[tuple(ids)]
+
+
+def _by_ids(trees: Iterable[Tree | str], tokenizer: Any, reading: Reading) -> dict[tuple[int, ...], Sentence]:
+    encoder = Encoder(tokenizer, longest=1 << 30, relations=reading.relations)
+    encoded = [encoder.sentence(number, tree, None) for number, tree in enumerate(trees)]
+    return {tuple(sentence.ids): sentence for sentence in encoded if sentence is not None}

@@ -1,0 +1,89 @@
+"""integrated-gradients: a head's part of what its layer is worth (Hao et al. 2021, over the mask).
+
+Hao et al. scale the attention of a layer from 0 to 1 and integrate its gradient; scaled attention is a scaled mask. So
+I_h = E -integral over a from 0 to 1 of dL/dxi_h at xi = a for the heads of h's layer and 1 for all others, L an
+example's own negative log-likelihood. Unlike the gradient at xi = 1 it is complete: over the heads of a layer it sums
+to the loss without the layer minus the loss. (The paper then takes the largest entry of a head's attention.)
+Shapes: B batch, H heads of the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.probes.masks import masked
+from headcount.record import Signature
+from headcount.scores.gradient import check_gradient, standard_error
+from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.score import Scores, scores
+from headcount.scores.variants import rows_of
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.tasks.task import Batch, Task
+
+
+def integrated_gradients(
+    model: nn.Module,
+    task: Task | None,
+    *,
+    steps: int = 20,
+    normalize: bool = False,
+    keep: Path | None = None,
+    progress: Progress = lambda *_: None,
+) -> Scores:
+    """Mean over examples of each head's integrated gradient; `steps` backward passes per layer and batch.
+
+    steps: points of the integral, in the middle of equal parts; the paper has 20.
+    keep: a folder for unfinished work; the same call goes on with it.
+    """
+    if task is None:
+        raise UsageError("The integrated-gradients score needs a task: the data whose loss the heads are to serve.")
+    check_gradient(task)
+    if steps < 1:
+        raise UsageError(f"steps is at least 1; got {steps}.")
+
+    def contributed(batch: Batch) -> dict[str, np.ndarray]:
+        values_BH = integrated(model, task, batch, steps)
+        count = np.array(float(len(values_BH)))
+        return {"total": values_BH.sum(0), "squares": np.square(values_BH).sum(0), "count": count}
+
+    arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
+    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
+    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    with evaluating(model, gradients=True):
+        sums = summed(task.batches(), contributed, kept=kept, progress=progress)
+    if kept:
+        kept.clear()
+    mean_H = sums["total"] / sums["count"]
+    error_H = standard_error(mean_H, sums["squares"], sums["count"])
+    return scores(locate(model).heads, mean_H, signature, error=error_H, normalize=normalize)
+
+
+def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.ndarray:
+    """[B, H]: what the way from 0 to 1 of each head's layer takes off each example's loss."""
+    sites = [site for site in locate(model) if site.num_heads]
+    rows, width = rows_of(batch), sum(site.num_heads for site in sites)
+    value_BH = np.zeros((rows, width))
+    start = 0
+    for site in sites:
+        columns = slice(start, start + site.num_heads)
+        for step in range(steps):
+            mask_BH = torch.ones(rows, width)
+            mask_BH[:, columns] = (step + 0.5) / steps
+            mask_BH.requires_grad_()
+            with masked(model, mask_BH):
+                nll_B = task.nll(model, batch)
+            (slope_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
+            value_BH[:, columns] -= slope_BH[:, columns].double().numpy() / steps
+        start = columns.stop
+    return value_BH
+
+
+SCORE = integrated_gradients

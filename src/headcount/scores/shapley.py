@@ -1,0 +1,99 @@
+"""shapley: a head's mean worth over all orders in which heads may go (Held and Yang 2023).
+
+phi_h is the mean, over random orders, of what the loss rises when h goes after those before it in the order. Two heads
+that stand in for each other share what they are worth; ablation says that neither is worth anything. Orders are drawn,
+each with a batch of the data, so the interval is over both. An order is cut short (Ghorbani and Zou 2019) once the
+model is within `tolerance` of one without any heads; the heads that are left get nothing from it.
+Shapes: B batch, H heads of the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UsageError
+from headcount.probes.masks import masked
+from headcount.record import Signature
+from headcount.scores.gradient import standard_error
+from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.score import Scores, scores
+from headcount.scores.variants import rows_of
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.tasks.task import Batch, Task
+
+
+def shapley(
+    model: nn.Module,
+    task: Task | None,
+    *,
+    permutations: int = 100,
+    tolerance: float = 0.01,
+    normalize: bool = False,
+    seed: int = 0,
+    keep: Path | None = None,
+    progress: Progress = lambda *_: None,
+) -> Scores:
+    """Shapley value of each head for the mean loss of an example, with a 95% interval over random orders.
+
+    permutations: orders that are drawn; each takes up to as many runs over a batch as there are heads.
+    tolerance: share of what all heads together are worth within which an order is cut short; 0 cuts none.
+    keep: a folder for unfinished work; the same call goes on with it.
+    """
+    if task is None:
+        raise UsageError("The shapley score needs a task: the data whose loss the heads are to serve.")
+    if permutations < 2 or not 0 <= tolerance < 1:
+        raise UsageError(
+            f"There are at least 2 permutations and a tolerance from 0 up to 1; got {permutations} and {tolerance}."
+        )
+    heads, batches = locate(model).heads, list(task.batches())
+    if not batches:
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
+
+    def contributed(number: int) -> dict[str, np.ndarray]:
+        random = np.random.default_rng([seed, number])
+        batch = batches[random.choice(len(batches), p=rows / rows.sum())]
+        rises_H = marginal(model, task, batch, random.permutation(len(heads)), tolerance)
+        return {"total": rises_H, "squares": np.square(rises_H), "count": np.array(1.0)}
+
+    arguments: dict[str, Any] = {"score": "shapley", "permutations": permutations, "tolerance": tolerance}
+    arguments["normalize"] = normalize
+    signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments)
+    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
+    with evaluating(model):
+        sums = summed(range(permutations), contributed, kept=kept, progress=progress)
+    if kept:
+        kept.clear()
+    mean_H = sums["total"] / sums["count"]
+    error_H = standard_error(mean_H, sums["squares"], sums["count"])
+    return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
+
+
+def marginal(model: nn.Module, task: Task, batch: Batch, order: np.ndarray, tolerance: float) -> np.ndarray:
+    """[H]: how much the mean loss of a batch rises as each head goes, in this order; 0 after the order is cut short."""
+
+    def loss(mask_H: Tensor) -> float:
+        with masked(model, mask_H):
+            return float(task.nll(model, batch).double().mean())
+
+    mask_H = torch.ones(len(order))
+    before, bare = loss(mask_H), loss(torch.zeros(len(order)))
+    close = tolerance * abs(bare - before)
+    rises_H = np.zeros(len(order))
+    for head in order:
+        if tolerance and abs(bare - before) <= close:
+            break
+        mask_H[head] = 0.0
+        after = loss(mask_H)
+        rises_H[head], before = after - before, after
+    return rises_H
+
+
+SCORE = shapley

@@ -1,0 +1,104 @@
+"""The bootstrap: examples drawn anew, with what they contribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+class Comparison(NamedTuple):
+    """A paired difference of two measurements on the same examples."""
+
+    difference: float  # second minus first
+    low: float  # 95% interval
+    high: float
+    p: float  # two-sided
+
+
+def resamples_for(tests: int, alpha: float = 0.01) -> int:
+    """Bootstrap resamples with which Holm's correction of so many tests is able to reject: max(1000, 10 m / alpha)."""
+    return max(1000, int(np.ceil(10 * tests / alpha)))
+
+
+def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0, chunk: int = 1000) -> Iterator[np.ndarray]:
+    """[chunk, ...]: sums of statistics [N, ...] over resampled examples, a matrix product for each chunk of resamples.
+
+    The same seed draws the same examples, so that measurements of the same examples stay paired.
+    """
+    table = np.asarray(statistics, dtype=np.float64)
+    flat = table.reshape(len(table), -1)
+    random, chance = np.random.default_rng(seed), np.full(len(table), 1 / len(table))
+    for start in range(0, resamples, chunk):
+        counts = random.multinomial(len(table), chance, size=min(chunk, resamples - start))
+        yield (counts @ flat).reshape(len(counts), *table.shape[1:])
+
+
+def paired_bootstrap(
+    first: ArrayLike, others: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int, seed: int = 0
+) -> list[Comparison]:
+    """Each of `others` [V, N, C] against `first` [N, C]: two-sided centred p = (1 + #{|d* - d| >= |d|}) / (B + 1)."""
+    base, table = np.asarray(first, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    together = np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1)  # [N, 1 + V, C]
+    observed = of_sums(together.sum(0))
+    difference_V = observed[1:] - observed[0]
+    drawn_BV = np.concatenate(
+        [
+            (scores := of_sums(sums))[:, 1:] - scores[:, :1]
+            for sums in bootstrap_sums(together, resamples=resamples, seed=seed)
+        ]
+    )
+    as_far_V = (np.abs(drawn_BV - difference_V) >= np.abs(difference_V) - 1e-12).sum(0)
+    low_V, high_V = np.percentile(drawn_BV, [2.5, 97.5], axis=0)
+    p_V = (1 + as_far_V) / (len(drawn_BV) + 1)
+    return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
+
+
+class Resampling:
+    """Bootstrap of sums in constant memory: examples come once, in batches, and are not kept.
+
+    Each example enters each resample a Poisson(1) number of times, which for many examples is what drawing with
+    replacement gives. How often depends on the seed and on the example's number alone, not on the batches.
+    """
+
+    def __init__(self, resamples: int = 1000, *, seed: int = 0) -> None:
+        self.resamples = resamples
+        self._seed = seed
+        self._drawn: tuple[int, np.ndarray] | None = None
+
+    def counts(self, examples: ArrayLike) -> np.ndarray:
+        """[resamples, examples]: how often each of these examples, by number, enters each resample."""
+        numbers = np.asarray(examples, dtype=np.int64)
+        found = np.empty((self.resamples, len(numbers)), dtype=np.float32)
+        for block in np.unique(numbers // _BLOCK):
+            here = numbers // _BLOCK == block
+            found[:, here] = self._block(int(block))[:, numbers[here] % _BLOCK]
+        return found
+
+    def _block(self, block: int) -> np.ndarray:
+        if self._drawn is None or self._drawn[0] != block:
+            random = np.random.default_rng([self._seed, block])
+            drawn = random.integers(0, len(_POISSON), (self.resamples, _BLOCK), dtype=np.uint16)
+            self._drawn = block, _POISSON[drawn]
+        return self._drawn[1]
+
+
+_BLOCK = 512  # examples whose counts are drawn together
+# Poisson(1) by inverting its distribution at 65536 steps: ten times as fast as drawing, probabilities off by < 2e-5.
+_CHANCE = np.cumsum(np.exp(-1.0) / np.cumprod([1.0, *range(1, 10)]))
+_POISSON = np.searchsorted(_CHANCE, (np.arange(65536) + 0.5) / 65536).astype(np.float32)
+
+
+def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high ends of [resamples, ...]; resamples without a number are left out, NaN where none has one."""
+    table = np.asarray(drawn)
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(table, [tail, 100 - tail], axis=0)
+    for place in map(tuple, np.argwhere(np.isnan(table).any(0))):
+        there = table[(slice(None), *place)]
+        there = there[~np.isnan(there)]
+        if len(there):
+            low[place], high[place] = np.percentile(there, [tail, 100 - tail])
+    return low, high

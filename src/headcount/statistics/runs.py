@@ -1,0 +1,93 @@
+"""Runs: one number measured on several models and seeds, with an interval that has them in it, not examples alone.
+
+Each run's number comes with draws of it on resampled examples, the same resamples for all runs, so that examples which
+all runs share do not pass for independent ones. Shapes: M models, R resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+FEW = 10  # models, or seeds of one model, below which the interval is a t-interval on their means
+
+
+class Runs(NamedTuple):
+    """The mean over models of the mean over their seeds, with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+    models: int
+    seeds: int  # runs in all
+    method: str  # examples: one run, whose interval is over examples alone; t; bootstrap
+    parts: dict[str, float]  # variance of the mean that comes from models, seeds and examples
+
+    @property
+    def behind(self) -> str:
+        """How many models and seeds stand behind it, in words for the first line."""
+        models = "1 model" if self.models == 1 else f"{self.models} models"
+        seeds = "1 seed" if self.seeds == 1 else f"{self.seeds} seeds" + (" in all" if self.models > 1 else "")
+        over = {
+            "examples": "the interval is over examples alone",
+            "t": f"t-interval over {'models' if self.models > 1 else 'seeds'}, examples included",
+            "bootstrap": "hierarchical bootstrap over models, seeds and examples",
+        }
+        return f"{models}, {seeds}: {over[self.method]}"
+
+
+def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.ndarray]], *, seed: int = 0) -> Runs:
+    """The mean of a number over runs, values[model][seed]; drawn[model][seed] is [R], the number on resampled examples.
+
+    Units are models, or the seeds of a single model. Below FEW units: mean of the units +- t x sqrt(variance of the
+    units / their number + variance over examples). From FEW on: models, their seeds and examples are drawn anew.
+    """
+    if not values or any(not seeds for seeds in values) or [len(row) for row in values] != [len(row) for row in drawn]:
+        raise ValueError(
+            f"Every model needs at least one run, and every run its draws; got {[len(v) for v in values]}."
+        )
+    runs, means_M = sum(map(len, values)), np.array([np.mean(seeds) for seeds in values])
+    units = means_M if len(values) > 1 else np.asarray(values[0], dtype=np.float64)
+    value = float(means_M.mean())
+    over_examples_R = np.mean([np.mean(seeds, axis=0) for seeds in drawn], axis=0)
+    parts = _parts(values, means_M, float(over_examples_R.var(ddof=1)))
+    if len(units) == 1:
+        low, high = np.percentile(over_examples_R, [2.5, 97.5])
+        return Runs(value, float(low), float(high), len(values), runs, "examples", parts)
+    if len(units) < FEW:
+        half = _t(len(units)) * float(np.sqrt(units.var(ddof=1) / len(units) + parts["examples"]))
+        return Runs(value, value - half, value + half, len(values), runs, "t", parts)
+    low, high = np.percentile(_hierarchical(drawn, np.random.default_rng(seed)), [2.5, 97.5])
+    return Runs(value, float(low), float(high), len(values), runs, "bootstrap", parts)
+
+
+def _t(units: int) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, units - 1))
+
+
+def _parts(values: Sequence[Sequence[float]], means_M: np.ndarray, examples: float) -> dict[str, float]:
+    """Parts of the variance of the mean; what model means owe to their seeds is not the models'."""
+    within = [np.var(seeds, ddof=1) for seeds in values if len(seeds) > 1]
+    of_seed = float(np.mean(within)) if within else 0.0
+    seeds = of_seed * float(np.mean([1 / len(row) for row in values])) / len(values)
+    models = max(0.0, float(means_M.var(ddof=1)) / len(values) - seeds) if len(values) > 1 else 0.0
+    return {"models": models, "seeds": seeds, "examples": examples}
+
+
+def _hierarchical(drawn: Sequence[Sequence[np.ndarray]], random: np.random.Generator) -> np.ndarray:
+    """[R]: each resample of examples with models and, of each, seeds drawn anew."""
+    resamples = len(drawn[0][0])
+    means_MR = np.empty((len(drawn), resamples))
+    for model, seeds in enumerate(drawn):
+        table_SR = np.stack(seeds)
+        chosen_SR = random.integers(0, len(seeds), table_SR.shape)
+        means_MR[model] = np.take_along_axis(table_SR, chosen_SR, axis=0).mean(0)
+    if len(drawn) == 1:
+        return means_MR[0]
+    chosen_MR = random.integers(0, len(drawn), means_MR.shape)
+    mean_R: np.ndarray = np.take_along_axis(means_MR, chosen_MR, axis=0).mean(0)
+    return mean_R

@@ -1,0 +1,62 @@
+"""Tests of significance: exact ones, permutations, and the correction for their number."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
+    """Exact two-sided p that two classifiers, right or wrong on the same examples, are right equally often."""
+    from scipy.stats import binomtest
+
+    one, other = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
+    only_one, only_other = int((one & ~other).sum()), int((~one & other).sum())
+    if only_one + only_other == 0:
+        return 1.0
+    return float(binomtest(only_one, only_one + only_other, 0.5).pvalue)
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Holm's correction: p-values that may be compared with alpha whatever the number of tests."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * np.arange(len(p), 0, -1)
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return corrected
+
+
+def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
+    """Exact distribution of how many marked heads a random choice keeps, from 0 on.
+
+    layers: [L, 3], heads of a layer, marked ones among them, and heads that are kept: every choice of as many heads in
+    each layer is equally likely. Layers of several models may stand side by side.
+    """
+    from scipy.stats import hypergeom
+
+    chance = np.ones(1)
+    for heads, marked, kept in np.asarray(layers, dtype=np.int64):
+        chance = np.convolve(chance, hypergeom(heads, marked, kept).pmf(np.arange(min(marked, kept) + 1)))
+    return chance
+
+
+def permutation_of_groups(
+    values: ArrayLike, marked: ArrayLike, groups: ArrayLike, *, rounds: int = 20_000, seed: int = 0
+) -> float:
+    """One-sided p that marked values are no larger than others: marks are dealt anew within each group.
+
+    The statistic is the mean over groups of (mean of the marked - mean of the others); groups of one kind do not count.
+    """
+    numbers, marks, names = np.asarray(values, dtype=np.float64), np.asarray(marked, dtype=bool), np.asarray(groups)
+    parts = [(numbers[names == name], marks[names == name]) for name in np.unique(names)]
+    parts = [(inside, mark) for inside, mark in parts if 0 < mark.sum() < len(mark)]
+    if not parts:
+        return float("nan")
+    observed = np.mean([inside[mark].mean() - inside[~mark].mean() for inside, mark in parts])
+    random, total = np.random.default_rng(seed), np.zeros(rounds)
+    for inside, mark in parts:
+        order = random.permuted(np.tile(inside, (rounds, 1)), axis=1)
+        count = int(mark.sum())
+        total += order[:, :count].mean(1) - order[:, count:].mean(1)
+    return float((1 + (total / len(parts) >= observed - 1e-12).sum()) / (rounds + 1))

@@ -1,0 +1,156 @@
+"""agreement: how far cheap scores agree with exact ablation, and what it costs to prune by each of them.
+
+Shapes: H heads, R resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headcount.errors import HeadcountError, UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.probes.masks import masked
+from headcount.record import Record, Signature
+from headcount.scores.ablation import metric_of
+from headcount.scores.score import Scores, members, options_of, score
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.statistics import paired_bootstrap, spearman
+from headcount.tasks.overlap import measured_on
+from headcount.tasks.task import Quality, Task
+
+Progress = Callable[[str, int, int], None]  # part, done, of
+
+EXACT = "ablation"
+METHODS = (
+    "gradient", "fisher", "integrated-gradients", "attribution-patching", "shapley", "relevance", "confidence",
+    "magnitude", "random",
+)  # fmt: skip
+TOP = (0.1, 0.25, 0.5)  # shares of the heads whose overlap is counted
+REMOVED = (0.2, 0.4, 0.6)  # shares of the heads that go
+
+
+def agreement(
+    model: nn.Module,
+    task: Task,
+    *,
+    measure_on: Task | None = None,
+    methods: Sequence[str] = METHODS,
+    name: str = "",
+    keep: Path | None = None,
+    progress: Progress = lambda *_: None,
+) -> Record:
+    """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
+
+    A method that cannot score this model or task is noted with its reason and left out.
+    keep: a folder for unfinished work; the same call goes on with it, where a score can.
+    """
+    for method in methods:
+        members[method]  # raises for a name that is none
+    if EXACT in methods or not methods:
+        raise UsageError(f"Name at least one score besides {EXACT}, which all are compared with.")
+    by_method, refused = _scores(model, task, (EXACT, *methods), keep, progress)
+    exact, where = by_method[EXACT], measure_on or task
+    parts: dict[str, Any] = {
+        "metric": metric_of(where).name,
+        "higher_is_better": metric_of(where).higher_is_better,
+        "heads": len(exact),
+        "measured_on": measured_on([task], where),
+        "scores": {method: {str(head): found[head] for head in found} for method, found in by_method.items()},
+        "spearman": {method: _spearman(found, exact) for method, found in by_method.items() if method != EXACT},
+        "overlap": {method: overlaps(found, exact) for method, found in by_method.items() if method != EXACT},
+        "pruning": _pruning(model, where, by_method, progress),
+        "refused": refused,
+    }
+    arguments = {"methods": list(methods), "measured_on": where.fingerprint}
+    return Record("agreement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
+
+
+def _scores(
+    model: nn.Module, task: Task, methods: Sequence[str], keep: Path | None, progress: Progress
+) -> tuple[dict[str, Scores], dict[str, str]]:
+    by_method: dict[str, Scores] = {}
+    refused: dict[str, str] = {}
+    for method in methods:
+        running = {
+            "keep": keep / method if keep else None,
+            "progress": lambda done, of, method=method: progress(f"scoring by {method}", done, of),
+            "normalize": False,  # ablation compares heads of all layers
+        }
+        options = {option: value for option, value in running.items() if option in options_of(method)}
+        try:
+            by_method[method] = score(method, model, task, **options)
+        except HeadcountError as error:
+            if method == EXACT:
+                raise
+            refused[method] = str(error)
+    return by_method, refused
+
+
+def _spearman(found: HeadGrid, exact: HeadGrid) -> dict[str, dict[str, float | None]]:
+    """All heads, and those of each kind: r with its interval over heads; None where it is not defined."""
+    groups = {"all": exact.kinds, **({kind: (kind,) for kind in exact.kinds} if len(exact.kinds) > 1 else {})}
+    table = {}
+    for group, kinds in groups.items():
+        result = spearman(found.of(*kinds).numbers(), exact.of(*kinds).numbers())
+        table[group] = {key: None if np.isnan(value) else value for key, value in result._asdict().items()}
+    return table
+
+
+def overlaps(found: HeadGrid, exact: HeadGrid) -> list[dict[str, float]]:
+    """Of the heads that ablation ranks highest, the share that a score ranks as high; and what chance gives."""
+    rows = []
+    for share in TOP:
+        count = max(1, round(share * len(exact)))
+        best = [set(ranked(grid)[::-1][:count]) for grid in (found, exact)]
+        rows.append(
+            {"share": share, "heads": count, "overlap": len(best[0] & best[1]) / count, "chance": count / len(exact)}
+        )
+    return rows
+
+
+def ranked(grid: HeadGrid) -> list[Head]:
+    """Heads from the lowest value on; equal ones in the order of the model."""
+    return sorted(grid.heads, key=lambda head: grid[head])
+
+
+def _pruning(
+    model: nn.Module, where: Task, by_method: Mapping[str, Scores], progress: Progress
+) -> dict[str, list[dict[str, Any]]]:
+    """What is lost as the lowest heads of each score go, and against going in the order of ablation."""
+    counts = [round(share * len(locate(model).heads)) for share in REMOVED]
+    base, qualities = where.quality(model), {}
+    for done, (method, found) in enumerate(by_method.items(), start=1):
+        qualities[method] = [_without(model, where, ranked(found)[:count]) for count in counts]
+        progress("pruning by each order", done, len(by_method))
+    return {
+        method: [
+            _cost(base, quality, qualities[EXACT][place], counts[place], len(by_method[EXACT]))
+            for place, quality in enumerate(measured)
+        ]
+        for method, measured in qualities.items()
+    }
+
+
+def _without(model: nn.Module, where: Task, removed: Sequence[Head]) -> Quality:
+    with masked(model, locate(model).mask(off=removed)):
+        return where.quality(model)
+
+
+def _cost(base: Quality, quality: Quality, exact: Quality, removed: int, heads: int) -> dict[str, Any]:
+    def against(other: Quality) -> dict[str, float]:
+        (found,) = paired_bootstrap(other.statistics, quality.statistics[None], quality.metric.of_sums, resamples=1000)
+        return found._asdict()
+
+    return {
+        "share": removed / heads,
+        "removed": removed,
+        "value": quality.value,
+        "difference": against(base),
+        "against_ablation": against(exact),
+    }

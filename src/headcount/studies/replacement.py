@@ -1,0 +1,91 @@
+"""replacement: what stands in for a head that is off, and how far the ranking of heads depends on it.
+
+zero: nothing. mean: the head's mean output, so that only what differs between inputs is lost. resample: its output on
+another example of the batch, so that the layers above get what they are used to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.probes.masks import Means, Replace, masked
+from headcount.probes.means import mean_outputs
+from headcount.record import Record, Signature
+from headcount.scores.ablation import Effect, effects, metric_of
+from headcount.scores.variants import Outcome
+from headcount.sites.fingerprint import weight_hash
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.statistics import spearman
+from headcount.tasks.task import Measured, Task
+
+Progress = Callable[[str, int, int], None]  # part, done, of
+REPLACEMENTS = ("zero", "mean", "resample")
+
+
+def replacements(
+    model: nn.Module,
+    task: Measured,
+    *,
+    calibration: Task | None = None,
+    name: str = "",
+    alpha: float = 0.01,
+    progress: Progress = lambda *_: None,
+) -> Record:
+    """Every head off alone on `task`, replaced in each way; means are of `calibration`, or of the task itself."""
+    if not task.in_one_run:
+        raise UsageError(
+            f"Replacements are compared by what one run gives; {task.metric.name} is not. Measure the loss."
+        )
+    metric, heads = metric_of(task), locate(model).heads
+    source = calibration or task
+    means = mean_outputs(model, source.batches(), run=source.nll)
+    outcomes = _outcomes(model, task, means, progress)
+    found = {how: effects(metric, outcome, alpha=alpha) for how, outcome in outcomes.items()}
+    parts: dict[str, Any] = {
+        "metric": metric.name,
+        "higher_is_better": metric.higher_is_better,
+        "value": metric.of(outcomes["zero"].base),
+        "alpha": alpha,
+        "effects": {
+            how: {str(head): asdict(effect) for head, effect in zip(heads, rows, strict=True)}
+            for how, rows in found.items()
+        },
+        "significant": {how: sum(effect.corrected < alpha for effect in rows) for how, rows in found.items()},
+        "spearman": {f"{one} / {other}": _agreement(found[one], found[other]) for one, other in combinations(found, 2)},
+    }
+    arguments = {"metric": metric.name, "alpha": alpha, "calibration": source.fingerprint}
+    return Record("replacement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
+
+
+def _outcomes(model: nn.Module, task: Measured, means: Means, progress: Progress) -> dict[str, Outcome]:
+    """For each replacement what every example gives with all heads, and with each head replaced."""
+    sites, batches = locate(model), list(task.batches())
+    ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}
+    base: list[np.ndarray] = []
+    rows: dict[str, list[np.ndarray]] = {how: [] for how in REPLACEMENTS}
+    with evaluating(model):
+        for done, batch in enumerate(batches, start=1):
+            base.append(task.measure(model, batch))
+            for how in REPLACEMENTS:
+                variants = []
+                for head in sites.heads:
+                    with masked(model, sites.mask(off=head), replace=ways[how]):
+                        variants.append(task.measure(model, batch))
+                rows[how].append(np.stack(variants))
+            progress("replacing heads", done, len(batches))
+    if not base:
+        raise UsageError("The task has no batches: there is nothing to measure on.")
+    return {how: Outcome(np.concatenate(base), np.concatenate(parts, axis=1)) for how, parts in rows.items()}
+
+
+def _agreement(one: list[Effect], other: list[Effect]) -> dict[str, float | None]:
+    result = spearman([effect.difference for effect in one], [effect.difference for effect in other])
+    return {key: None if np.isnan(value) else value for key, value in result._asdict().items()}

@@ -1,0 +1,80 @@
+"""Verdicts: the test of a share against its threshold, by slow loops and by simulation of its error rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headcount.roles.evidence import Evidence, decided
+from headcount.roles.reading import Reading
+from headcount.roles.role import roles
+from headcount.roles.tallies import Column, Tally
+
+POSITIONAL = {"positional": roles["positional"]}
+
+
+def tally(hits_BH: np.ndarray, trials_B: np.ndarray) -> Tally:
+    """One label, `positional +1`, threshold .9."""
+    rows, heads = hits_BH.shape
+    found = Tally([Column("positional", "+1")], heads, 10)
+    hits_BHL = np.repeat(hits_BH[..., None], 3, -1).astype(np.float32)
+    trials_BL = np.repeat(trials_B[:, None], 3, -1).astype(np.float32)
+    found.add(hits_BHL, trials_BL, 0.1 * trials_BL, {}, np.ones((10, rows), dtype=np.float32), np.arange(rows))
+    return found
+
+
+def test_p_is_binomial_over_sentences() -> None:
+    """Where all sentences have as many trials: sentences of mere hits or misses are the observations."""
+    hits_B = np.array([5] * 48 + [0] * 2)
+    (one,), *_ = tally(hits_B[:, None], np.full(50, 5)).evidence(POSITIONAL, Reading())
+    assert one.p == pytest.approx(stats.binom.sf(47, 50, 0.9))
+    (never,), *_ = tally(0 * hits_B[:, None], np.full(50, 5)).evidence(POSITIONAL, Reading())
+    assert never.p == pytest.approx(1)
+
+
+def test_halves_are_every_other_sentence() -> None:
+    random = np.random.default_rng(0)
+    trials = random.integers(1, 9, 50)
+    hits = random.binomial(trials, 0.8)
+    (one,), *_ = tally(hits[:, None], trials).evidence(POSITIONAL, Reading())
+    assert one.halves is not None
+    for half in (0, 1):
+        hits_N, trials_N = hits[half::2], trials[half::2]
+        share = hits_N.sum() / trials_N.sum()
+        error = np.sqrt(((hits_N - share * trials_N) ** 2).sum()) / trials_N.sum()
+        assert one.halves[half] == pytest.approx((share, share - 1.96 * error, share + 1.96 * error))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_error_rate_at_the_threshold_holds(together: bool) -> None:
+    """2000 heads at exactly .9; trials of a sentence are independent, or all hit or miss together."""
+    random, heads = np.random.default_rng(1), 2000
+    trials_B = np.full(200, 6)
+    hits_BH = 6 * random.binomial(1, 0.9, (200, heads)) if together else random.binomial(6, 0.9, (200, heads))
+    p = [one.p for (one,) in tally(hits_BH, trials_B).evidence(POSITIONAL, Reading())]
+    for alpha in (0.05, 0.01):
+        wrong = int(np.sum(np.array(p) < alpha))
+        assert stats.binomtest(wrong, heads, alpha, alternative="greater").pvalue > 0.001
+    if together:
+        assert np.mean(np.array(p) < 0.05) > 0.005, "the test can reject"
+
+
+def evidence(low: float, p: float, trials: int = 100, baseline: float = 0.1) -> Evidence:
+    holds = None if trials < 30 else low >= 0.5
+    return Evidence("rare", "rarest", 0.7, baseline, 0.5, low, 0.9, trials, holds, p)
+
+
+def test_a_verdict_takes_interval_trials_and_corrected_p() -> None:
+    """Holm over the four that have enough trials."""
+    found = decided([
+        evidence(0.6, 0.001),
+        evidence(0.6, 0.04),  # the last of four to be corrected
+        evidence(0.4, 0.001),  # the interval has the threshold in it
+        evidence(0.6, 0.001, baseline=0.65),  # below what chance gives
+        evidence(0.6, 1e-9, trials=20),
+    ])  # fmt: skip
+    assert [one.holds for one in found] == [True, True, False, False, None]
+    assert [one.corrected for one in found] == [pytest.approx(0.004), pytest.approx(0.04), 0.004, 0.004, None]
+    crowd = decided([evidence(0.6, 0.04)] + [evidence(0.2, 0.9)] * 20)
+    assert crowd[0].holds is False

@@ -1,0 +1,80 @@
+"""Planted truths for the newer estimators: what each sees, and what it is known not to see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import headcount as hc
+from games import game, one_layer
+from headcount.errors import UnknownName, UsageError
+
+
+def linear(on: Tensor) -> Tensor:
+    return 4 - 2 * on[:, 0] - on[:, 1] + 0.5 * on[:, 2]
+
+
+def saturated(on: Tensor) -> Tensor:
+    """The answer is as sure as can be with the head on; half of it would do."""
+    return (1 - 2 * on[:, 0]).relu() - 0.1 * on[:, 1]
+
+
+def substitutes(on: Tensor) -> Tensor:
+    return 1 - torch.maximum(on[:, 0], on[:, 1]) - 0.3 * on[:, 2]
+
+
+def numbers(name: str, loss: object, **options: object) -> list[float]:
+    model = one_layer()
+    found = hc.score(name, model, game(model, loss), **options)  # type: ignore[arg-type]
+    return [round(float(value), 6) for value in found.numbers()]
+
+
+@pytest.mark.parametrize("name", ["integrated-gradients", "attribution-patching", "shapley", "ablation"])
+def test_all_agree_where_heads_add_up(name: str) -> None:
+    options = {"permutations": 2, "tolerance": 0.0} if name == "shapley" else {}
+    assert numbers(name, linear, **options) == pytest.approx([2, 1, -0.5, 0], abs=1e-5)
+
+
+def test_a_saturated_loss_is_seen_by_integrals_and_not_by_slopes() -> None:
+    """The known failure of attribution patching, and of the gradient score."""
+    assert numbers("ablation", saturated)[0] == pytest.approx(1)
+    assert numbers("integrated-gradients", saturated, steps=40)[0] == pytest.approx(1)
+    assert numbers("attribution-patching", saturated)[:2] == pytest.approx([0, 0.1])
+
+
+def test_substitutes_share_their_worth_in_shapley_values_only() -> None:
+    assert numbers("ablation", substitutes) == pytest.approx([0, 0, 0.3, 0])
+    found = numbers("shapley", substitutes, permutations=300)
+    assert found[:2] == pytest.approx([0.5, 0.5], abs=0.1)
+    assert found[2:] == pytest.approx([0.3, 0], abs=1e-5)
+
+
+def test_an_order_is_cut_short_where_nothing_is_left_to_lose() -> None:
+    """Only head 0 matters: after it is gone no run is needed, and nothing is lost by that."""
+    model, runs = one_layer(), []
+
+    def first(on: Tensor) -> Tensor:
+        runs.append(1)
+        return 1 - on[:, 0]
+
+    short = hc.score("shapley", model, game(model, first), permutations=40)
+    cut, runs[:] = len(runs), []
+    whole = hc.score("shapley", model, game(model, first), permutations=40, tolerance=0.0)
+    assert cut < 0.8 * len(runs)
+    np.testing.assert_allclose(short.numbers(), whole.numbers(), atol=1e-9)
+
+
+def test_wrong_options_are_refused() -> None:
+    model = one_layer()
+    task = game(model, linear)
+    for name in ("integrated-gradients", "attribution-patching", "shapley"):
+        with pytest.raises(UsageError, match="needs a task"):
+            hc.score(name, model)
+    with pytest.raises(UsageError, match="steps is at least 1"):
+        hc.score("integrated-gradients", model, task, steps=0)
+    with pytest.raises(UnknownName, match="replacement"):
+        hc.score("attribution-patching", model, task, replace="median")
+    with pytest.raises(UsageError, match="at least 2 permutations"):
+        hc.score("shapley", model, task, permutations=1)

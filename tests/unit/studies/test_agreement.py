@@ -1,0 +1,42 @@
+"""Agreement with ablation: a score that is ablation agrees, one that ranks the other way does not."""
+
+from __future__ import annotations
+
+import pytest
+from torch import Tensor
+
+import headcount as hc
+from games import game, one_layer
+from headcount.errors import UsageError
+from headcount.heads import HeadGrid
+from headcount.studies.agreement import agreement, overlaps
+
+WORTH = (2.0, 4.0, 1.0, 3.0)
+
+
+def linear(on: Tensor) -> Tensor:
+    return 10 - on @ on.new_tensor(WORTH)
+
+
+def test_a_perfect_score_agrees_and_pruning_costs_what_the_heads_are_worth() -> None:
+    model = one_layer()
+    record = agreement(model, game(model, linear), methods=["attribution-patching", "random", "relevance"])
+    parts = record.parts
+    assert parts["spearman"]["attribution-patching"]["all"]["r"] == pytest.approx(1)
+    assert parts["spearman"]["random"]["all"]["r"] < 1
+    assert set(parts["refused"]) == {"relevance"}
+    for row in parts["pruning"]["attribution-patching"]:
+        expected = sum(sorted(WORTH)[: row["removed"]])
+        assert row["difference"]["difference"] == pytest.approx(expected, abs=1e-5)
+        assert row["against_ablation"]["difference"] == pytest.approx(0, abs=1e-5)
+    with pytest.raises(UsageError, match="besides ablation"):
+        agreement(model, game(model, linear), methods=["ablation"])
+
+
+def test_overlap_by_hand() -> None:
+    exact = HeadGrid([(hc.Head("encoder", 0, index), value) for index, value in enumerate([4.0, 3, 2, 1])])
+    other = HeadGrid([(hc.Head("encoder", 0, index), value) for index, value in enumerate([1.0, 4, 2, 3])])
+    assert [(row["heads"], row["overlap"], row["chance"]) for row in overlaps(other, exact)] == [
+        (1, 0.0, 0.25), (1, 0.0, 0.25), (2, 0.5, 0.5),
+    ]  # fmt: skip
+    assert [row["overlap"] for row in overlaps(exact, exact)] == [1.0, 1.0, 1.0]

@@ -1,0 +1,95 @@
+"""Heads replaced by their roles: a head that is its role loses nothing, one that only seems to be it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import headcount as hc
+import zoo
+from headcount.corpora.sentences import Sentences
+from headcount.errors import UsageError
+from headcount.metrics import LOSS
+from headcount.roles.evidence import Evidence
+from headcount.roles.measure import Roles
+from headcount.studies.playing import comparison, play, task_of
+from planted import tokenizer
+
+WIDTH = 16  # of tokens, of positions and of a head
+
+
+def reader() -> nn.Module:
+    """One layer, two heads: head 0 looks at the token before, by its position; head 1 looks at tokens by content."""
+    torch.manual_seed(0)
+    size = {"n_embd": 2 * WIDTH, "n_layer": 1, "n_head": 2, "n_positions": WIDTH, "vocab_size": 40}
+    model = GPT2LMHeadModel(GPT2Config(**size, bos_token_id=39, eos_token_id=39, tie_word_embeddings=False)).eval()
+    with torch.no_grad():
+        model.transformer.wte.weight[:, :WIDTH].normal_()
+        model.transformer.wte.weight[:, WIDTH:].zero_()
+        model.transformer.wpe.weight[:, :WIDTH].zero_()
+        model.transformer.wpe.weight[:, WIDTH:] = 3 * torch.eye(WIDTH)
+        attention = model.transformer.h[0].attn
+        attention.c_attn.weight.zero_()  # [in, q0 q1 k0 k1 v0 v1]
+        query, key, value = attention.c_attn.weight.split(2 * WIDTH, dim=1)
+        query[WIDTH:, :WIDTH] = 100 * torch.eye(WIDTH).roll(-1, dims=1)  # position i asks for i - 1
+        query[WIDTH, :WIDTH] = 0
+        key[WIDTH:, :WIDTH] = torch.eye(WIDTH)
+        query[:WIDTH, WIDTH:].normal_()
+        key[:WIDTH, WIDTH:].normal_()
+        value[:WIDTH, :WIDTH] = value[:WIDTH, WIDTH:] = torch.eye(WIDTH)
+        attention.c_proj.weight.normal_()
+    return model
+
+
+def own_answers(model: nn.Module) -> Any:
+    """A task on which the model is right: whatever changes it makes it worse."""
+    ids = torch.randint(0, 39, (40, 10), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        answers = model(ids, use_cache=False).logits.argmax(-1)
+
+    def nll(live: nn.Module, batch: Any) -> Tensor:
+        logits = live(input_ids=batch["input_ids"], use_cache=False).logits
+        return nn.functional.cross_entropy(logits.transpose(1, 2), batch["labels"], reduction="none").sum(-1)
+
+    return hc.task.of([{"input_ids": ids, "labels": answers}], nll=nll)
+
+
+def test_only_the_head_that_is_its_role_can_be_replaced_by_it() -> None:
+    model = reader()
+    said = Evidence("positional", "-1", 1.0, 0.2, 0.9, 0.99, 1.0, 400, True)
+    nothing = Evidence("delimiter", "end", 1.0, 0.2, 0.5, 0.99, 1.0, 400, True)
+    found = Roles([(hc.Head.parse(f"decoder.0.{index}"), (nothing, said)) for index in range(2)], "object")
+    record = play(model, own_answers(model), found, Sentences(["a"]), None)
+    planted, other = record["heads"]["decoder.0.0"], record["heads"]["decoder.0.1"]
+    assert (planted["role"], planted["label"]) == ("positional", "-1")
+    assert planted["off"]["low"] > 0.1, "the head is worth something"
+    assert abs(planted["played"]["difference"]) < 1e-3
+    assert planted["kept"]["low"] > 0.8
+    assert other["off"]["low"] > 0.1
+    assert other["alone"]["low"] > 0.1
+    assert other["kept"]["high"] < 0.8
+    assert record["value"] == pytest.approx(own_answers(model).quality(model).value)
+
+
+def test_shares_are_those_of_sums_and_none_where_the_head_is_worth_nothing() -> None:
+    random = np.random.default_rng(0)
+    base = np.stack([random.normal(5, 1, 200), np.full(200, 2.0)], axis=1)
+    off, alone = base + np.array([1.0, 0.0]), base + np.array([0.25, 0.0])
+    found = comparison(LOSS, base, off, base, alone)
+    assert found["kept"] == pytest.approx({"value": 0.75, "low": 0.75, "high": 0.75})
+    assert found["off"]["difference"] == pytest.approx(0.5)
+    assert found["played"]["difference"] == 0.0
+    noise = base + np.stack([random.normal(0, 1, 200), np.zeros(200)], axis=1)
+    assert comparison(LOSS, base, noise, base, alone)["kept"] is None
+    assert comparison(LOSS, base, base - np.array([1.0, 0.0]), base, alone)["kept"] is None, "better without the head"
+
+
+def test_a_loss_is_needed() -> None:
+    with pytest.raises(UsageError, match="translation model with parallel text, or a language model"):
+        task_of(zoo.build("bert"), Sentences(["a b"]), tokenizer())
+    assert task_of(zoo.build("gpt2"), Sentences(["a b"]), tokenizer()).name == "language-modelling"
