@@ -14,7 +14,7 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
-from headcount.tasks.task import Task, Trainable
+from headcount.tasks.task import Task
 from headcount.training.loop import FROZEN, Loop, Report
 from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
@@ -24,7 +24,6 @@ Progress = Callable[[str, int, int], None]  # part, done, of
 _WARMUP = 20  # steps, of a model that has learned something already
 _LONG_WARMUP = 300  # from random weights
 _FROM_RANDOM = {"steps": 1600, "tune": 800}  # as many in all as the preset tiny has
-_TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,10 @@ def width_of(model: nn.Module) -> int:
     return int(width)
 
 
-def trainable(task: Task) -> Trainable:
-    missing = [name for name in _TRAINABLE if not hasattr(task, name)]
-    if missing:
-        raise UsageError(f"This method trains, and the task {task.name!r} cannot be trained on: no {missing[0]}.")
-    return task  # type: ignore[return-value]
+def trainable(task: Task) -> Task:
+    if not task.trains:
+        raise UsageError(f"This method trains, and the task {task.name!r} cannot be trained on.")
+    return task
 
 
 @contextmanager
@@ -145,7 +143,7 @@ def _freeze(model: nn.Module, kinds: Sequence[str] | None, weights: bool) -> str
 
 def learn(
     model: nn.Module,
-    task: Trainable,
+    task: Task,
     recipe: Recipe,
     folder: Path,
     *,
@@ -162,7 +160,7 @@ def learn(
         progress(part, report.step, report.of)
 
     def measured(live: nn.Module) -> dict[str, float]:
-        return dict(judge.held_out(live)) if judge is not None and hasattr(judge, "held_out") else {}
+        return dict(judge.held_out(live)) if judge is not None else {}
 
     with ExitStack() as block:
         if accelerator.device.type == "cpu":

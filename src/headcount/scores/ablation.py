@@ -14,8 +14,9 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.metrics import ACCURACY, Metric
+from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.scores.pieces import Progress, shelf
+from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
@@ -54,10 +55,7 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
 
 
 def metric_of(task: Task) -> Metric:
-    metric = getattr(task, "metric", None)
-    if not isinstance(metric, Metric):
-        raise UsageError(f"The task {task.name} has no metric: ablation compares one number with and without a head.")
-    return metric
+    return task.metric
 
 
 def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any]:
@@ -75,7 +73,7 @@ def ablation(
     fast: bool = True,
     heads: Sequence[Head] | None = None,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """The task's metric lost when each head is off alone: higher = keep. Intervals and p-values come along.
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from headcount.errors import UsageError
 from headcount.metrics import Metric
-from headcount.scores.pieces import Progress
+from headcount.progress import Progress, silent
 from headcount.scores.variants import Outcome, Variant, pieces_of
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Task
@@ -72,7 +72,7 @@ def until_certain(
     variants: Sequence[Variant],
     *,
     alpha: float = 0.01,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> list[Stopped]:
     """Measure variants batch by batch, each until p is below alpha / variants, or to the end of the data."""
     bets, still = Bets(len(variants)), list(range(len(variants)))
@@ -90,7 +90,7 @@ def until_certain(
                 seen[place].append({"base": base_BC, "variant": some})
             certain = bets.p() < alpha / len(variants)
             still = [place for place in still if not certain[place]]
-            progress(number, len(items))
+            progress("batches", number, len(items))
             if not still:
                 break
     if not any(seen):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from torch import nn
 
 from headcount.journal import Shelf
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.scores.ablation import Effect, effects, identity, metric_of
 from headcount.scores.pieces import shelf
@@ -20,8 +20,6 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import holm, pearson, spearman
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 def ablate(
@@ -34,7 +32,7 @@ def ablate(
     alpha: float = 0.01,
     early: bool = False,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
 
@@ -50,10 +48,10 @@ def ablate(
 
     def both(data: Task, part: str, place: str) -> tuple[float, list[Effect], list[Effect]]:
         if early:
-            return _early(model, data, out, lonely, alpha, lambda *at: progress(part, *at))
+            return _early(model, data, out, lonely, alpha, named(part, progress))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
         kept = shelf(keep / place if keep else None, data, identity(signature, [*out, *lonely]))
-        return _effects(model, data, out, lonely, alpha, kept, lambda *at: progress(part, *at))
+        return _effects(model, data, out, lonely, alpha, kept, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
     parts: dict[str, Any] = {
@@ -83,7 +81,7 @@ def _effects(
     lonely: list[Variant],
     alpha: float,
     kept: Shelf | None,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
     metric = metric_of(task)
@@ -100,7 +98,7 @@ def _early(
     out: list[Variant],
     lonely: list[Variant],
     alpha: float,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """As `_effects`, each variant measured only until it is certain that its heads matter."""
     metric = metric_of(task)

@@ -22,6 +22,7 @@ from headcount.methods.greedy import CANDIDATES, Search
 from headcount.methods.rank import counts_to
 from headcount.metrics import Metric
 from headcount.probes.projections import Projection, projected
+from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
@@ -35,7 +36,6 @@ from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
 HOWS = ("none", "bias", "scale", "lstsq")
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 @dataclass
@@ -72,7 +72,7 @@ def study_compensation(
     candidates: int = CANDIDATES,
     group: int = 1,
     add_bias: bool = False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Curves of every compensation under the same masks, and of greedy search.
 

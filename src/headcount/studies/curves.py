@@ -6,7 +6,7 @@ Shapes: K random orders, N examples, C columns of statistics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import nn
 
 from headcount.errors import UsageError
 from headcount.methods.rank import Order, Step, counts_to, curve
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
@@ -22,8 +23,6 @@ from headcount.sites.locate import locate
 from headcount.statistics import Interval, bootstrap_interval
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def pruning_curves(
     measure_on: Task | None = None,
     plan: Plan | None = None,
     name: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
     plan, where = plan or Plan(), measure_on or task
@@ -100,7 +99,9 @@ def _curves(
         total = sum(head.kind in some for head in locate(model).heads)
         counts = counts_to(total, round(plan.upto * total), plan.step)
         said = " ".join([order.score, *(some if some != kinds else ()), *([] if seed is None else [f"#{seed + 1}"])])
-        steps = curve(model, task, order, counts, measure_on=where, kinds=some, progress=_under(said, progress))
+        steps = curve(
+            model, task, order, counts, measure_on=where, kinds=some, progress=named(f"pruning by {said}", progress)
+        )
         return _Curve(order.score, some, list(steps), seed)
 
     for name in plan.orders:
@@ -110,10 +111,6 @@ def _curves(
     if plan.by_kind and len(kinds) > 1:
         for kind in kinds:
             yield line(Order(plan.orders[0], plan.recompute), (kind,))
-
-
-def _under(said: str, progress: Progress) -> Progress:
-    return lambda _, done, of: progress(f"pruning by {said}", done, of)
 
 
 def _against_random(found: Sequence[_Curve], kinds: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:

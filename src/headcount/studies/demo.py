@@ -12,12 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from headcount.checkpoints.loading import Loading
 from headcount.corpora.parallel import read_parallel
+from headcount.corpora.source import Source
+from headcount.progress import Progress, silent
 from headcount.record import Record
-from headcount.studies.source import Loading
+from headcount.studies.study_settings import StudySettings
 from headcount.studies.translation import Settings as Training
 from headcount.studies.translation import train_translation
-from headcount.studies.whole import Progress, Settings, whole_study
+from headcount.studies.whole import whole_study
 from headcount.training.preset import preset
 from headcount.training.run import Watch
 
@@ -33,17 +36,18 @@ def training(seed: int, *, quick: bool) -> Training:
     return Training("grammar", tiny.size, recipe, tiny.vocabulary)
 
 
-def study(model: Path, *, quick: bool) -> Settings:
+def study(model: Path, *, quick: bool) -> StudySettings:
     """Both papers at demo size: as many sentences of each split as a quarter of an hour on two cores allows."""
-    whole = Settings(
-        model=str(model), data="grammar", other="ood", sentences=120, followed=60, random=3,
+    whole = StudySettings(
+        model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", followed=60, random=3,
         batches=(1, 16), lengths=(16,), repeats=5, gate_steps=60, tune_steps=140,
         all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip
     if not quick:
         return whole
     return replace(
-        whole, sentences=50, learned=8000, followed=20, random=2, step=0.2, keep=(5,), ways=("l0", "random"),
+        whole, source=Source("grammar", "dev", limit=50), train_limit=8000, followed=20, random=2, step=0.2,
+        keep=(5,), ways=("l0", "random"),
         gate_steps=40, tune_steps=60, repeats=3, all_kinds_ways=("l0",),
     )  # fmt: skip
 
@@ -61,7 +65,7 @@ def demo(
     out: Path,
     *,
     quick: bool = False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     refresh: Callable[[Record], None] = lambda _: None,
 ) -> Record:
     """Study a trained model and prune it; refresh is called with what is known after each part of the study."""
@@ -77,10 +81,10 @@ def _smaller(out: Path, record: Record, progress: Progress) -> None:
     from headcount.methods.given import save_pruned
     from headcount.methods.method import prune
     from headcount.selection.budget import Budget
-    from headcount.studies.whole import Subject
+    from headcount.studies.subject import Subject
 
-    settings = Settings.read(record.parts["settings"])
-    subject = Subject(settings, Loading(None, None, trust_remote_code=False), out / "study", progress)
+    settings = StudySettings.read(record.parts["settings"])
+    subject = Subject(settings, Loading(), out / "study", progress)
     result = prune(
         "rank", load(settings.model), subject.choosing, budget=Budget(share=KEPT), measure_on=subject.measuring,
         compensate="lstsq", step=1.0, progress=progress,

@@ -14,12 +14,11 @@ from torch import nn
 
 from headcount.errors import UsageError
 from headcount.methods.rank import Order, counts_to, curve
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.sites.locate import locate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 def epochs_of(folder: Path, wanted: Sequence[int] | None = None) -> dict[int, Path]:
@@ -46,7 +45,7 @@ def dynamics(
     order: str = "gradient",
     step: float = 0.1,
     name: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Prune every epoch's model by its own scores and measure after each step."""
     lines: list[dict[str, Any]] = []
@@ -57,7 +56,7 @@ def dynamics(
         steps = list(
             curve(
                 model, task, Order(order), counts_to(total, total, step), measure_on=measure_on,
-                progress=_under(epoch, progress),
+                progress=named(f"epoch {epoch}", progress),
             )
         )  # fmt: skip
         metric = steps[0].quality.metric
@@ -79,10 +78,6 @@ def dynamics(
     }
     arguments = {"order": order, "step": step, "measured_on": (measure_on or task).fingerprint}
     return Record("dynamics", Signature(name, "", task.fingerprint, arguments=arguments), parts)
-
-
-def _under(epoch: int, progress: Progress) -> Progress:
-    return lambda _, done, of: progress(f"epoch {epoch}", done, of)
 
 
 def _kept(value: float, whole: float, higher_is_better: bool) -> float | None:

@@ -7,7 +7,7 @@ best fixed offset (Table 1); where dependents stand (Figure 3); what the paper's
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +19,12 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.heads import Head
+from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.roles.evidence import Evidence, held
 from headcount.roles.measure import Roles, roles
 from headcount.statistics import spearman
 
-Progress = Callable[[int, int], None]  # sentences done, of
 CONFIDENT = 0.8  # the paper: every positional head is above this
 _FIRST, _SECOND = {"i", "we"}, {"you"}
 
@@ -38,7 +38,7 @@ def look(
     data: str = "",
     frequencies: Frequencies | None = None,
     relevance: Record | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     **options: Any,
 ) -> Record:
     """Measure the roles of all heads.

@@ -19,6 +19,7 @@ from headcount.errors import UsageError
 from headcount.heads import PAPER_ROLES, Head
 from headcount.methods.course import Course
 from headcount.probes.masks import masked
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.roles.evidence import Evidence
 from headcount.roles.measure import Roles, roles
@@ -39,7 +40,6 @@ from headcount.studies.plan import Plan as Sizes
 from headcount.studies.tradeoff import tradeoff
 from headcount.tasks.task import Quality, Task
 
-Progress = Callable[[str, int, int], None]
 RELATIONS = ("nsubj", "obj", "amod", "advmod")  # of the paper's Table 1
 NEIGHBOURS = ("-1", "+1")
 
@@ -71,7 +71,7 @@ def specialisation(
     *,
     folder: Path,
     data: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Measure every model and pool them.
 
@@ -150,7 +150,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
 def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress) -> Roles:
     return roles(
         model, looking.sentences, tokenizer=looking.tokenizer, frequencies=looking.frequencies,
-        progress=lambda done, of: progress(part, done, of),
+        progress=named(part, progress),
     )  # fmt: skip
 
 

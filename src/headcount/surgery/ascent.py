@@ -25,6 +25,7 @@ from headcount.hooks import Hooks
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Key, Projection, projected
 from headcount.probes.replay import layer_of
+from headcount.progress import Progress, silent
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
@@ -34,7 +35,6 @@ from headcount.surgery.spill import ROOM, Spill
 from headcount.tasks.task import Batch, Task
 
 HELD_OUT = 5  # every fifth example is left out of fits, to choose strengths on
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 class _Arrived(Exception):
@@ -60,7 +60,7 @@ class Ascent:
         *,
         keys: Sequence[Key] | None = None,
         room: int = ROOM,
-        progress: Progress = lambda *_: None,
+        progress: Progress = silent,
     ) -> None:
         """keys: the sites to stop at; all that have heads, if not given. room: bytes of activations kept in memory."""
         self._model, self._task, self._progress = model, task, progress
@@ -195,7 +195,7 @@ class Ascent:
         """Number, number of its first example, and batch: those of this process."""
         offset = 0
         for number, batch in enumerate(self._task.batches()):
-            if number % processes.count() == processes.rank():
+            if processes.is_mine(number):
                 yield number, offset, batch
             offset += next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
 

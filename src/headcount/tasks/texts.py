@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from headcount.corpora.examples import example_hash
 from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.sites.inputs import position_limit
-from headcount.tasks.overlap import example_hash
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Texts:
     @cached_property
     def lengths(self) -> np.ndarray:
         """[N]: tokens of each text."""
-        found = [
+        lengths = [
             len(ids)
             for start in range(0, len(self), 1000)
             for ids in self._tokenized(range(start, min(start + 1000, len(self))))["input_ids"]
         ]
-        return np.array(found)
+        return np.array(lengths)
 
     @cached_property
     def hashes(self) -> list[str]:

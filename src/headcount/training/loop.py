@@ -19,7 +19,7 @@ from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.tasks.task import Trainable
+from headcount.tasks.task import Task
 from headcount.training.batching import Step, epoch_steps, share
 from headcount.training.log import Log
 from headcount.training.partner import Partner
@@ -50,7 +50,7 @@ class Loop:
     """A model learning a task. `run` takes it from where it stands to the end of the recipe."""
 
     model: nn.Module
-    task: Trainable
+    task: Task
     recipe: Recipe
     folder: Path
     width: int  # of the model, for the learning rate

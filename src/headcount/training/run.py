@@ -24,7 +24,7 @@ from headcount import journal
 from headcount.checkpoints.save import save
 from headcount.errors import UsageError
 from headcount.record import Record
-from headcount.tasks.task import Trainable
+from headcount.tasks.task import Task
 from headcount.training.average import average
 from headcount.training.loop import STATE, Loop, Report
 from headcount.training.progress import Progress
@@ -93,7 +93,7 @@ class Run:
             shutil.rmtree(self.work)
 
     def train(
-        self, model: Any, task: Trainable, judge: Judge, *, width: int, tokenizer: Any, dev: Trainable | None = None
+        self, model: Any, task: Task, judge: Judge, *, width: int, tokenizer: Any, dev: Task | None = None
     ) -> Progress:
         """Train to the end of the recipe, from wherever the folder stands.
 
@@ -111,7 +111,7 @@ class Run:
             vitals=partial(self._vitals, dev) if dev is not None else None,
         ).run()  # fmt: skip
 
-    def _vitals(self, dev: Trainable, model: nn.Module) -> dict[str, dict[str, float]]:
+    def _vitals(self, dev: Task, model: nn.Module) -> dict[str, dict[str, float]]:
         layers = vitals(model, dev)
         for layer in saturated(layers):
             spread = layers[layer]["spread"]

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import headcount as hc
+from headcount.corpora.examples import example_hash, in_first_half
 from headcount.errors import UsageError
 from headcount.studies.held_out import check_apart, measured_line
-from headcount.tasks.overlap import example_hash, in_first_half, measured_on
+from headcount.tasks.overlap import measured_on
 from tokens import sentences, word_tokenizer
 
 TEXTS = sentences(40, seed=4)

@@ -21,11 +21,11 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     each part.
     """
     from headcount import journal
+    from headcount.checkpoints.loading import quiet
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.html import page
     from headcount.studies.demo import demo, trained
-    from headcount.studies.source import quiet
     from headcount.training.run import Watch
 
     quiet()
@@ -49,6 +49,6 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     for command in (
         f"bench {whole} {smaller}",
         f"attention {whole} --head encoder.1.3 --text 'the old king sees a blue stone'",
-        "study all --model MODEL --data DATA --task classification --out study",
+        "study all MODEL --data DATA --task classification --out study",
     ):
         show.line(console, f"  headcount {command}", dim=True)

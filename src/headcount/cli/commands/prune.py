@@ -85,7 +85,7 @@ _LOADED_BY = {
 @click.option("--chunk", type=click.IntRange(1), help="Source tokens run at once (l0, subset).")
 @click.option("--seed", type=click.IntRange(0), help="Of gates and data order (l0, subset).")
 @click.option("--save-seconds", type=_POSITIVE, help="How often to save a state to go on from (l0, subset).")
-@data.tasked(split="dev", required=False, measured=f"{data.HELD_OUT} (l0, subset: the one of --split)")
+@data.tasked(split="dev", required=False, measured=True)
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
@@ -104,7 +104,7 @@ def COMMAND(  # noqa: N802
     keep: str | None,
     out: Path,
     as_json: bool,
-    how: options.Loading,
+    loading: options.Loading,
     overwrite: bool,
     standalone: bool,
     verify: bool,
@@ -121,7 +121,7 @@ def COMMAND(  # noqa: N802
 
     if overwrite and method in _LEARNING:
         raise click.UsageError(f"--method {method} goes on in a folder it has begun; --overwrite is not for it.")
-    asked = _Asked(model, how, remove, keep, out)
+    asked = _Asked(model, loading, remove, keep, out)
     saving = {"standalone": standalone, "overwrite": overwrite}
     cutting = {"verify": verify, "length": length}
     with options.reserved(out, shared=len(_factors(search["penalty"])) > 1):  # processes share the factors of a sweep
@@ -139,7 +139,7 @@ class _Asked:
     """Which heads of which model go, and where the smaller one goes to."""
 
     model: str
-    how: options.Loading
+    loading: options.Loading
     remove: str | None
     keep: str | None
     out: Path
@@ -165,12 +165,12 @@ def _given(
     asked: _Asked,
     cutting: dict[str, Any],
     *,
-    work: data.TaskText | None,
+    work: data.Workload | None,
     compensate: str | None,
     add_bias: bool,
     calibrate_split: str | None,
 ) -> Any:
-    model, how, remove, keep = asked.model, asked.how, asked.remove, asked.keep
+    model, loading, remove, keep = asked.model, asked.loading, asked.remove, asked.keep
     if (remove is None) == (keep is None) or not _names(remove or keep):
         raise click.UsageError("Give either --remove or --keep, a list of heads such as encoder.0.3,encoder.1.*")
     from headcount.cli import show
@@ -181,21 +181,21 @@ def _given(
     if compensate != "none" and work is None:
         raise click.UsageError(f"--compensate {compensate} needs --task and --data: texts to calibrate on.")
     with show.working(f"Loading {model}"):
-        task = work.elsewhere(None, calibrate_split).build(model, how) if work else None
-        live = how.load(model, task=work.task if work else None)
+        task = work.on(calibrate_split).build(model, loading) if work else None
+        live = loading.load(model, task=work.task if work else None)
     sites = locate(live)
     mask = sites.mask(off=_names(remove)) if remove is not None else sites.mask(keep=_names(keep))
     said = {"remove": remove} if remove is not None else {"keep": keep}
     making_up: dict[str, Any] = {"compensate": compensate, "add_bias": add_bias}
-    where: dict[str, Any] = {"source": model, "revision": how.revision}
+    where: dict[str, Any] = {"source": model, "revision": loading.revision}
     with show.working("Removing heads"):
         arguments = {**said, **making_up}
         return prune_given(live, mask, asked.out, **where, arguments=arguments, task=task, **making_up, **cutting)
 
 
 def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[str, Any]) -> Any:
-    model, how, keep = asked.model, asked.how, asked.keep
-    work: data.TaskText | None = search.pop("work")
+    model, loading, keep = asked.model, asked.loading, asked.keep
+    work: data.Workload | None = search.pop("work")
     if work is None or asked.remove is not None or keep is None:
         raise click.UsageError(f"--method {method} needs --keep N or N%, --task and --data, and no --remove.")
     from headcount.cli import show
@@ -210,18 +210,23 @@ def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[s
     kinds, calibrate_split = _kinds(search.pop("kinds"), kind), search.pop("calibrate_split")
     with show.working(f"Loading {model}"):
         chosen, measured = work.parts()
-        task, measure_on = chosen.build(model, how), measured.build(model, how)
-        calibrate_on = chosen.elsewhere(None, calibrate_split).build(model, how) if calibrate_split else None
-        live = how.load(model, task=work.task)
-    told = {"kinds": _names(kinds) or None, "measure_on": measure_on, "calibrate_on": calibrate_on, "inplace": True}
+        task, measure_on = chosen.build(model, loading), measured.build(model, loading)
+        calibrate_on = chosen.on(calibrate_split).build(model, loading) if calibrate_split else None
+        live = loading.load(model, task=work.task)
+    told: dict[str, Any] = {
+        "kinds": _names(kinds) or None,
+        "measure_on": measure_on,
+        "calibrate_on": calibrate_on,
+        "inplace": True,
+    }
     with show.Bars() as bars:
         search = _fitting(method, {**search, "step": step})
         try:
-            result = prune(method, live, task, budget=budget, progress=bars.show, **told, **search)
+            result = prune(method, live, task, budget=budget, progress=bars.show, inplace=True, **told, **search)
         except VerificationError as error:
             result = error.result  # saved aside, and raised again, by save_pruned
     result.record.signature = replace(result.record.signature, model=model)
-    save_pruned(result.model, asked.out, result.record, source=model, revision=how.revision, **saving)
+    save_pruned(result.model, asked.out, result.record, source=model, revision=loading.revision, **saving)
     return result.record
 
 
@@ -237,8 +242,8 @@ def _fitting(method: str, search: dict[str, Any]) -> dict[str, Any]:
 
 
 def _learned(method: str, asked: _Asked, saving: dict[str, Any], search: dict[str, Any]) -> Any:
-    model, how, keep, out = asked.model, asked.how, asked.keep, asked.out
-    work: data.TaskText | None = search.pop("work")
+    model, loading, keep, out = asked.model, asked.loading, asked.keep, asked.out
+    work: data.Workload | None = search.pop("work")
     train_split, limit = search.pop("train_split"), search.pop("train_limit")
     search = _fitting(method, search)
     factors = _factors(search.pop("penalty", None))
@@ -251,13 +256,15 @@ def _learned(method: str, asked: _Asked, saving: dict[str, Any], search: dict[st
     budget, kind = _budgets(keep) if keep else (None, None)
     kinds = _names(_kinds(search.pop("kinds", None), kind)) or None
     with show.working(f"Loading {model}"):
-        measure_on = work.elsewhere(None, work.measured).build(model, how)
-        task = replace(work, split=train_split, limit=limit).build(model, how)
-        live = how.load(model, task=work.task)
-    place = Saving(model, how.revision, saving["standalone"])
+        train, measured = work.parts(choose=work.on(train_split).with_limit(limit))
+        measure_on, task = measured.build(model, loading), train.build(model, loading)
+        live = loading.load(model, task=work.task)
+    place = Saving(model, loading.revision, saving["standalone"])
     with show.Bars() as bars:
         # what decides the numbers besides the options of the method
-        data_asked = {"quality": work.quality, "max_length": work.max_length}
+        metric = {"metric": work.metric} if work.metric else {}
+        quality = {**work.decoding, "lowercase": work.source.lowercase, **metric}
+        data_asked = {"quality": quality, "max_length": work.max_length}
         told = {
             "measure_on": measure_on,
             "progress": bars.show,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -29,8 +28,8 @@ from headcount.cli import data, options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     calibrate_data: str | None,
     calibrate_split: str,
     calibrate_limit: int,
@@ -46,10 +45,10 @@ def COMMAND(  # noqa: N802
     from headcount.studies.held_out import check_apart
 
     with show.working(f"Loading {model}"):
-        calibrated = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit)
-        task, measure_on = (part.build(model, how) for part in calibrated.halves(work))
+        calibrated = work.on(calibrate_split, data=calibrate_data).with_limit(calibrate_limit)
+        task, measure_on = (part.build(model, loading) for part in calibrated.apart_from(work))
         check_apart(task, measure_on)
-        live = how.load(model, task=work.task)
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = study_compensation(
             live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings

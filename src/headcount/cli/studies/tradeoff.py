@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -22,7 +21,7 @@ _WAYS = (
 
 @click.command("tradeoff")
 @options.loading
-@data.tasked(split="dev", measured="test if not given")
+@data.tasked(split="dev", measured=True)
 @click.option(
     "--keep",
     required=True,
@@ -54,8 +53,8 @@ _WAYS = (
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     keep: str,
     ways: str,
     seeds: str,
@@ -77,21 +76,18 @@ def COMMAND(  # noqa: N802
     own = {name: course.pop(name) for name in ("scratch_steps", "distill")}
     if "/distilled" not in ways:
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
-    try:
-        counts = tuple(int(part) for part in numbers.split(","))
-        chosen = tuple(int(part) for part in seeds.split(","))
-    except ValueError as error:
-        raise click.UsageError(f"--keep and --seeds are whole numbers such as 12,8,3; got {keep}, {seeds}.") from error
-    names = tuple(part.strip() for part in ways.split(",") if part.strip())
+    counts, chosen = options.numbers(numbers, "--keep"), options.numbers(seeds, "--seeds")
+    names = options.names(ways)
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
         raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
     plan = Plan(counts, names, (kind,) if kind else None, chosen, Course(**course), against=against, **own)
     with show.working(f"Loading {model}"):
-        looking, unlooked = _looking(model, how, replace(work, limit=choose_limit), roles, trees)
-        measure = work.elsewhere(None, work.measured or "test").build(model, how)
-        choose = replace(work, limit=choose_limit).build(model, how)
-        train = replace(work, split="train", limit=train_limit).build(model, how)
-        live = how.load(model, task=work.task)
+        choose_on, measure_on = work.parts()
+        looking, unlooked = _looking(model, loading, choose_on.with_limit(choose_limit), roles, trees)
+        measure = measure_on.build(model, loading)
+        choose = choose_on.with_limit(choose_limit).build(model, loading)
+        train = choose_on.on("train").with_limit(train_limit).build(model, loading)
+        live = loading.load(model, task=work.task)
     told: dict[str, Any] = {"looking": looking, "unlooked": unlooked, "folder": output.unfinished}
     with show.Bars() as bars:
         record = tradeoff(live, Data(train, choose, measure), plan, name=model, progress=bars.show, **told)
@@ -121,18 +117,15 @@ def COMMAND(  # noqa: N802
     output.present(record, as_json, draw)
 
 
-def _looking(model: str, how: options.Loading, work: data.TaskText, roles: bool, trees: str | None) -> tuple[Any, str]:
+def _looking(
+    model: str, loading: options.Loading, work: data.Workload, roles: bool, trees: str | None
+) -> tuple[Any, str]:
     """What roles are looked for on; None with the reason where they are not."""
     if not roles:
         if trees:
             raise click.UsageError("--trees is for roles, and --no-roles was given.")
         return None, "not asked for (--no-roles)"
-    from headcount.corpora.frequencies import counted
     from headcount.studies.kept import Looking
 
-    tokenizer, frequencies = how.tokenizer(model), None
-    if work.task == "translation":
-        texts = work.text.read()["train"]["source"]
-        frequencies = counted(texts, tokenizer, source=f"{work.text.data} train")
-    sentences = work.sentences(trees)
-    return Looking(sentences, tokenizer, frequencies), ""
+    tokenizer = loading.tokenizer(model)
+    return Looking(work.sentences(trees), tokenizer, work.frequencies(tokenizer)), ""

@@ -1,0 +1,180 @@
+"""The parts of whole studies: each experiment of a paper on a subject, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from headcount.errors import HeadcountError, UsageError
+from headcount.progress import named
+from headcount.record import Record
+from headcount.studies.subject import Subject
+
+Part = Callable[[Subject], Record]
+
+
+def _relevance(subject: Subject) -> Record:
+    from headcount.studies.scoring import scoring
+
+    own = subject.settings
+    limit = min(own.followed, own.source.limit or own.followed)
+    task = subject.task(subject.parts[0].with_limit(limit))
+    return scoring(subject.model, task, method="relevance", name=own.model, progress=subject.progress)
+
+
+def _roles(subject: Subject) -> Record:
+    from headcount.studies.roles import look
+
+    own, relevance = subject.settings, subject.done.get("relevance")
+    return look(
+        subject.model, subject.sentences, subject.tokenizer, name=own.model,
+        data=f"{own.trees or own.source.data} {own.source.split}", frequencies=subject.frequencies,
+        relevance=relevance, progress=named("looking at roles", subject.progress),
+    )  # fmt: skip
+
+
+def _tradeoff(subject: Subject) -> Record:
+    """Heads of some kinds, the encoder's first of all (Voita et al. 2019, section 6.2)."""
+    own = subject.settings
+    kinds = own.kinds if set(own.kinds) <= set(subject.sites.kinds) else subject.sites.kinds
+    heads = sum(head.kind in kinds for head in subject.sites.heads)
+    keep = own.keep or _parts_of(heads, (2, 3, 8))
+    return _traded(subject, "tradeoff", keep=keep, ways=own.ways, kinds=kinds)
+
+
+def _all_kinds(subject: Subject) -> Record:
+    """Heads of all kinds, from the trained model and from scratch (Voita et al. 2019, section 6.3)."""
+    own, sites = subject.settings, subject.sites
+    if not own.all_kinds_ways:
+        raise UsageError("The settings leave it out: all_kinds_ways is empty.")
+    if len(sites.kinds) < 2:
+        raise UsageError(f"The model has {sites.kinds[0]} heads alone: the part tradeoff is about all of them.")
+    keep = own.all_kinds_keep or _parts_of(len(sites.heads), (2, 3))
+    return _traded(subject, "all-kinds", keep=keep, ways=own.all_kinds_ways, against=own.all_kinds_ways[0])
+
+
+def _parts_of(heads: int, parts: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(max(1, heads // part) for part in parts))
+
+
+def _traded(subject: Subject, part: str, **plan: Any) -> Record:
+    from headcount.methods.course import Course
+    from headcount.studies.tradeoff import Data, Plan, tradeoff
+
+    own = subject.settings
+    course = Course(steps=own.gate_steps, tune=own.tune_steps)
+    looking, unlooked = _looking(subject)
+    return tradeoff(
+        subject.model, Data(subject.training, subject.choosing, subject.measuring),
+        Plan(seeds=own.seeds, course=course, scratch_steps=own.scratch_steps, **plan),
+        name=own.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
+        progress=lambda what, done, of: subject.progress(f"{part}: {what}", done, of),
+    )  # fmt: skip
+
+
+def _looking(subject: Subject) -> tuple[Any, str]:
+    """What roles of the heads left are looked for on, or why they cannot be."""
+    from headcount.studies.kept import Looking
+
+    if "roles" in subject.missing:
+        return None, subject.missing["roles"]
+    try:
+        return Looking(subject.sentences, subject.tokenizer, subject.frequencies), ""
+    except HeadcountError as error:
+        return None, str(error)
+
+
+def _examples(subject: Subject) -> Record:
+    from headcount.studies.examples import examples
+
+    own, sentences = subject.settings, subject.sentences
+    return examples(
+        subject.model, subject.tokenizer, sentences, targets=sentences.targets, name=own.model,
+        data=own.trees or own.source.data, progress=subject.progress,
+    )  # fmt: skip
+
+
+def _attention(subject: Subject) -> Record:
+    """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
+    from headcount.corpora.tree import Tree
+    from headcount.studies.attention import attention_map
+
+    roles = subject.done.get("roles")
+    if roles is None:
+        raise UsageError("The head to show is chosen by its role: the part roles is missing.")
+    shares = {
+        head: max((one["value"] for one in found if one["role"] == "rare"), default=-1.0)
+        for head, found in roles.parts["evidence"].items()
+    }
+    texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
+    text = min(texts, key=lambda text: abs(len(text.split()) - 12))
+    head = max(shares, key=lambda head: shares[head])
+    if shares[head] < 0:
+        raise UsageError("No sentence has a rare token: there is no head to show.")
+    return attention_map(subject.model, subject.tokenizer, text, head=head, name=subject.settings.model)
+
+
+def _ablation(subject: Subject) -> Record:
+    from headcount.studies.ablation import ablate
+
+    name = subject.settings.model
+    return ablate(subject.model, subject.measuring, name=name, other=subject.other, progress=subject.progress)
+
+
+def _gradient(subject: Subject) -> Record:
+    from headcount.studies.scoring import scoring
+
+    name = subject.settings.model
+    return scoring(subject.model, subject.choosing, method="gradient", name=name, progress=subject.progress)
+
+
+def _curves(subject: Subject) -> Record:
+    from headcount.studies.curves import Plan, pruning_curves
+
+    own = subject.settings
+    plan = Plan(orders=own.orders, random=own.random, step=own.step)
+    return pruning_curves(
+        subject.model, subject.choosing, measure_on=subject.measuring, plan=plan, name=own.model,
+        progress=subject.progress,
+    )  # fmt: skip
+
+
+def _dynamics(subject: Subject) -> Record:
+    from headcount.studies.dynamics import dynamics, epochs_of
+
+    own = subject.settings
+    checkpoints = epochs_of(Path(own.model), own.epochs or None)
+    return dynamics(
+        checkpoints, lambda folder: subject.loading.load(str(folder), task=own.task), subject.choosing,
+        measure_on=subject.measuring, step=own.step, name=own.model, progress=subject.progress,
+    )  # fmt: skip
+
+
+def _speed(subject: Subject) -> Record:
+    """Half of the heads removed, those with the lowest gradient scores (Michel et al. 2019, Table 4)."""
+    from headcount.scores.score import score
+    from headcount.selection.budget import Budget
+    from headcount.selection.select import select
+    from headcount.studies.speed import Bench, speed
+    from headcount.surgery.remove import remove
+
+    own = subject.settings
+    mask = select(score("gradient", subject.model, subject.choosing), Budget(share=0.5))
+    models = {own.model: subject.model, f"{own.model}, half of its heads": remove(subject.model, mask)}
+    return speed(models, bench=Bench(own.batches, own.lengths, repeats=own.repeats), progress=subject.progress)
+
+
+PARTS: dict[str, Part] = {
+    "gradient": _gradient,
+    "ablation": _ablation,
+    "curves": _curves,
+    "dynamics": _dynamics,
+    "speed": _speed,
+    "relevance": _relevance,
+    "roles": _roles,
+    "attention": _attention,
+    "examples": _examples,
+    "tradeoff": _tradeoff,
+    "all-kinds": _all_kinds,
+}
