@@ -33,6 +33,7 @@ from headcount.roles.role import FURTHEST, Role, Trials
 from headcount.roles.role import roles as members
 from headcount.roles.sight import Sight, View
 from headcount.roles.tallies import Column, Tally
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest
 from headcount.sites.locate import locate
@@ -185,7 +186,7 @@ class Work:
         self._shown = {}
         self._batch = batch
         self._counts_RB = self._resampling.counts(batch.numbers)
-        device = next(self._model.parameters()).device
+        device = input_device(self._model)
         mask_BT = batch.real_BT.long()
         inputs = {"input_ids": batch.ids_BT.where(batch.real_BT, self._padding), "attention_mask": mask_BT}
         if self._both and batch.has_targets:

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from headcount import journal
 from headcount.checkpoints.loading import Loading
 from headcount.corpora.parallel import read_parallel
 from headcount.corpora.source import Source
+from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.studies.study_settings import StudySettings
@@ -27,7 +29,7 @@ from headcount.training.run import Watch
 KEPT = 0.6  # share of the heads that the smaller model keeps
 
 
-def training(seed: int, *, quick: bool) -> Training:
+def training_settings(seed: int, *, quick: bool) -> Training:
     """The preset `tiny`; a shorter run of it for a quick look."""
     tiny = preset("tiny")
     recipe = replace(tiny.recipe, seed=seed)
@@ -52,12 +54,29 @@ def study(model: Path, *, quick: bool) -> StudySettings:
     )  # fmt: skip
 
 
-def trained(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch | None = None) -> Path:
-    """The model of the demo, trained where it is not there yet."""
-    model = out / "model"
-    if not (model / "config.json").is_file():
-        train_translation(read_parallel("grammar"), model, training(seed, quick=quick), watch=watch)
+def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch | None = None) -> Path:
+    """The folder of the demo's model, which is trained where it is not there yet."""
+    model, settings = out / "model", training_settings(seed, quick=quick)
+    if (model / "config.json").is_file():
+        _check_trained_alike(model, settings)
+    else:
+        train_translation(read_parallel("grammar"), model, settings, watch=watch)
     return model
+
+
+def _check_trained_alike(model: Path, settings: Training) -> None:
+    """Raise where the model that is there is another one than the seed, or the length of the run, would make."""
+    file = model / "training" / "settings.json"
+    if not file.is_file():  # a model of the user's own
+        return
+    recipe = journal.read_json(file)["recipe"]
+    for name in ("seed", "steps"):
+        value = getattr(settings.recipe, name)
+        if recipe[name] != value:
+            raise UsageError(
+                f"{model} was trained with {name} {recipe[name]}, and {name} {value} would make another model. Give "
+                "another folder with --out, or the options that this one was begun with."
+            )
 
 
 def demo(

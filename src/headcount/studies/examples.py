@@ -24,6 +24,7 @@ from headcount.hooks import original_module
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -86,7 +87,7 @@ def _example(
     if not 2 <= len(ids) <= longest:
         return None
     original: Any = original_module(model)
-    config, device = original.config, next(model.parameters()).device
+    config, device = original.config, input_device(model)
     if not hasattr(config, "vocab_size"):
         raise UsageError(f"{type(original).__name__} does not read text: there are no sentences to show it.")
     both = bool(getattr(config, "is_encoder_decoder", False))

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.metrics import COSINE_DISTANCE, Metric
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Reading
@@ -84,7 +85,7 @@ class Embedding(PlainTextTask):
             raise UsageError(
                 f"{type(original).__name__} is an encoder-decoder: the embedding is of models with one stack."
             )
-        device = next(model.parameters()).device
+        device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "rows"}
         states_BTD = base(**inputs).last_hidden_state.double()
         real_BT1 = inputs["attention_mask"][..., None].double()

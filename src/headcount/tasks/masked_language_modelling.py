@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
+from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality
 from headcount.tasks.text_task import PlainTextTask
@@ -99,7 +100,7 @@ class MaskedLanguageModelling(PlainTextTask):
         }
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        device = next(model.parameters()).device
+        device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
         logits_BTV: Tensor = model(**inputs).logits
         return logits_BTV

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from headcount.corpora.examples import example_hash
 from headcount.errors import UsageError
 from headcount.hooks import original_module
+from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
 
 
@@ -73,7 +74,7 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
     padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")
     if padding is not None and mask_BT is not None:
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
-    device = next(model.parameters()).device
+    device = input_device(model)
     return {name: value.to(device) for name, value in inputs.items()}
 
 

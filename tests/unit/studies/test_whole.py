@@ -11,7 +11,6 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 import laboratory
-from headcount import journal
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
 from headcount.record import Record
@@ -170,14 +169,3 @@ def test_what_the_trade_off_cannot_give_is_said(
     lines = shown(subjects([record]), ordered(), dict(figures.items()))
     (line,) = (one for one in lines if one.exhibit.name == "Figure 8")
     assert line.reason == record.parts["missing"]["roles"]
-
-
-def test_a_folder_begun_with_fewer_settings_goes_on(settings: StudySettings, tmp_path: Path) -> None:
-    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
-    file = tmp_path / "out" / "settings.json"
-    before = journal.read_json(file)
-    journal.write_json(file, {name: value for name, value in before.items() if not name.startswith("all_kinds")})
-    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
-    assert journal.read_json(file) == before
-    with pytest.raises(UsageError, match="all_kinds_keep"):
-        whole_study("michel2019", replace(settings, all_kinds_keep=(3,)), tmp_path / "out", parts=["gradient"])

@@ -12,6 +12,7 @@ from torch import nn
 from headcount.corpora.ragged import Ragged
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
+from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 
 LENGTH_PENALTY = 0.6
@@ -65,7 +66,7 @@ def most_new_tokens(model: Any, source_tokens: int) -> int:
 
 
 def _generate(model: Any, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float) -> list[list[int]]:
-    input_BT = torch.from_numpy(ids_BT).to(model.device)
+    input_BT = torch.from_numpy(ids_BT).to(input_device(model))
     beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
     output_BT = model.generate(
         input_ids=input_BT,

@@ -21,6 +21,7 @@ from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.progress import Progress, silent
 from headcount.record import Signature
+from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
 from headcount.tasks.task import (
@@ -279,7 +280,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
     check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
-    device = next(model.parameters()).device
+    device = input_device(model)
     labels_BT = batch["labels"].to(device)
     before_BT = labels_BT.roll(1, dims=1)
     before_BT[:, 0] = config.decoder_start_token_id
