@@ -59,7 +59,7 @@ def test_a_fine_tuned_model_knows_its_classes(tuned: str) -> None:
 def test_fine_tuning_needs_a_start(place: Path, tmp_path: Path) -> None:
     done = run("train", *work(place), "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
-    assert "needs --from" in done.output
+    assert "needs a MODEL" in done.output
     done = run("train", "x", "--data", "grammar", "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
     assert not (tmp_path / "out").exists()

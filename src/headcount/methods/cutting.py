@@ -64,7 +64,7 @@ def cut_out(
     if fault:
         parts["fault"] = fault
     if made_up != "none":
-        parts["compensation"] = made_up.to_json()
+        parts["compensation"] = made_up.to_plain()
         if measure_on is not None:
             parts["compensation"]["quality"] = measured(measure_on.quality(small))
     return small, parts

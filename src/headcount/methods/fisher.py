@@ -156,7 +156,7 @@ def prune_by_fisher(
         "method": "fisher",
         "metric": before.metric.name,
         "measured_on": measured_on([task, *cutting.fitted_on(calibrate_on or task)], elsewhere),
-        "curve": [step.to_json(kinds or mask.kinds) for step in steps],
+        "curve": [step.to_plain(kinds or mask.kinds) for step in steps],
         "rearranged": [str(head) for head in mask.heads if mask[head] != searched[head]],
         **done,
     }

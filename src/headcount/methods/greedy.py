@@ -50,7 +50,7 @@ class Taken:
     heads: tuple[Head, ...]
     losses: Mapping[Head, float]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return {
             "removed": [str(head) for head in self.heads],
             "losses": {str(head): loss for head, loss in self.losses.items()},
@@ -225,8 +225,8 @@ def prune_greedily(
         "method": "greedy",
         "metric": before.metric.name,
         "measured_on": measured_on([data], elsewhere),
-        "curve": [step.to_json(kinds or mask.kinds) for step in steps],
-        "steps": [step.to_json() for step in taken],
+        "curve": [step.to_plain(kinds or mask.kinds) for step in steps],
+        "steps": [step.to_plain() for step in taken],
         **done,
     }
     arguments = {"kinds": kinds, "at_least": at_least, "group": group, **options}

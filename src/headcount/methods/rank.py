@@ -48,7 +48,7 @@ class Step:
     mask: HeadGrid
     quality: Quality
 
-    def to_json(self, kinds: Sequence[str]) -> dict[str, Any]:
+    def to_plain(self, kinds: Sequence[str]) -> dict[str, Any]:
         interval = bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums)
         kept = self.mask.kept
         return {
@@ -159,7 +159,7 @@ def prune_by_rank(
         "method": "rank",
         "metric": steps[0].quality.metric.name,
         "measured_on": measured_on([task, *cutting.fitted_on(calibrate_on or task)], measure_on or task),
-        "curve": [point.to_json(kinds or mask.kinds) for point in steps],
+        "curve": [point.to_plain(kinds or mask.kinds) for point in steps],
         **done,
     }
     arguments = {"order": order, "recompute": recompute, "step": step, **limits, "compensate": compensate, **options}

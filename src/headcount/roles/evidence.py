@@ -30,7 +30,7 @@ class Evidence:
             return False
         return self.low >= self.threshold if self.holds else self.high < self.threshold
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:

@@ -54,10 +54,6 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
     ]
 
 
-def metric_of(task: Task) -> Metric:
-    return task.metric
-
-
 def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any]:
     """What unfinished measurements of variants depend on."""
     off = hashlib.sha256(repr([[str(head) for head in variant.off] for variant in variants]).encode()).hexdigest()
@@ -83,7 +79,7 @@ def ablation(
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")
-    metric = metric_of(task)
+    metric = task.metric
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)

@@ -12,7 +12,7 @@ from torch import nn
 from headcount.journal import Shelf
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
-from headcount.scores.ablation import Effect, effects, identity, metric_of
+from headcount.scores.ablation import Effect, effects, identity
 from headcount.scores.pieces import shelf
 from headcount.scores.sequential import until_certain
 from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
@@ -42,7 +42,7 @@ def ablate(
         (`scores.sequential`); its numbers are then of fewer examples, and intervals are of those.
     keep: a folder for unfinished work; the same call goes on with it.
     """
-    metric, better = metric_of(task), metric_of(task).higher_is_better
+    metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
     weights = weight_hash(model)
 
@@ -84,7 +84,7 @@ def _effects(
     progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
-    metric = metric_of(task)
+    metric = task.metric
     found = measure(model, task, [*out, *lonely], kept=kept, progress=progress)
     ones, alones = found.variants[: len(out)], found.variants[len(out) :]
     first = effects(metric, Outcome(found.base, ones), alpha=alpha)
@@ -101,7 +101,7 @@ def _early(
     progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """As `_effects`, each variant measured only until it is certain that its heads matter."""
-    metric = metric_of(task)
+    metric = task.metric
     found = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
     sides = []
     for some in (found[: len(out)], found[len(out) :]):

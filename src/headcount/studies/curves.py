@@ -55,8 +55,8 @@ class _Curve:
     steps: list[Step]
     seed: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        points = [step.to_json(self.kinds) for step in self.steps]
+    def to_plain(self) -> dict[str, Any]:
+        points = [step.to_plain(self.kinds) for step in self.steps]
         return {"order": self.order, "kinds": list(self.kinds), "seed": self.seed, "points": points}
 
 
@@ -80,12 +80,12 @@ def pruning_curves(
         "value": first.value,
         "measured_on": measured_on([task], where),
         "heads": len(locate(model).heads),
-        "curves": [line.to_json() for line in found if line.kinds == kinds],
+        "curves": [line.to_plain() for line in found if line.kinds == kinds],
         "against_random": _against_random(found, kinds),
         "claims": _claims(found, kinds),
     }
     if plan.by_kind and len(kinds) > 1:
-        parts["by_kind"] = [line.to_json() for line in found if line.kinds != kinds]
+        parts["by_kind"] = [line.to_plain() for line in found if line.kinds != kinds]
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
     arguments |= {"measured_on": where.fingerprint}
     signature = Signature(name, weight_hash(model), task.fingerprint, arguments=arguments)

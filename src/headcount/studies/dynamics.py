@@ -61,7 +61,7 @@ def dynamics(
         )  # fmt: skip
         metric = steps[0].quality.metric
         whole = steps[0].quality.value
-        points = [point.to_json(locate(model).kinds) for point in steps]
+        points = [point.to_plain(locate(model).kinds) for point in steps]
         for point in points:
             point.pop("heads")
             point["kept_share"] = _kept(point["value"], whole, metric.higher_is_better)

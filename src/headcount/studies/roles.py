@@ -74,8 +74,8 @@ def parts_of(found: Roles) -> dict[str, Any]:
     return {
         "confidence": {str(head): _plain(found.confidence[head]._asdict()) for head in seen},
         "left_out": {str(head): found.left_out[head] for head in seen},
-        "roles": {str(head): [_plain(one.to_json()) for one in held(found[head])] for head in seen},
-        "evidence": {str(head): [_plain(one.to_json()) for one in found[head]] for head in seen},
+        "roles": {str(head): [_plain(one.to_plain()) for one in held(found[head])] for head in seen},
+        "evidence": {str(head): [_plain(one.to_plain()) for one in found[head]] for head in seen},
         "best": best,
         "syntax": [row for row in best if row["role"] == "syntactic"],
         "relative": {
@@ -108,7 +108,7 @@ def _best(found: Roles) -> list[dict[str, Any]]:
             key = (head.kind, one.role, one.label)
             if key not in best or one.value > best[key][1].value:
                 best[key] = head, one
-    return [{"kind": key[0], "head": str(head), **_plain(one.to_json())} for key, (head, one) in best.items()]
+    return [{"kind": key[0], "head": str(head), **_plain(one.to_plain())} for key, (head, one) in best.items()]
 
 
 def _claims(found: Roles) -> dict[str, Any]:

@@ -89,7 +89,9 @@ def specialisation(
         models[name] = journal.read_json(file)
     progress("models", len(subjects), len(subjects))
     signature = Signature(" ".join(subjects), data=data, arguments={"data": data, **asdict(plan)})
-    return Record("specialisation", signature, {"models": models, **pooled(list(models.values()))})
+    measured_on = next(iter(models.values())).get("measured_on")
+    parts = {"models": models, "measured_on": measured_on, **pooled(list(models.values()))}
+    return Record("specialisation", signature, parts)
 
 
 def pooled(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -124,6 +126,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
     kept = set(point["heads"])
     return {
         "weights": weight_hash(model),
+        "measured_on": pruned.parts["measured_on"],
         "metric": whole.metric.name,
         "quality": _interval(whole),
         "without": _lost(whole, without),
@@ -168,7 +171,7 @@ def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> list[dict[str, 
         best = max(values, key=lambda head: values[head])
         (one,) = [one for one in found[best] if (one.role, one.label) == (role, label)]
         confidence = found.confidence[best].value
-        rows.append({"head": str(best), "confidence": confidence, "has_role": _has_role(one), **one.to_json()})
+        rows.append({"head": str(best), "confidence": confidence, "has_role": _has_role(one), **one.to_plain()})
     return rows
 
 

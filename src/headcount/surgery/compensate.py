@@ -40,7 +40,7 @@ class Compensation:
     data: str = ""  # hash of the calibration data
     rows: int = 0  # tokens
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """Which compensation, and for each site its strength and the share of the variance it explains."""
         sites = {
             ".".join(map(str, key)): {

@@ -217,7 +217,6 @@ def _searched(method: str, asked: _Asked, saving: dict[str, Any], search: dict[s
         "kinds": _names(kinds) or None,
         "measure_on": measure_on,
         "calibrate_on": calibrate_on,
-        "inplace": True,
     }
     with show.Bars() as bars:
         search = _fitting(method, {**search, "step": step})

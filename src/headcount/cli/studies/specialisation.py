@@ -57,6 +57,7 @@ def COMMAND(  # noqa: N802
         )
 
     def draw(console: Any) -> None:
+        show.measured(console, record.parts)
         show_report(console, [record], missing=False)
 
     output.present(record, as_json, draw)
