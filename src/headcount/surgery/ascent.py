@@ -9,7 +9,7 @@ head size, O outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from headcount.errors import UsageError
 from headcount.hooks import Hooks
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Key, Projection, projected
-from headcount.probes.replay import layer_of
+from headcount.probes.replay import layer_of, skip
 from headcount.progress import Progress, silent
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -179,8 +179,7 @@ class Ascent:
         with evaluating(model), projected(model, projections), Hooks() as hooks:
             torch.manual_seed(number)
             for layer, chain in self._settled.items():
-                value = self._aside.get((chain, number))
-                hooks.replace(model.get_submodule(layer), _returning(value))
+                skip(hooks, model, layer, self._aside.get((chain, number)))
             for layer, calls in self._way.layers.items():
                 if calls == 1 and layer not in self._settled:
                     hooks.change_output(model.get_submodule(layer), partial(end, layer))
@@ -216,10 +215,6 @@ def _held_out(real_BT: Tensor, offset: int) -> Tensor:
     """[N]: whether a row belongs to an example that is left out of fits."""
     examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % HELD_OUT == HELD_OUT - 1
     return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
-
-
-def _returning(value: Any) -> Callable[..., Any]:
-    return lambda *_, **__: value
 
 
 def _count(table: dict[Any, int], key: Any) -> None:

@@ -26,7 +26,7 @@ class Distilled(Task):
         """teacher: in eval mode; goes to the device of the model that learns. share: of the teacher in the loss."""
         self.task, self.teacher, self.share = task, teacher, share
         self.name, self.metric, self.split, self.tokenizer = task.name, task.metric, task.split, task.tokenizer
-        self.identity = task.identity
+        self.identity, self.writes = task.identity, task.writes
 
     def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BTC = self.task.logits(model, batch)

@@ -27,8 +27,8 @@ from headcount.record import Record
 from headcount.tasks.task import Task
 from headcount.training.average import average
 from headcount.training.loop import STATE, Loop, Report
-from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
+from headcount.training.standing import Standing
 from headcount.training.vitals import LARGEST_SPREAD, saturated, vitals
 
 _SETTINGS = "settings.json"
@@ -94,7 +94,7 @@ class Run:
 
     def train(
         self, model: Any, task: Task, judge: Judge, *, width: int, tokenizer: Any, dev: Task | None = None
-    ) -> Progress:
+    ) -> Standing:
         """Train to the end of the recipe, from wherever the folder stands.
 
         dev: data to watch the encoder's attention on; saturated layers are reported after each epoch.
@@ -121,7 +121,7 @@ class Run:
             )
         return layers
 
-    def choose(self, progress: Progress, judge: Judge) -> Chosen:
+    def choose(self, progress: Standing, judge: Judge) -> Chosen:
         """The best epoch, or the average of the last ones, whichever is better on the development data."""
         recipe = self.recipe
         last = range(max(1, progress.epoch - recipe.average + 1), progress.epoch + 1)

@@ -77,3 +77,18 @@ def test_what_is_measured_on_by_default(splits: tuple[str, ...], split: str, exp
     assert chosen.source.part == (split if expected == "test" else f"one half of {split}")
     named = plain_text(tmp_path, measure_split="train").parts()
     assert [part.source.part for part in named] == ["dev", "train"]
+
+
+def test_what_is_trained_on_is_not_what_is_measured(tmp_path: Path) -> None:
+    """By default: test, where there is one; of a file, which has no parts, the half that is not trained on."""
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.txt").write_text("w5 w6\n")
+    work = plain_text(tmp_path)
+    train, measured = work.parts(choose=work.on("train").with_limit(3))
+    assert [train.source.part, train.source.limit, measured.source.part] == ["train", 3, "test"]
+    file = plain_text(tmp_path / "dev.txt")
+    train, measured = file.parts(choose=file.on("train"))
+    assert [train.source.part, measured.source.part] == ["one half of dev.txt", "the other half of dev.txt"]
+    chosen, measured = file.parts()
+    assert chosen.on("train").source.half == 1, "what is trained on besides keeps to the half"
+    assert chosen.on(data="elsewhere").source.half is None
