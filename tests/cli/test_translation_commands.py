@@ -285,9 +285,7 @@ def test_study_of_compensation(trained: Path, data: Path, tmp_path: Path) -> Non
         assert [point["removed"] for point in points] == [6, 11]
         assert all(point["low"] <= point["value"] <= point["high"] for point in points)
     assert (tmp_path / "figures" / "compensation.svg").is_file()
-    same = run(
-        "study", "compensation", str(trained), *given, *asked, "--calibrate-split", "test", "--calibrate-limit", "10"
-    )
+    same = run("study", "compensation", str(trained), *given, *asked, "--split", "test", "--calibrate-limit", "10")
     assert same.exit_code == 0, same.output
     assert "held out" in same.output.splitlines()[0], "of one split, each gets half of the texts"
 

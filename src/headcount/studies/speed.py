@@ -15,6 +15,7 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.sites.devices import compute_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
@@ -66,7 +67,7 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
         "models": {name: _size(model, max(lengths)) for name, model in models.items()},
         "verdict": _verdict(rows),
         "threads": torch.get_num_threads(),
-        "device": str(next(first.parameters()).device),
+        "device": str(compute_device(first)),
     }
     arguments = {"written": bench.written, "repeats": bench.repeats}
     return Record("bench", Signature(next(iter(models)), weight_hash(first), arguments=arguments), parts)

@@ -12,9 +12,8 @@ from headcount.cli import data, options
 
 @click.command("compensation")
 @options.loading
-@data.tasked(split="test")
+@data.tasked(split="train", measured=True)
 @click.option("--calibrate-data", help="Data to score, search and calibrate on, if not another part of --data.")
-@click.option("--calibrate-split", default="train", show_default=True, help="Part of the data to calibrate on.")
 @click.option("--calibrate-limit", default=400, show_default=True, type=click.IntRange(1), help="Texts of it.")
 @click.option("--order", default="gradient", show_default=True, help="Score whose order the masks follow.")
 @click.option("--step", default=5.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -31,7 +30,6 @@ def COMMAND(  # noqa: N802
     loading: options.Loading,
     work: data.Workload,
     calibrate_data: str | None,
-    calibrate_split: str,
     calibrate_limit: int,
     step: float,
     most: float,
@@ -45,8 +43,8 @@ def COMMAND(  # noqa: N802
     from headcount.studies.held_out import check_apart
 
     with show.working(f"Loading {model}"):
-        calibrated = work.on(calibrate_split, data=calibrate_data).with_limit(calibrate_limit)
-        task, measure_on = (part.build(model, loading) for part in calibrated.apart_from(work))
+        calibrated, measured = work.parts(choose=work.on(data=calibrate_data).with_limit(calibrate_limit))
+        task, measure_on = calibrated.build(model, loading), measured.build(model, loading)
         check_apart(task, measure_on)
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
