@@ -56,9 +56,9 @@ def source(
     def decorate(function: Command) -> Command:
         @wraps(function)
         def command(data: str | None, **arguments: Any) -> Any:
-            given = {name: arguments.pop(name) for name in fields}
+            values = {name: arguments.pop(name) for name in fields}
             part = arguments.pop("split") if split else None
-            return function(source=_source(data or "", part, given), **arguments)
+            return function(source=_source(data or "", part, values), **arguments)
 
         for option in decorators:
             command = option(command)
@@ -67,10 +67,10 @@ def source(
     return decorate
 
 
-def _source(data: str, split: str | None, given: dict[str, Any]) -> Source:
+def _source(data: str, split: str | None, values: dict[str, Any]) -> Source:
     """A source from the words of a command line."""
-    columns = {name: given.pop(option, None) for name, option in _COLUMNS.items()}
-    pair = options.names(given.pop("columns", None))
+    columns = {name: values.pop(option, None) for name, option in _COLUMNS.items()}
+    pair = options.names(values.pop("columns", None))
     if pair and len(pair) != 2:
         raise click.UsageError(f"--columns are two, source first; got {', '.join(pair)}.")
     columns |= dict(zip(("source", "target"), pair, strict=False))
@@ -78,8 +78,8 @@ def _source(data: str, split: str | None, given: dict[str, Any]) -> Source:
         data,
         split,
         columns={name: column for name, column in columns.items() if column},
-        languages=options.names(given.pop("languages", None)),
-        **given,
+        languages=options.names(values.pop("languages", None)),
+        **values,
     )
 
 

@@ -17,41 +17,41 @@ Part = Callable[[Subject], Record]
 def _relevance(subject: Subject) -> Record:
     from headcount.studies.scoring import scoring
 
-    own = subject.settings
-    limit = min(own.followed, own.source.limit or own.followed)
+    settings = subject.settings
+    limit = min(settings.followed, settings.source.limit or settings.followed)
     task = subject.task(subject.parts[0].with_limit(limit))
-    return scoring(subject.model, task, method="relevance", name=own.model, progress=subject.progress)
+    return scoring(subject.model, task, method="relevance", name=settings.model, progress=subject.progress)
 
 
 def _roles(subject: Subject) -> Record:
     from headcount.studies.roles import look
 
-    own, relevance = subject.settings, subject.done.get("relevance")
+    settings, relevance = subject.settings, subject.done.get("relevance")
     return look(
-        subject.model, subject.sentences, subject.tokenizer, name=own.model,
-        data=f"{own.trees or own.source.data} {own.source.split}", frequencies=subject.frequencies,
+        subject.model, subject.sentences, subject.tokenizer, name=settings.model,
+        data=f"{settings.trees or settings.source.data} {settings.source.split}", frequencies=subject.frequencies,
         relevance=relevance, progress=named("looking at roles", subject.progress),
     )  # fmt: skip
 
 
 def _tradeoff(subject: Subject) -> Record:
     """Heads of some kinds, the encoder's first of all (Voita et al. 2019, section 6.2)."""
-    own = subject.settings
-    kinds = own.kinds if set(own.kinds) <= set(subject.sites.kinds) else subject.sites.kinds
+    settings = subject.settings
+    kinds = settings.kinds if set(settings.kinds) <= set(subject.sites.kinds) else subject.sites.kinds
     heads = sum(head.kind in kinds for head in subject.sites.heads)
-    keep = own.keep or _parts_of(heads, (2, 3, 8))
-    return _traded(subject, "tradeoff", keep=keep, ways=own.ways, kinds=kinds)
+    keep = settings.keep or _parts_of(heads, (2, 3, 8))
+    return _traded(subject, "tradeoff", keep=keep, ways=settings.ways, kinds=kinds)
 
 
 def _all_kinds(subject: Subject) -> Record:
     """Heads of all kinds, from the trained model and from scratch (Voita et al. 2019, section 6.3)."""
-    own, sites = subject.settings, subject.sites
-    if not own.all_kinds_ways:
+    settings, sites = subject.settings, subject.sites
+    if not settings.all_kinds_ways:
         raise UsageError("The settings leave it out: all_kinds_ways is empty.")
     if len(sites.kinds) < 2:
         raise UsageError(f"The model has {sites.kinds[0]} heads alone: the part tradeoff is about all of them.")
-    keep = own.all_kinds_keep or _parts_of(len(sites.heads), (2, 3))
-    return _traded(subject, "all-kinds", keep=keep, ways=own.all_kinds_ways, against=own.all_kinds_ways[0])
+    keep = settings.all_kinds_keep or _parts_of(len(sites.heads), (2, 3))
+    return _traded(subject, "all-kinds", keep=keep, ways=settings.all_kinds_ways, against=settings.all_kinds_ways[0])
 
 
 def _parts_of(heads: int, parts: Sequence[int]) -> tuple[int, ...]:
@@ -62,13 +62,13 @@ def _traded(subject: Subject, part: str, **plan: Any) -> Record:
     from headcount.methods.course import Course
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
-    own = subject.settings
-    course = Course(steps=own.gate_steps, tune=own.tune_steps)
+    settings = subject.settings
+    course = Course(steps=settings.gate_steps, tune=settings.tune_steps)
     looking, unlooked = _looking(subject)
     return tradeoff(
         subject.model, Data(subject.training, subject.choosing, subject.measuring),
-        Plan(seeds=own.seeds, course=course, scratch_steps=own.scratch_steps, **plan),
-        name=own.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
+        Plan(seeds=settings.seeds, course=course, scratch_steps=settings.scratch_steps, **plan),
+        name=settings.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
         progress=lambda what, done, of: subject.progress(f"{part}: {what}", done, of),
     )  # fmt: skip
 
@@ -88,10 +88,10 @@ def _looking(subject: Subject) -> tuple[Any, str]:
 def _examples(subject: Subject) -> Record:
     from headcount.studies.examples import examples
 
-    own, sentences = subject.settings, subject.sentences
+    settings, sentences = subject.settings, subject.sentences
     return examples(
-        subject.model, subject.tokenizer, sentences, targets=sentences.targets, name=own.model,
-        data=own.trees or own.source.data, progress=subject.progress,
+        subject.model, subject.tokenizer, sentences, targets=sentences.targets, name=settings.model,
+        data=settings.trees or settings.source.data, progress=subject.progress,
     )  # fmt: skip
 
 
@@ -104,8 +104,8 @@ def _attention(subject: Subject) -> Record:
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
     shares = {
-        head: max((one["value"] for one in found if one["role"] == "rare"), default=-1.0)
-        for head, found in roles.parts["evidence"].items()
+        head: max((evidence["value"] for evidence in of_head if evidence["role"] == "rare"), default=-1.0)
+        for head, of_head in roles.parts["evidence"].items()
     }
     texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
     text = min(texts, key=lambda text: abs(len(text.split()) - 12))
@@ -132,10 +132,10 @@ def _gradient(subject: Subject) -> Record:
 def _curves(subject: Subject) -> Record:
     from headcount.studies.curves import Plan, pruning_curves
 
-    own = subject.settings
-    plan = Plan(orders=own.orders, random=own.random, step=own.step)
+    settings = subject.settings
+    plan = Plan(orders=settings.orders, random=settings.random, step=settings.step)
     return pruning_curves(
-        subject.model, subject.choosing, measure_on=subject.measuring, plan=plan, name=own.model,
+        subject.model, subject.choosing, measure_on=subject.measuring, plan=plan, name=settings.model,
         progress=subject.progress,
     )  # fmt: skip
 
@@ -143,11 +143,11 @@ def _curves(subject: Subject) -> Record:
 def _dynamics(subject: Subject) -> Record:
     from headcount.studies.dynamics import dynamics, epochs_of
 
-    own = subject.settings
-    checkpoints = epochs_of(Path(own.model), own.epochs or None)
+    settings = subject.settings
+    checkpoints = epochs_of(Path(settings.model), settings.epochs or None)
     return dynamics(
-        checkpoints, lambda folder: subject.loading.load(str(folder), task=own.task), subject.choosing,
-        measure_on=subject.measuring, step=own.step, name=own.model, progress=subject.progress,
+        checkpoints, lambda folder: subject.loading.load(str(folder), task=settings.task), subject.choosing,
+        measure_on=subject.measuring, step=settings.step, name=settings.model, progress=subject.progress,
     )  # fmt: skip
 
 
@@ -159,10 +159,12 @@ def _speed(subject: Subject) -> Record:
     from headcount.studies.speed import Bench, speed
     from headcount.surgery.remove import remove
 
-    own = subject.settings
+    settings = subject.settings
     mask = select(score("gradient", subject.model, subject.choosing), Budget(share=0.5))
-    models = {own.model: subject.model, f"{own.model}, half of its heads": remove(subject.model, mask)}
-    return speed(models, bench=Bench(own.batches, own.lengths, repeats=own.repeats), progress=subject.progress)
+    models = {settings.model: subject.model, f"{settings.model}, half of its heads": remove(subject.model, mask)}
+    return speed(
+        models, bench=Bench(settings.batches, settings.lengths, repeats=settings.repeats), progress=subject.progress
+    )
 
 
 PARTS: dict[str, Part] = {

@@ -28,13 +28,13 @@ def run_parts(
     out: Path,
     *,
     refresh: Callable[[Record], None] = lambda _: None,
-    **beside: Any,
+    **further: Any,
 ) -> Record:
-    """Run parts in order and keep each in the folder; beside: further parts of the combined record."""
+    """Run parts in order and keep each in the folder; further: other parts of the combined record."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
-        return _run(study, subject, makers, out, refresh, beside)
+        return _run(study, subject, makers, out, refresh, further)
 
 
 def _run(
@@ -43,7 +43,7 @@ def _run(
     makers: Mapping[str, Part],
     out: Path,
     refresh: Callable[[Record], None],
-    beside: Mapping[str, Any],
+    further: Mapping[str, Any],
 ) -> Record:
     settings = subject.settings
     unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in makers)
@@ -52,7 +52,7 @@ def _run(
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
     record = Record(study, Signature(settings.model, arguments={"data": settings.source.data}), {"records": {}})
-    record.parts |= {"missing": {}, **beside, "settings": json.loads(json.dumps(asdict(settings)))}
+    record.parts |= {"missing": {}, **further, "settings": json.loads(json.dumps(asdict(settings)))}
     for part, maker in makers.items():
         file = out / "parts" / f"{part}.json"
         try:

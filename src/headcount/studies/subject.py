@@ -42,9 +42,14 @@ class Subject:
     @cached_property
     def work(self) -> Workload:
         """The task on the split that heads are chosen on."""
-        own = self.settings
+        settings = self.settings
         return Workload(
-            own.task, own.source, own.measure_split or None, own.batch_size, own.max_length, own.metric or None
+            settings.task,
+            settings.source,
+            measure_split=settings.measure_split or None,
+            batch_size=settings.batch_size,
+            max_length=settings.max_length,
+            metric=settings.metric or None,
         )
 
     @cached_property

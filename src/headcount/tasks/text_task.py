@@ -35,9 +35,9 @@ class TextTask(Task):
         """pairs: second texts. hashed: what the data are besides, for their hash."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
         checked = check_texts(texts)
-        second = None if pairs is None else check_texts(pairs, "pairs")
+        checked_pairs = None if pairs is None else check_texts(pairs, "pairs")
         self.tokenizer = tokenizer
-        self._texts = Texts(checked, tokenizer, second, max_length)
+        self._texts = Texts(checked, tokenizer, checked_pairs, max_length)
         self._chunks = list(chunks(len(checked), batch_size))
         self._fingerprint = fingerprint([checked, *hashed])
         self.identity = {"batch_size": batch_size, "max_length": max_length}
