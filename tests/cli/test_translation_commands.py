@@ -63,7 +63,7 @@ def test_evaluate_keeps_every_sentence(trained: Path, data: Path, tmp_path: Path
     for word in ("BLEU", "chrF", "loss", "token accuracy", "tok:13a", "Next: echo"):
         assert word in done.output
     record = hc.Record.load(tmp_path / "e" / "record.json")
-    assert len(record.parts["sentences"]["statistics"]) == 40
+    assert len(record.parts["statistics"]) == 40
     assert record.signature.arguments["beams"] == 4
     assert len((tmp_path / "e" / "translations.txt").read_text().splitlines()) == 40
     as_json = run(

@@ -11,8 +11,10 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 import laboratory
+from headcount.checkpoints.loading import Loading
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
+from headcount.progress import silent
 from headcount.record import Record
 from headcount.report.figure import figures
 from headcount.report.papers import shown
@@ -169,3 +171,10 @@ def test_what_the_trade_off_cannot_give_is_said(
     lines = shown(subjects([record]), ordered(), dict(figures.items()))
     (line,) = (one for one in lines if one.exhibit.name == "Figure 8")
     assert line.reason == record.parts["missing"]["roles"]
+
+
+def test_of_one_file_heads_are_chosen_on_one_half_and_measured_on_the_other(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("w5 w6\nw7 w8\n")
+    settings = StudySettings("model", Source(str(tmp_path / "texts.txt"), "dev"), task="language-modelling")
+    subject = Subject(settings, Loading(), tmp_path, silent)
+    assert [work.source.part for work in subject.parts] == ["one half of texts.txt", "the other half of texts.txt"]
