@@ -41,7 +41,7 @@ def main(only: tuple[str, ...], out: Path) -> None:
             found.append(row)
     console.print(_table(found))
     machine = {"threads": torch.get_num_threads(), "versions": installed_versions()}
-    journal.write_json(out, {"machine": machine, "rows": [row.to_json() for row in found]})
+    journal.write_json(out, {"machine": machine, "rows": [row.to_plain() for row in found]})
     console.print(f"Written to {out}")
 
 

@@ -31,7 +31,7 @@ class Row:
     def target(self) -> str:
         return f"<= {self.at_most}" if self.at_most is not None else f">= {self.at_least}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         ratio = {"ratio": self.interval.value, "low": self.interval.low, "high": self.interval.high}
         rest = {key: value for key, value in asdict(self).items() if key in ("seconds", "note")}
         return {"name": self.name, **ratio, "target": self.target, "met": self.met, **rest}

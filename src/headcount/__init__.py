@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from headcount.checkpoints.load import load as load
     from headcount.checkpoints.save import save as save
+    from headcount.corpora.source import Source as Source
     from headcount.errors import HeadcountError as HeadcountError
     from headcount.heads import Head as Head
     from headcount.heads import HeadGrid as HeadGrid
@@ -68,6 +69,7 @@ _HOMES = {
     "Roles": "roles.measure",
     "Scores": "scores.score",
     "Signature": "record",
+    "Source": "corpora.source",
     "Tuning": "pruning.tuning",
     "add_family": "sites.locate",
     "compensate": "surgery.compensate",

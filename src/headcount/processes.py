@@ -21,6 +21,11 @@ def is_main() -> bool:
     return rank() == 0
 
 
+def is_mine(number: int) -> bool:
+    """Whether a piece of the work is this process's: pieces are dealt out in turn."""
+    return number % count() == rank()
+
+
 def gather(value: Value) -> list[Value]:
     """The values of all processes, in their order, known to each of them."""
     if count() == 1:

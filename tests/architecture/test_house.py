@@ -42,6 +42,16 @@ def test_every_file_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
 
+def test_to_json_gives_text_everywhere() -> None:
+    """What gives a dict is called to_plain."""
+    nodes = ((path, node) for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    methods = [
+        (path.name, node) for path, node in nodes if isinstance(node, ast.FunctionDef) and node.name == "to_json"
+    ]
+    assert methods
+    assert not [name for name, node in methods if node.returns is None or ast.unparse(node.returns) != "str"]
+
+
 def test_public_names_exist_and_are_complete() -> None:
     assert sorted(headcount.__all__) == headcount.__all__
     for name in headcount.__all__:

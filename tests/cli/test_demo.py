@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,16 @@ from click.testing import CliRunner
 
 import headcount as hc
 import laboratory
+from headcount import journal
 from headcount.cli.main import main
+from headcount.corpora.source import Source
 from headcount.record import Record
-from headcount.studies import demo, whole
+from headcount.studies import demo, parts, whole
+from headcount.studies.subject import Subject
 
 SMALL = {
-    "sentences": 6, "learned": 60, "followed": 2, "random": 1, "step": 0.5, "orders": ("gradient",), "batches": (1,),
+    "source": Source("grammar", "dev", limit=6), "train_limit": 60, "followed": 2, "random": 1,
+    "step": 0.5, "orders": ("gradient",), "batches": (1,),
     "lengths": (8,), "repeats": 1, "keep": (3,), "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2,
 }  # fmt: skip
 
@@ -50,11 +54,11 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     assert "headcount demo" in page
     assert len(hc.locate(hc.load(small / "smaller")).heads) == round(0.6 * 24)
 
-    def again(subject: whole.Subject) -> Record:
+    def again(subject: Subject) -> Record:
         raise AssertionError("a finished part is run again")
 
     for part in record.parts["records"]:
-        monkeypatch.setitem(whole.PARTS, part, again)
+        monkeypatch.setitem(parts.PARTS, part, again)
     (small / "report.html").unlink()
     assert CliRunner().invoke(main, ["demo", "--quick", "--out", str(small)]).exit_code == 0
     assert (small / "report.html").is_file()
@@ -63,8 +67,9 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
 # The demo as a process of its own, of the smallest size.
 PROCESS = """
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from headcount.cli.main import main
+from headcount.corpora.source import Source
 from headcount.studies import demo
 usual, small = demo.study, eval(sys.argv[1])
 demo.study = lambda model, quick: replace(usual(model, quick=quick), **small)
@@ -110,5 +115,18 @@ def _timeless(found: Any) -> Any:
 
 
 def test_what_the_demo_trains() -> None:
-    assert demo.training(3, quick=False).recipe.seed == 3
-    assert demo.training(0, quick=True).recipe.steps < demo.training(0, quick=False).recipe.steps
+    assert demo.training_settings(3, quick=False).recipe.seed == 3
+    assert demo.training_settings(0, quick=True).recipe.steps < demo.training_settings(0, quick=False).recipe.steps
+
+
+@pytest.mark.parametrize("options", [["--seed", "1"], ["--quick"]])
+def test_another_seed_is_not_ignored_where_a_model_is_already(options: list[str], tmp_path: Path) -> None:
+    model = tmp_path / "demo" / "model"
+    settings = demo.training_settings(0, quick=False)
+    journal.write_json(model / "training" / "settings.json", asdict(settings))
+    journal.write_json(model / "config.json", {})
+    done = CliRunner().invoke(main, ["demo", *options, "--out", str(tmp_path / "demo")])
+    assert done.exit_code == 2
+    assert "would make another model" in done.output
+    assert "another folder with --out" in done.output
+    assert demo.train_model(tmp_path / "demo") == model, "with the same seed it is the model"

@@ -13,7 +13,7 @@ import zoo
 from headcount.corpora.grammar.corpus import Grammar
 from tokens import sentences, word_tokenizer
 
-SMALL = ["--sentences", "12", "--one-out", "6"]
+SMALL = ["--limit", "12", "--one-out", "6"]
 
 
 def run(*arguments: str) -> Result:

@@ -31,16 +31,16 @@ WITH_OUT = {
     "roles": ["DIR/no", "--data", "DIR/no"],
     "score": ["DIR/no", *TASK],
     "train": ["--data", "DIR/no"],
-    "study all": ["--model", "DIR/no", "--data", "DIR/no"],
+    "study all": ["DIR/no", "--data", "DIR/no"],
     "study compensation": ["DIR/no", *TASK],
     "study curves": ["DIR/no", *TASK],
     "study dynamics": ["DIR/no", *TASK],
     "study examples": ["DIR/no", "--data", "DIR/no"],
-    "study michel2019": ["--model", "DIR/no", "--data", "DIR/no"],
+    "study michel2019": ["DIR/no", "--data", "DIR/no"],
     "study rules": ["DIR/no", *TASK],
     "study specialisation": ["DIR/no", *TASK],
     "study tradeoff": ["DIR/no", *TASK, "--keep", "1"],
-    "study voita2019": ["--model", "DIR/no", "--data", "DIR/no"],
+    "study voita2019": ["DIR/no", "--data", "DIR/no"],
 }
 
 

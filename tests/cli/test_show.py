@@ -54,7 +54,7 @@ def test_long_work_has_a_line_every_half_minute(
 def test_text_of_a_record_is_text(tmp_path: Path) -> None:
     signature = Signature("model\x1b[31mred\x1b]0;title\x07\x9b2J")
     Record("score", signature, {"method": "\x1b[2Jx", "scores": {"encoder.0.0": 1.0}}).save(tmp_path / "record.json")
-    shown = CliRunner().invoke(main, ["report", "--text", str(tmp_path)], color=True)
+    shown = CliRunner().invoke(main, ["report", "--plain", str(tmp_path)], color=True)
     assert shown.exit_code == 0
     assert "modelred" in shown.output
     Record("odd\x1b[31mstudy", signature).save(tmp_path / "record.json")
@@ -63,7 +63,7 @@ def test_text_of_a_record_is_text(tmp_path: Path) -> None:
     assert not set("\x1b\x9b\x07") & set(shown.output + wrong.output)
 
 
-@pytest.mark.parametrize("command", [["report"], ["report", "--text"], ["figure", "ablation-map"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["report"], ["report", "--plain"], ["figure", "ablation-map"]], ids=" ".join)
 @pytest.mark.parametrize(("part", "value"), [("one_out", 5), ("alpha", None)])
 def test_a_record_that_lacks_something_is_named(command: list[str], part: str, value: Any, tmp_path: Path) -> None:
     record = made.ablation()
@@ -71,7 +71,7 @@ def test_a_record_that_lacks_something_is_named(command: list[str], part: str, v
     if value is None:
         del record.parts[part]
     file = record.save(tmp_path / "record.json")
-    out = [] if "--text" in command else ["--out", str(tmp_path / "out")]
+    out = [] if "--plain" in command else ["--out", str(tmp_path / "out")]
     done = CliRunner().invoke(main, [*command, str(file), *out])
     assert done.exit_code == 1
     assert f"Error: {file} cannot be shown: something in it is missing or of another type" in done.output
@@ -81,7 +81,7 @@ def test_a_reader_that_has_enough_ends_the_program_quietly(tmp_path: Path) -> No
     made.ablation().save(tmp_path / "record.json")
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "headcount", "report", "--text", str(tmp_path)]
+    command = [sys.executable, "-m", "headcount", "report", "--plain", str(tmp_path)]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")

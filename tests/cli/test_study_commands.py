@@ -13,7 +13,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 import headcount as hc
 from headcount.cli.main import main
-from headcount.tasks.overlap import example_hash, in_first_half
+from headcount.corpora.examples import example_hash, in_first_half
 from tokens import sentences, word_tokenizer
 
 
@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tuned(place: Path) -> str:
     out = str(place / "tuned")
     done = run(
-        "train", "--task", "classification", "--from", str(place / "encoder"), "--data", str(place / "data"),
+        "train", str(place / "encoder"), "--task", "classification", "--data", str(place / "data"),
         "--epochs", "3", "--batch", "80", "--rate", "1e-3", "--out", out,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -60,8 +60,8 @@ def test_a_fine_tuned_model_knows_its_classes(tuned: str) -> None:
 def test_fine_tuning_needs_a_start(place: Path, tmp_path: Path) -> None:
     done = run("train", *work(place), "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
-    assert "needs --from" in done.output
-    done = run("train", "--from", "x", "--data", "grammar", "--out", str(tmp_path / "out"))
+    assert "needs a MODEL" in done.output
+    done = run("train", "x", "--data", "grammar", "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
     assert not (tmp_path / "out").exists()
 
@@ -197,7 +197,7 @@ def test_scores_by_presets_and_unknown_studies(tuned: str, place: Path) -> None:
     [
         (["--metric", "bleu"], "accuracy"),
         (["--data", "nowhere.tsv"], "no file"),
-        (["--text", "body"], "no column 'body'"),
+        (["--text-column", "body"], "no column 'body'"),
     ],
 )
 def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], message: str) -> None:
@@ -225,8 +225,8 @@ def test_budgets_that_make_no_sense(tuned: str, place: Path, tmp_path: Path, kee
 
 
 def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
-    shown = run("study", "michel2019", "--model", tuned, "--data", str(place / "data"), "--show")
-    assert 'choose_on = "dev"' in shown.output
+    shown = run("study", "michel2019", tuned, "--data", str(place / "data"), "--show")
+    assert 'split = "dev"' in shown.output
     config = tmp_path / "study.toml"
     config.write_text(
         f"{shown.output.replace('translation', 'classification')}".replace("random = 5", "random = 1")
@@ -283,7 +283,7 @@ def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_pa
     file = ["--task", "classification", "--data", str(place / "data" / "train.tsv")]
     learn = ["prune", tuned, "--choose", "l0", "--keep", "4", *file, "--out", str(tmp_path / "out")]
     study = ["study", "tradeoff", tuned, "--keep", "4", "--no-roles", *file, "--out", str(tmp_path / "out")]
-    tune = ["train", "--from", str(place / "encoder"), *file, "--out", str(tmp_path / "out")]
+    tune = ["train", str(place / "encoder"), *file, "--out", str(tmp_path / "out")]
     for command in (learn, study, tune):
         done = run(*command)
         assert done.exit_code == 2, done.output
@@ -299,11 +299,11 @@ def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -
 
 def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
-    tuning = ["train", "--task", "classification", "--from", str(place / "encoder"), "--data", str(place / "data")]
+    tuning = ["train", str(place / "encoder"), "--task", "classification", "--data", str(place / "data")]
     for arguments, option in (
         ([*tuning, "--preset", "tiny"], "--preset"),
         ([*tuning, "--width", "8"], "--width"),
-        (["train", "--data", "grammar", "--text", "body"], "--text"),
+        (["train", "--data", "grammar", "--text-column", "body"], "--text-column"),
         (["train", "--data", "grammar", "--dev-split", "test"], "--dev-split"),
     ):
         done = run(*arguments, *out)
@@ -313,7 +313,7 @@ def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> 
 
 
 def test_the_same_command_gives_the_same_classifier(place: Path, tmp_path: Path) -> None:
-    tuning = ["train", "--task", "classification", "--from", str(place / "encoder"), "--data", str(place / "data")]
+    tuning = ["train", str(place / "encoder"), "--task", "classification", "--data", str(place / "data")]
     weights = []
     for name in ("one", "two"):
         assert run(*tuning, "--epochs", "1", "--batch", "80", "--out", str(tmp_path / name)).exit_code == 0

@@ -63,7 +63,7 @@ def test_evaluate_keeps_every_sentence(trained: Path, data: Path, tmp_path: Path
     for word in ("BLEU", "chrF", "loss", "token accuracy", "tok:13a", "Next: echo"):
         assert word in done.output
     record = hc.Record.load(tmp_path / "e" / "record.json")
-    assert len(record.parts["sentences"]["statistics"]) == 40
+    assert len(record.parts["statistics"]) == 40
     assert record.signature.arguments["beams"] == 4
     assert len((tmp_path / "e" / "translations.txt").read_text().splitlines()) == 40
     as_json = run(
@@ -287,9 +287,7 @@ def test_study_of_compensation(trained: Path, data: Path, tmp_path: Path) -> Non
         assert [point["removed"] for point in points] == [6, 11]
         assert all(point["low"] <= point["value"] <= point["high"] for point in points)
     assert (tmp_path / "figures" / "compensation.svg").is_file()
-    same = run(
-        "study", "compensation", str(trained), *given, *asked, "--calibrate-split", "test", "--calibrate-limit", "10"
-    )
+    same = run("study", "compensation", str(trained), *given, *asked, "--split", "test", "--calibrate-limit", "10")
     assert same.exit_code == 0, same.output
     assert "held out" in same.output.splitlines()[0], "of one split, each gets half of the texts"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from headcount.errors import UnknownName, UsageError
@@ -33,3 +35,13 @@ def test_added_members_and_taken_names(families: Registry[object]) -> None:
     for name in ("mine", "bert"):
         with pytest.raises(UsageError, match="exists already"):
             families.add(name, object())
+
+
+def test_the_folder_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Path] = []
+    read_text = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda self, **options: reads.append(self) or read_text(self, **options))
+    registry: Registry[object] = Registry("family", "headcount.sites.families", "FAMILY")
+    assert len(dict(registry.items())) == len(registry)
+    assert "bert" in registry
+    assert len(reads) == len(set(reads))

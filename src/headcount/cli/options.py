@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from headcount.studies.source import Loading as Loading
+from headcount.checkpoints.loading import Loading as Loading
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -126,26 +126,46 @@ def read_records(paths: Iterable[Path]) -> list[Any]:
     return [Record.load(path / "record.json" if path.is_dir() else path) for path in paths]
 
 
-def loading(function: Command) -> Command:
-    """The argument MODEL and the options for loading it, given to the command as `how`."""
+model = click.argument("model")
+_LOADING = (
+    click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
+    click.option("--revision", help="Branch, tag or commit of a hub model."),
+    click.option(
+        "--device-map",
+        metavar="auto|JSON",
+        help="Spread the model over devices, memory and disk as accelerate does, instead of --device.",
+    ),
+    click.option(
+        "--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Number format of the weights."
+    ),
+    click.option(
+        "--device", help="Where the model runs: cpu, cuda, cuda:1, mps; the accelerator that is found if not given."
+    ),
+)
+
+
+def loading_only(function: Command) -> Command:
+    """The options for loading a model, given to the command as `loading`."""
 
     @wraps(function)
     def command(
-        dtype: str | None, device: str | None, revision: str | None, trust_remote_code: bool, **rest: Any
+        dtype: str | None,
+        device: str | None,
+        device_map: str | None,
+        revision: str | None,
+        trust_remote_code: bool,
+        **arguments: Any,
     ) -> Any:
-        return function(how=Loading(dtype, revision, trust_remote_code, device), **rest)
+        return function(loading=Loading(dtype, revision, trust_remote_code, device, device_map), **arguments)
 
-    for decorate in (
-        click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
-        click.option("--revision", help="Branch, tag or commit of a hub model."),
-        click.option(
-            "--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Number format of the weights."
-        ),
-        click.option("--device", help="Where the model runs: cpu, cuda, cuda:1, mps; cpu if not given."),
-        click.argument("model"),
-    ):
+    for decorate in _LOADING:
         command = decorate(command)
     return command
+
+
+def loading(function: Command) -> Command:
+    """The argument MODEL and the options for loading it, given to the command as `model` and `loading`."""
+    return model(loading_only(function))
 
 
 def refuse(names: Iterable[str], why: str) -> None:
@@ -155,6 +175,52 @@ def refuse(names: Iterable[str], why: str) -> None:
     for name in names:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{spelled[name]} {why}.")
+
+
+def split(default: str | None) -> Command:
+    """The part of the data that a command reads; of one that chooses heads, what they are chosen on."""
+    return click.option("--split", default=default, show_default=True, help="Part of the data, where it has several.")
+
+
+_JOINED = "several of parallel text joined by +, such as test+test2017"
+measure_split = click.option(
+    "--measure-split",
+    help=f"Part of the data to measure on, or {_JOINED}; test if not given, and half of the texts where there is none.",
+)
+other_split = click.option("--other-split", help="A second part of the data: do the same heads matter there?")
+
+
+def limit(default: int | None = None) -> Command:
+    return click.option(
+        "--limit", default=default, show_default=True, type=click.IntRange(1), help="Use so many texts at most."
+    )
+
+
+max_length = click.option(
+    "--max-length", default=256, show_default=True, type=click.IntRange(2), help="Cut texts to so many tokens."
+)
+batch_size = click.option(
+    "--batch-size", default=16, show_default=True, type=click.IntRange(1), help="Texts run at once."
+)
+
+
+def seed(what: str, default: int | None = 0) -> Command:
+    return click.option(
+        "--seed", default=default, show_default=True, type=click.IntRange(0), help=f"Random seed of {what}."
+    )
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """The members of a list with commas; none where nothing was given."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def numbers(text: str | None, option: str) -> tuple[int, ...]:
+    """The whole numbers of a list with commas."""
+    try:
+        return tuple(int(part) for part in names(text))
+    except ValueError as error:
+        raise click.UsageError(f"{option}: expected whole numbers such as 1,4,16; got {text}.") from error
 
 
 length = click.option(

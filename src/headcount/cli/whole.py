@@ -3,75 +3,78 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from headcount.cli import options
+from headcount.cli import data, options
 
-_GIVEN = (
-    "model",
-    "data",
-    "task",
-    "languages",
-    "lowercase",
-    "beams",
-    "choose_on",
-    "measure_on",
-    "other",
-    "metric",
-    "sentences",
-)
+_SETTINGS = ("model", "task", "measure_split", "other_split", "metric", "beams", "batch_size", "max_length")
+_SOURCE = ("languages", "columns", "text_column", "label", "pair", "limit", "lowercase")
 
 
 def whole(name: str, about: str) -> click.Command:
     """A command that runs the study of this name."""
 
-    @click.command(name, help=about)
-    @click.option("--model", help="A folder or a hub id.")
-    @click.option("--data", help="As for headcount ablate: grammar, a folder, a file or hf:NAME.")
+    @click.command(name, help=f"{about} A file of settings may give MODEL and --data.")
+    @click.argument("model", required=False)
+    @options.loading_only
+    @click.option(
+        "--task", type=click.Choice(data.TASKS.names()), help="What the model does; translation if not given."
+    )
+    @data.source(data.ANY, split="dev", required=False, fields=_SOURCE)
+    @options.measure_split
+    @options.other_split
+    @click.option("--metric", help="The task's usual one if not given.")
+    @click.option(
+        "--beams", default=1, show_default=True, type=click.IntRange(1),
+        help="Of translations; 1, greedy, is much faster.",
+    )  # fmt: skip
+    @options.batch_size
+    @options.max_length
     @click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML with settings.")
     @click.option("--show", "shown", is_flag=True, help="Print every setting as TOML and stop.")
-    @click.option("--task", type=click.Choice(["translation", "classification", "language-modelling"]))
-    @click.option("--languages", help="Endings of the files of parallel text: SOURCE,TARGET.")
-    @click.option("--lowercase", is_flag=True, default=None, help="Compare without regard to case (translation).")
-    @click.option("--beams", type=click.IntRange(1), help="Of translations; 1, greedy, if not given, and much faster.")
-    @click.option("--choose-on", help="Split that scores and masks come from.")
-    @click.option("--measure-on", help="Split that quality is measured on.")
-    @click.option("--other", help="A second split: do the same heads matter there?")
-    @click.option("--metric")
-    @click.option("--sentences", type=click.IntRange(1), help="Of each split at most.")
     @click.option("--parts", help="Only these parts, separated by commas.")
     @click.option("--out", default=f"study-{name}", show_default=True, type=options.FOLDER)
     @options.figure_formats
     @options.as_json
     def command(
+        loading: options.Loading,
+        source: data.Source,
         config: Path | None,
         shown: bool,
         parts: str | None,
         out: Path,
         formats: tuple[str, ...],
         as_json: bool,
-        **given: Any,
+        **arguments: Any,
     ) -> None:
-        from headcount.studies.whole import Settings
+        from headcount.studies.study_settings import StudySettings
 
-        settings = Settings.read({**_read(config), **_asked(given)})
+        settings = StudySettings.read(_combined(_read(config), source, arguments))
         if shown:
             click.echo(settings.to_toml(), nl=False)
             return
         with options.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
-            _run(name, settings, out, parts, formats, as_json)
+            _run(name, settings, loading, out, parts, formats, as_json)
 
     return command
 
 
-def _asked(given: dict[str, Any]) -> dict[str, Any]:
-    asked = {name: given[name] for name in _GIVEN if given.get(name) is not None}
-    if "languages" in asked:
-        asked["languages"] = tuple(part.strip() for part in asked["languages"].split(","))
-    return asked
+def _combined(values: dict[str, Any], source: data.Source, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a file, with those of the command line over them."""
+    context, nothing = click.get_current_context(), data.Source("")
+
+    def typed(name: str) -> bool:
+        return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+    of_source = {name: value for name, value in asdict(source).items() if value != getattr(nothing, name)}
+    if not typed("split"):
+        del of_source["split"]
+    settings = {name: arguments[name] for name in _SETTINGS if typed(name)}
+    return {**values, **settings, "source": {**values.get("source", {}), **of_source}}
 
 
 def _read(config: Path | None) -> dict[str, Any]:
@@ -85,15 +88,24 @@ def _read(config: Path | None) -> dict[str, Any]:
         raise click.UsageError(f"{config} is not TOML: {error}.") from error
 
 
-def _run(name: str, settings: Any, out: Path, parts: str | None, formats: tuple[str, ...], as_json: bool) -> None:
+def _run(
+    name: str,
+    settings: Any,
+    loading: options.Loading,
+    out: Path,
+    parts: str | None,
+    formats: tuple[str, ...],
+    as_json: bool,
+) -> None:
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.figure import write_all
     from headcount.studies.whole import whole_study
 
-    wanted = [part.strip() for part in parts.split(",")] if parts else None
     with show.Bars(every_part=True) as bars:
-        record = whole_study(name, settings, out, parts=wanted, progress=bars.show)
+        record = whole_study(
+            name, settings, out, loading=loading, parts=options.names(parts) or None, progress=bars.show
+        )
     console = show.console()
     figures: list[Path] = []
     for part, found in record.parts["records"].items():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headcount.corpora.classes import Classes
+from headcount.corpora.location import Location
 from headcount.corpora.splits import read_hub, split_files, split_of
 from headcount.corpora.tables import SUFFIXES, Row, label_cell, read_rows, text_cell
 from headcount.errors import CorpusError
@@ -70,14 +71,14 @@ def read_labelled(
 
 
 def _rows(place: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
-    if str(place).startswith("hf:"):
-        name = str(place).removeprefix("hf:")
-        rows = split_of(read_hub(name), split, str(place))
+    location = Location.of(place)
+    if location.kind == "hub":
+        name = location.hub_name
+        rows = split_of(read_hub(name), split, location.data)
         return ((f"{name}, row {number}", row) for number, row in enumerate(rows))
-    path = Path(place)
-    if not path.is_dir():
-        return read_rows(path)
-    return read_rows(split_of(split_files(path, SUFFIXES), split, str(path)))
+    if location.kind != "folder":
+        return read_rows(location.path)
+    return read_rows(split_of(split_files(location.path, SUFFIXES), split, location.data))
 
 
 def _find(row: Row, names: Sequence[str], location: str, what: str) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headcount.corpora.grammar.corpus import SIZES, Grammar
+from headcount.corpora.location import Location
 from headcount.corpora.pairs import PairFiles, fault, pair_cells
 from headcount.corpora.splits import Part, Splits, files_in, read_hub, split_name
 from headcount.corpora.tables import SUFFIXES
@@ -27,7 +28,6 @@ from headcount.errors import CorpusError, UnknownName
 if TYPE_CHECKING:
     from datasets import Dataset
 
-GRAMMAR = "grammar"
 Skipped = dict[str, Counter[str]]  # split -> reason -> pairs
 
 
@@ -66,12 +66,13 @@ def read_parallel(
     """
     if longest < 1:
         raise CorpusError(f"longest is a number of words, at least 1; got {longest}.")
-    if str(place) == GRAMMAR or str(place).startswith(f"{GRAMMAR}:"):
-        return _embedded(str(place))
-    if str(place).startswith("hf:"):
-        return _from_hub(str(place).removeprefix("hf:"), languages, columns, longest)
-    path = Path(place)
-    if not path.exists():
+    location = Location.of(place)
+    if location.kind == "grammar":
+        return _embedded(location.data)
+    if location.kind == "hub":
+        return _from_hub(location.hub_name, languages, columns, longest)
+    path = location.path
+    if location.kind == "missing":
         raise CorpusError(f"There is no {path}. Give a folder, a .tsv or .jsonl file, hf:<dataset> or grammar.")
     pair = _languages(path, languages)
     names = _two(columns, "columns") if columns else pair

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from headcount.corpora.lines import read_lines
+from headcount.corpora.location import Location
 from headcount.corpora.splits import read_hub, split_files, split_of
 from headcount.corpora.tables import SUFFIXES, read_rows, text_cell
 from headcount.errors import CorpusError
@@ -30,11 +31,12 @@ def read_plain(
 
 
 def _texts(place: str | Path, split: str | None, column: str) -> Iterator[str]:
-    if str(place).startswith("hf:"):
-        return _from_hub(str(place), split, column)
-    file = Path(place)
-    if file.is_dir():
-        file = split_of(split_files(file, (SUFFIX,)), split, str(place))
+    location = Location.of(place)
+    if location.kind == "hub":
+        return _from_hub(location, split, column)
+    file = location.path
+    if location.kind == "folder":
+        file = split_of(split_files(file, (SUFFIX,)), split, location.data)
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
@@ -42,8 +44,9 @@ def _texts(place: str | Path, split: str | None, column: str) -> Iterator[str]:
     return read_lines(file)
 
 
-def _from_hub(place: str, split: str | None, column: str) -> Iterator[str]:
-    rows = split_of(read_hub(place.removeprefix("hf:")), split, place)
+def _from_hub(location: Location, split: str | None, column: str) -> Iterator[str]:
+    name = location.data
+    rows = split_of(read_hub(location.hub_name), split, name)
     if column not in rows.column_names:
-        raise CorpusError(f"{place} has the columns {', '.join(rows.column_names)}; say which is the text with text=.")
-    return (text_cell(row, column, f"{place}, row {number}") for number, row in enumerate(rows))
+        raise CorpusError(f"{name} has the columns {', '.join(rows.column_names)}; say which is the text with text=.")
+    return (text_cell(row, column, f"{name}, row {number}") for number, row in enumerate(rows))

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from headcount.corpora.conllu import read_conllu
 from headcount.corpora.grammar.corpus import Grammar
-from headcount.corpora.parallel import GRAMMAR, read_parallel
+from headcount.corpora.location import Location
+from headcount.corpora.parallel import read_parallel
 from headcount.corpora.parsing import parsed
 from headcount.corpora.plain import read_plain
 from headcount.corpora.tables import SUFFIXES
@@ -76,18 +77,19 @@ def read_sentences(
 
 
 def _read(place: str, split: str, languages: Sequence[str] | None, limit: int | None) -> Sentences:
-    path = Path(place)
-    if place == GRAMMAR or place.startswith(f"{GRAMMAR}:"):
+    location = Location.of(place)
+    path = location.path
+    if location.kind == "grammar":
         rows = Grammar.named(place).split(split)
         return Sentences([row.tree for row in rows], [row.target for row in rows])
     if path.suffix == ".conllu":
         bank = read_conllu(path, on_error="skip")
         return Sentences(bank.trees, None, bank.skipped)
-    if path.is_dir() or path.suffix in SUFFIXES or place.startswith("hf:"):
+    if location.kind in ("folder", "hub") or path.suffix in SUFFIXES:
         pairs = read_parallel(place, languages=languages)
         rows = pairs[split] if limit is None else pairs[split].select(range(min(limit, len(pairs[split]))))
         skipped = sum(pairs.skipped.values(), Counter[str]())  # only the splits asked for were read
         return Sentences(list(rows["source"]), list(rows["target"]), skipped)
-    if not path.is_file():
+    if location.kind == "missing":
         raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")
     return Sentences(read_plain(path, limit=limit))

@@ -72,13 +72,16 @@ def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> It
     with Hooks() as hooks:
         if layer and memory.calls.get(layer) == 1:
             for other in memory.below(layer):
-                hooks.replace(
-                    model.get_submodule(other), _returning(_repeat(memory.outputs[other], memory.rows, times))
-                )
+                skip(hooks, model, other, _repeat(memory.outputs[other], memory.rows, times))
             shortcut = _shortcut(memory, site, times)
             if shortcut is not None:
                 hooks.replace(site.module, shortcut)
         yield
+
+
+def skip(hooks: Hooks, model: nn.Module, layer: str, output: Any) -> None:
+    """Have a layer return what it returned before instead of computing it again."""
+    hooks.replace(model.get_submodule(layer), _returning(output))
 
 
 def _start(memory: Memory, site: Site) -> str:

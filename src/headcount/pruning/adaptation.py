@@ -15,7 +15,7 @@ from headcount.pruning.pipeline import Execution
 from headcount.pruning.tuning import Tuning
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
-from headcount.tasks.task import Task, Trainable
+from headcount.tasks.task import Task
 from headcount.training.loop import FROZEN, Loop, Report
 from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
@@ -23,7 +23,6 @@ from headcount.training.transformer import is_pre_norm
 
 _WARMUP = 20  # steps, of a model that has learned something already
 _LONG_WARMUP = 300  # from random weights
-_TRAINABLE = ("lengths", "batch", "targets", "loss_sum", "held_out")
 
 
 def adapting_recipe(tuning: Tuning, steps: int, rate: float, *, falls: bool, seed: int) -> Recipe:
@@ -70,13 +69,12 @@ def width_of(model: nn.Module) -> int:
     return int(width)
 
 
-def trainable(task: Task | None) -> Trainable:
+def trainable(task: Task | None) -> Task:
     if task is None:
         raise UsageError("This pipeline trains: give a task with data to train on.")
-    missing = [name for name in _TRAINABLE if not hasattr(task, name)]
-    if missing:
-        raise UsageError(f"This pipeline trains, and the task {task.name!r} cannot be trained on: no {missing[0]}.")
-    return task  # type: ignore[return-value]
+    if not task.trains:
+        raise UsageError(f"This pipeline trains, and the task {task.name!r} cannot be trained on.")
+    return task
 
 
 @contextmanager
@@ -121,7 +119,7 @@ def _freeze(model: nn.Module, kinds: Sequence[str] | None, weights: bool) -> str
 
 def learn(
     model: nn.Module,
-    task: Trainable,
+    task: Task,
     recipe: Recipe,
     folder: Path,
     execution: Execution,
@@ -137,7 +135,7 @@ def learn(
         execution.progress(part, report.step, report.of)
 
     def measure(live: nn.Module) -> dict[str, float]:
-        return dict(judge.held_out(live)) if judge is not None and hasattr(judge, "held_out") else {}
+        return dict(judge.held_out(live)) if judge is not None else {}
 
     with ExitStack() as block:
         if accelerator.device.type == "cpu":

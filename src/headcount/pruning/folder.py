@@ -62,7 +62,7 @@ def prune_in_folder(
     check_apart(data.train, data.measure)
     tasks = [data.train, data.choose, data.calibrate, data.measure]
     prints = ", ".join(task.fingerprint if task is not None else "-" for task in tasks)
-    decisive = {**pipeline.to_json(), "seed": pipeline.seed, "length": pipeline.length}
+    decisive = {**pipeline.to_plain(), "seed": pipeline.seed, "length": pipeline.length}
     settings = Settings(saving.source, weight_hash(model), prints, decisive, reading or {})
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with folder.claimed():

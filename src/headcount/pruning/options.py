@@ -96,5 +96,5 @@ class Options:
                 arguments += [flag, f"{100 * value:.12g}%" if limits.share else str(value)]
         return arguments
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return asdict(self)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from headcount.errors import UnknownName, UsageError
+from headcount.progress import Progress, silent
 from headcount.pruning.options import Options
 from headcount.pruning.tuning import STEPS, Tuning
 from headcount.registry import Registry
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from headcount.tasks.task import Task
 
 Budgets = Budget | Mapping[str, Budget]
-Progress = Callable[[str, int, int], None]  # part, done, of
 choosers: Registry[type[Chooser]] = Registry("chooser", "headcount.pruning.choosers", "CHOOSER")
 compensations: Registry[Any] = Registry("compensation", "headcount.surgery.compensations", "COMPENSATION")
 scores: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
@@ -69,7 +69,7 @@ class Execution:
     shared: Path | None = None  # for what pipelines with other budgets can resume from; the folder if None
     save_seconds: float = 60.0  # between states
     measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: no steps on the way, not the whole model
-    progress: Progress = lambda *_: None
+    progress: Progress = silent
 
 
 @dataclass(frozen=True)
@@ -186,17 +186,17 @@ class Pipeline:
         distilled = tuning is not None and self.trains and tuning.distill > 0
         return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """Arguments of a record."""
         budgets = {kind: str(part) for kind, part in self.keep.items()} if isinstance(self.keep, Mapping) else self.keep
         return {
             "choose": self.chooser.name,
-            **self.chooser.to_json(),
+            **self.chooser.to_plain(),
             "keep": budgets if budgets is None or isinstance(budgets, dict) else str(budgets),
             "kinds": list(self.kinds) if self.kinds else None,
             "compensate": self.compensate,
             "add_bias": self.add_bias,
-            "tuning": self.tuning.to_json() if self.tuning else None,
+            "tuning": self.tuning.to_plain() if self.tuning else None,
         }
 
     def to_arguments(self) -> list[str]:

@@ -12,7 +12,7 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.probes.masks import masked
-from headcount.pruning.pipeline import Progress
+from headcount.progress import Progress, silent
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
 from headcount.selection.select import Rule, select
@@ -43,7 +43,7 @@ class Step:
     mask: HeadGrid
     quality: Quality
 
-    def to_json(self, kinds: Sequence[str]) -> dict[str, Any]:
+    def to_plain(self, kinds: Sequence[str]) -> dict[str, Any]:
         interval = bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums)
         kept_heads = self.mask.kept
         return {
@@ -98,7 +98,7 @@ def curve(
     *,
     measure_on: Task | None = None,
     restrictions: Restrictions = _NONE,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Iterator[Step]:
     """The model with ever more heads masked, `counts` of them, worst first.
 

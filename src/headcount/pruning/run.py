@@ -59,7 +59,7 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     if execution.verify:
         exercise(model, generate=False)  # a model that cannot be verified is refused before the work
     signature = Signature(
-        "", weight_hash(model), _fingerprint(data), pipeline.seed if pipeline.random else None, pipeline.to_json()
+        "", weight_hash(model), _fingerprint(data), pipeline.seed if pipeline.random else None, pipeline.to_plain()
     )
     small, mask, parts = _Stages(pipeline, data, execution).take(model)
     return Pruned(small, mask, Record("prune", signature, parts))
@@ -218,9 +218,9 @@ class _Stages:
             parts["measured_on"] = measured_on(self._seen(), self.judge)
         if curve:
             steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve]
-            parts["curve"] = [step.to_json(pipeline.kinds or mask.kinds) for step in steps]
+            parts["curve"] = [step.to_plain(pipeline.kinds or mask.kinds) for step in steps]
         if compensation is not None:
-            parts["compensation"] = compensation.to_json()
+            parts["compensation"] = compensation.to_plain()
             if "cut" in self.qualities:
                 parts["compensation"]["quality"] = without_statistics(described(self.qualities["cut"]))
         if fault:

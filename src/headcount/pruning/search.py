@@ -40,7 +40,7 @@ class Taken:
     heads: tuple[Head, ...]
     losses: Mapping[Head, float]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         return {
             "removed": [str(head) for head in self.heads],
             "losses": {str(head): loss for head, loss in self.losses.items()},

@@ -15,7 +15,7 @@ _TABLES = {("michel2019", "Tables 2 and 3"): "alone", ("voita2019", "Table 2"): 
 # These compare models: of target languages and domains.
 _SEVERAL = {("voita2019", "Figure 2"), ("voita2019", "Figure 4")}
 SPELLED = {"voita2019": "Voita et al. 2019", "michel2019": "Michel et al. 2019"}
-_COMMAND = "headcount study {} --model MODEL --data DATA --parts {}"
+_COMMAND = "headcount study {} MODEL --data DATA --parts {}"
 # Parts of a whole study, and what the study of their records is called.
 _STUDIES = {
     "roles": "roles", "attention": "attention", "tradeoff": "tradeoff", "all-kinds": "tradeoff", "ablation": "ablate",

@@ -34,7 +34,7 @@ class Evidence:
         """Whether the whole interval is on the side of the verdict; always so where the role holds."""
         return bool(self.holds) or (self.holds is False and self.high < self.threshold)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         values = asdict(self)
         del values["halves"]  # for choosing and measuring apart; a record has what comes of it
         return values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
+from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.roles.encoding import Batch, Encoder, batches, windows
 from headcount.roles.evidence import Evidence, decided, held
@@ -32,6 +33,7 @@ from headcount.roles.role import FURTHEST, Role, Trials
 from headcount.roles.role import roles as members
 from headcount.roles.sight import Sight, View
 from headcount.roles.tallies import Column, Tally
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest
 from headcount.sites.locate import locate
@@ -39,7 +41,6 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Interval, Resampling
 
-Progress = Callable[[int, int], None]  # sentences done, of; 0 where it is not known
 _KINDS = ("encoder", "decoder", "cross")
 
 
@@ -80,7 +81,7 @@ def roles(
     tokens: int = 4096,
     resamples: int = 1000,
     seed: int = 0,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     **reading: Any,
 ) -> Roles:
     """What every head of a model does: evidence for each role, its baseline, and bootstrap intervals over sentences.
@@ -109,7 +110,7 @@ def roles(
         for done, sentences in windows(encoder, corpus, targets):
             for batch in batches(sentences, tokens):
                 work.run(batch)
-            progress(done, total)
+            progress("sentences", done, total)
     if not work.sentences:
         raise CorpusError(f"No sentence to look at; left out: {dict(encoder.skipped) or 'nothing, there was none'}.")
     if "relations" in reading and "syntactic" in chosen:
@@ -185,7 +186,7 @@ class Work:
         self._shown = {}
         self._batch = batch
         self._counts_RB = self._resampling.counts(batch.numbers)
-        device = next(self._model.parameters()).device
+        device = input_device(self._model)
         mask_BT = batch.real_BT.long()
         inputs = {"input_ids": batch.ids_BT.where(batch.real_BT, self._padding), "attention_mask": mask_BT}
         if self._both and batch.has_targets:

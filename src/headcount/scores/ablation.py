@@ -14,8 +14,9 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.metrics import ACCURACY, Metric
+from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.scores.pieces import Progress, shelf
+from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
@@ -53,13 +54,6 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
     ]
 
 
-def metric_of(task: Task) -> Metric:
-    metric = getattr(task, "metric", None)
-    if not isinstance(metric, Metric):
-        raise UsageError(f"The task {task.name} has no metric: ablation compares one number with and without a head.")
-    return metric
-
-
 def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any]:
     """What unfinished measurements of variants depend on."""
     off = hashlib.sha256(repr([[str(head) for head in variant.off] for variant in variants]).encode()).hexdigest()
@@ -75,7 +69,7 @@ def ablation(
     fast: bool = True,
     heads: Sequence[Head] | None = None,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """The task's metric lost when each head is off alone: higher = keep. Intervals and p-values come along.
 
@@ -85,7 +79,7 @@ def ablation(
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")
-    metric = metric_of(task)
+    metric = task.metric
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)

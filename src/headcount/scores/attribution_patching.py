@@ -20,9 +20,10 @@ from headcount.errors import UnknownName, UsageError
 from headcount.probes.masks import Means, masked
 from headcount.probes.means import mean_outputs
 from headcount.probes.taps import tapped
+from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.scores.gradient import check_gradient, standard_error
-from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -39,7 +40,7 @@ def attribution_patching(
     replace: Replacement = "zero",
     normalize: bool = False,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """Mean over examples of the estimated loss that comes with replacing each head's output.
 

@@ -20,8 +20,8 @@ from headcount.heads import HeadGrid
 from headcount.probes.peaks import at_places, few_places, peaks
 from headcount.probes.positions import sides, special_ids
 from headcount.probes.taps import tapped
+from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.scores.pieces import Progress
 from headcount.scores.score import Scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -44,7 +44,7 @@ def confidence(
     specials: Collection[int] | None = None,
     resamples: int = 1000,
     seed: int = 0,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Confidence:
     """Mean over query tokens of the largest attention weight.
 
@@ -52,7 +52,7 @@ def confidence(
     """
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
-    known = special_ids(model, getattr(task, "tokenizer", None)) if specials is None else set(specials)
+    known = special_ids(model, task.tokenizer) if specials is None else set(specials)
     sums = _Sums(model, known, Resampling(resamples, seed=seed))
     with evaluating(model), tapped(model, "attention", sink=sums.add):
         batches = task.batches()
@@ -61,7 +61,7 @@ def confidence(
             sums.begin(batch)
             task.nll(model, batch)
             sums.end()
-            progress(done, of)
+            progress("batches", done, of)
     arguments = {"score": "confidence", "specials": sorted(known)}
     return sums.scores(Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments))
 

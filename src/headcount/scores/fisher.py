@@ -9,9 +9,10 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UnknownName, UsageError
+from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.scores.gradient import batch_gradients, check_gradient, example_gradients
-from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -28,7 +29,7 @@ def fisher(
     granularity: Granularity = "example",
     normalize: bool = False,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information.
 

@@ -18,8 +18,9 @@ from headcount.errors import UnknownName, UsageError
 from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
+from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -44,7 +45,7 @@ def gradient(
     normalize: bool = True,
     preset: str | None = None,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """Mean absolute gradient of the loss with respect to each head's mask.
 
@@ -88,7 +89,7 @@ def gradient(
 
 def check_gradient(task: Task) -> None:
     """Raise where every gradient is zero by definition."""
-    if getattr(task, "stationary", False):
+    if task.stationary:
         raise UsageError(
             f"The gradient is not defined for the task {task.name}: the whole model is the minimum of its distance, "
             "where every derivative is zero. One head out is defined: use ablation."

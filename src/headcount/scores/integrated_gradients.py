@@ -18,9 +18,10 @@ from torch import nn
 
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
+from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.scores.gradient import check_gradient, standard_error
-from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.scores.variants import rows_of
 from headcount.sites.fingerprint import weight_hash
@@ -36,7 +37,7 @@ def integrated_gradients(
     steps: int = 20,
     normalize: bool = False,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """Mean over examples of each head's integrated gradient; `steps` backward passes per layer and batch.
 

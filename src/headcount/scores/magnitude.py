@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from headcount.record import Signature
 from headcount.scores.score import Scores, scores
+from headcount.sites.devices import stored_weight
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
@@ -25,7 +26,7 @@ def magnitude(model: nn.Module, task: Task | None = None, *, normalize: bool = F
 
 @torch.no_grad()
 def _norms(site: Site) -> np.ndarray:
-    weight: Tensor = site.output.weight  # type: ignore[assignment]
+    weight = stored_weight(site.output)
     columns_OHD = (weight.T if isinstance(site.output, Conv1D) else weight).double().unflatten(-1, (-1, site.head_dim))
     norms_H: np.ndarray = columns_OHD.square().sum((0, 2)).sqrt().cpu().numpy()
     return norms_H

@@ -17,11 +17,11 @@ import numpy as np
 from headcount import processes
 from headcount.errors import UsageError
 from headcount.journal import Shelf
+from headcount.progress import Progress, silent
 from headcount.tasks.task import Task
 
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
-Progress = Callable[[int, int], None]  # batches done, of how many; 0 where that is not known
 
 SECONDS = 20.0  # between two savings of sums
 
@@ -30,8 +30,7 @@ def shelf(folder: Path | None, task: Task, work: Mapping[str, Any]) -> Shelf | N
     """Where unfinished work of this process on a task is kept; nowhere without a folder."""
     if folder is None:
         return None
-    cut = getattr(task, "identity", {})  # how the data are cut into batches and measured: pieces are numbered by batch
-    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", {**work, "task": dict(cut)})
+    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", {**work, "task": dict(task.identity)})
 
 
 def summed(
@@ -39,7 +38,7 @@ def summed(
     measure: Callable[[Batch], Arrays],
     *,
     kept: Shelf | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> dict[str, np.ndarray]:
     """The sums over all batches of what each contributes, in float64: memory does not grow with the data."""
     stored = (kept.get("sums") if kept else None) or {}
@@ -47,13 +46,13 @@ def summed(
     sums: dict[str, np.ndarray] = dict(stored)
     saved, of = time.monotonic(), length_hint(batches)
     for number, batch in enumerate(batches):
-        if number >= done and number % processes.count() == processes.rank():
+        if number >= done and processes.is_mine(number):
             for name, value in measure(batch).items():
                 sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
             if kept and time.monotonic() - saved >= SECONDS:
                 kept.put("sums", {**sums, "batches": np.array(number + 1)})
                 saved = time.monotonic()
-        progress(number + 1, of)
+        progress("batches", number + 1, of)
     every = [some for some in processes.gather(sums) if some]
     if not every:
         raise UsageError("The task has no batches: there is nothing to measure on.")
@@ -65,20 +64,20 @@ def collected(
     measure: Callable[[Batch], Arrays],
     *,
     kept: Shelf | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> list[Arrays]:
     """What each batch contributes, in the order of the batches."""
     pieces: dict[int, Arrays] = {}
     of = length_hint(batches)
     for number, batch in enumerate(batches):
-        if number % processes.count() == processes.rank():
+        if processes.is_mine(number):
             piece = kept.get(str(number)) if kept else None
             if piece is None:
                 piece = dict(measure(batch))
                 if kept:
                     kept.put(str(number), piece)
             pieces[number] = piece
-        progress(number + 1, of)
+        progress("batches", number + 1, of)
     every = {number: piece for some in processes.gather(pieces) for number, piece in some.items()}
     if not every:
         raise UsageError("The task has no batches: there is nothing to measure on.")

@@ -20,14 +20,15 @@ from headcount.hooks import original_module
 from headcount.probes.relevance.conservation import check, conserved, summary
 from headcount.probes.relevance.rules.rule import Bias
 from headcount.probes.relevance.trace import Relevance, traced
+from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Sites
-from headcount.tasks.task import Answering, Batch, Predicting, Task
+from headcount.tasks.task import Batch, Task
 
 Target = Literal["own", "reference"]
 Sums = dict[str, np.ndarray]
@@ -42,7 +43,7 @@ def relevance(
     target: Target = "own",
     chunk: int = 1024,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """Mean relevance of each head over all predictions, with 95% intervals over examples.
 
@@ -55,7 +56,7 @@ def relevance(
     """
     given = data = _predicting(task, target, chunk)
     plain, sites = original_module(model), locate(model)
-    if isinstance(data, Answering) and target == "own":
+    if target == "own":
         data = data.answered(plain)
 
     def contributed(batch: Batch) -> Sums:
@@ -79,10 +80,10 @@ def relevance(
     return scores(sites.heads, mean_H, signature, error=error_H, normalize=False, details=details)
 
 
-def _predicting(task: Task | None, target: str, chunk: int) -> Predicting:
+def _predicting(task: Task | None, target: str, chunk: int) -> Task:
     if task is None:
         raise UsageError("The relevance score needs a task: the data whose predictions are followed back to the heads.")
-    if not isinstance(task, Predicting):
+    if not task.predicts:
         raise UsageError(
             f"The task {task.name!r} does not say what the model predicts, so relevance has nowhere to start. Use "
             "translation, classification or language-modelling, or a task of your own with `logits` and `predicted`."
@@ -94,7 +95,7 @@ def _predicting(task: Task | None, target: str, chunk: int) -> Predicting:
     return task
 
 
-def _measure(model: nn.Module, task: Predicting, batch: Batch, sites: Sites, rule: str, bias: Bias | None) -> Sums:
+def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str, bias: Bias | None) -> Sums:
     """What a batch adds to the sums, by one run and one backward pass for each position that predicts."""
     predicted_BT = task.predicted(batch)
     with traced(model, rule=rule, bias=bias) as trace:

@@ -18,7 +18,7 @@ from torch import nn
 
 from headcount.errors import UsageError
 from headcount.metrics import Metric
-from headcount.scores.pieces import Progress
+from headcount.progress import Progress, silent
 from headcount.scores.variants import Outcome, Variant, pieces_of
 from headcount.sites.running import evaluating
 from headcount.statistics import Bets, Interval, anytime_interval
@@ -44,7 +44,7 @@ def until_certain(
     *,
     alpha: float = 0.01,
     seed: int = 0,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> list[Stopped]:
     """Measure variants batch by batch, each until p is below alpha / variants, or to the end of the data.
 
@@ -64,7 +64,7 @@ def until_certain(
             certain = bets.p() < alpha / len(variants)
             running = [index for index in running if not certain[index]]
             done += len(rows)
-            progress(done, len(task))
+            progress("examples", done, len(task))
             if not running:
                 break
     return [_stopped(parts, float(p), bound) for parts, p in zip(batches, bets.p(), strict=True)]

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
+from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.scores.gradient import standard_error
-from headcount.scores.pieces import Progress, shelf, summed
+from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.scores.variants import rows_of
 from headcount.sites.fingerprint import weight_hash
@@ -38,7 +39,7 @@ def shapley(
     normalize: bool = False,
     seed: int = 0,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Scores:
     """Shapley value of each head for the mean loss of an example, with a 95% interval over random orders.
 

@@ -22,7 +22,8 @@ from headcount.hooks import Hooks
 from headcount.journal import Shelf
 from headcount.probes.masks import masked, multiply
 from headcount.probes.replay import Memory, remembered, replayed
-from headcount.scores.pieces import Progress, collected
+from headcount.progress import Progress, silent
+from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
@@ -71,7 +72,7 @@ def measure(
     *,
     fast: bool = True,
     kept: Shelf | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Outcome:
     """Measure the model and its variants on a task.
 
@@ -93,9 +94,9 @@ def pieces_of(
     model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
     """The batches of a task, and what the model and its variants contribute on one: base [B, C], variants [V, B, C]."""
-    if hasattr(task, "drafts") and task.drafts(model):
+    if task.drafts(model):
         return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast)
-    if getattr(task, "in_one_run", False):
+    if task.in_one_run:
         return list(task.batches()), lambda batch: _batch(model, task, batch, variants, fast)
     return [None], lambda _: _whole(model, task, variants)
 

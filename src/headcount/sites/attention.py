@@ -61,12 +61,12 @@ class Attention:
     obstacle: str = ""  # why heads can be masked but not cut out
     unsupported: Callable[[nn.Module], str | None] | None = None  # why heads cannot even be masked
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """The layout as plain JSON, for models that no family describes."""
         return {name: value for name, value in asdict(self).items() if name != "unsupported"}
 
     @classmethod
-    def from_json(cls, data: Any) -> Attention:
+    def from_plain(cls, data: Any) -> Attention:
         """The layout back from JSON; anything but the known fields with their types is a ValueError."""
         defaults = {field.name: getattr(_ANY, field.name) for field in fields(cls) if field.name != "unsupported"}
         if not isinstance(data, Mapping) or set(data) != set(defaults):

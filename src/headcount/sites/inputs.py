@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
+from headcount.sites.devices import compute_device
 
 Batch = dict[str, Tensor]
 _PARTS = ("text_config", "vision_config", "encoder", "decoder")
@@ -95,7 +96,7 @@ class _Maker:
         self.length = length
         self._random = torch.Generator().manual_seed(seed)
         weights = next(model.parameters())
-        self.device = weights.device
+        self.device = compute_device(model)
         self._dtype = weights.dtype if weights.dtype.is_floating_point else torch.float32
         self._class = type(model).__name__
         both = bool(getattr(self.config, "is_encoder_decoder", False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from torch import nn
 
 from headcount.journal import Shelf
 from headcount.metrics import Metric
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
-from headcount.scores.ablation import Effect, effects, identity, metric_of
+from headcount.scores.ablation import Effect, effects, identity
 from headcount.scores.pieces import shelf
 from headcount.scores.sequential import Stopped, until_certain
 from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
@@ -21,8 +21,6 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import holm, pearson, spearman
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 def ablate(
@@ -35,7 +33,7 @@ def ablate(
     alpha: float = 0.01,
     early: bool = False,
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
 
@@ -45,16 +43,16 @@ def ablate(
         time of stopping (`scores.sequential`); for accuracy only. Its numbers are then of fewer examples.
     keep: a folder for unfinished work; the same call goes on with it.
     """
-    metric, better = metric_of(task), metric_of(task).higher_is_better
+    metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
     weights = weight_hash(model)
 
     def both(data: Task, part: str, place: str) -> tuple[float, list[Effect], list[Effect]]:
         if early:
-            return _early(model, data, out, lonely, alpha, lambda *at: progress(part, *at))
+            return _early(model, data, out, lonely, alpha, named(part, progress))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
         kept = shelf(keep / place if keep else None, data, identity(signature, [*out, *lonely]))
-        return _effects(model, data, out, lonely, alpha, kept, lambda *at: progress(part, *at))
+        return _effects(model, data, out, lonely, alpha, kept, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
     parts: dict[str, Any] = {
@@ -84,10 +82,10 @@ def _effects(
     lonely: list[Variant],
     alpha: float,
     kept: Shelf | None,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
-    metric = metric_of(task)
+    metric = task.metric
     found = measure(model, task, [*out, *lonely], kept=kept, progress=progress)
     ones, alones = found.variants[: len(out)], found.variants[len(out) :]
     first = effects(metric, Outcome(found.base, ones), alpha=alpha)
@@ -101,10 +99,10 @@ def _early(
     out: list[Variant],
     lonely: list[Variant],
     alpha: float,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """As `_effects`, each variant measured only until it is certain that its heads matter."""
-    metric = metric_of(task)
+    metric = task.metric
     found = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
     sides = [_stopped_effects(metric, stopped) for stopped in (found[: len(out)], found[len(out) :])]
     longest = max(found, key=lambda one: one.examples)

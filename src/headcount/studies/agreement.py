@@ -5,7 +5,7 @@ Shapes: H heads, R resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,14 @@ from torch import nn
 from headcount.errors import HeadcountError, UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
+from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
-from headcount.scores.ablation import metric_of
 from headcount.scores.score import Scores, members, options_of, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import paired_bootstrap, spearman
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 EXACT = "ablation"
 METHODS = (
@@ -43,7 +41,7 @@ def agreement(
     methods: Sequence[str] = METHODS,
     name: str = "",
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
@@ -57,8 +55,8 @@ def agreement(
     by_method, refused = _scores(model, task, (EXACT, *methods), keep, progress)
     exact, where = by_method[EXACT], measure_on or task
     parts: dict[str, Any] = {
-        "metric": metric_of(where).name,
-        "higher_is_better": metric_of(where).higher_is_better,
+        "metric": where.metric.name,
+        "higher_is_better": where.metric.higher_is_better,
         "heads": len(exact),
         "measured_on": measured_on([task], where),
         "scores": {method: {str(head): found[head] for head in found} for method, found in by_method.items()},

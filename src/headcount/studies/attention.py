@@ -13,6 +13,7 @@ from headcount.heads import Head
 from headcount.hooks import original_module
 from headcount.probes.taps import tapped
 from headcount.record import Record, Signature
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -33,7 +34,7 @@ def attention_map(
     both = bool(getattr(config, "is_encoder_decoder", False))
     ids, source = _tokens(tokenizer, text)
     inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
-    device = next(model.parameters()).device
+    device = input_device(model)
     inputs = {key: value.to(device) for key, value in inputs.items()}
     written: list[str] = []
     with evaluating(model):

@@ -19,6 +19,7 @@ from torch import nn
 from headcount.heads import HeadGrid
 from headcount.metrics import Metric
 from headcount.probes.projections import Projection, projected
+from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
 from headcount.pruning.ranking import counts_to
 from headcount.pruning.run import described, without_statistics
@@ -36,7 +37,6 @@ from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
 HOWS = ("none", "bias", "scale", "lstsq")
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 @dataclass
@@ -73,7 +73,7 @@ def study_compensation(
     candidates: int = CANDIDATES,
     group: int = 1,
     add_bias: bool = False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Curves of every compensation under the same masks, and of greedy search.
 

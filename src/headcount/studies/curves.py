@@ -6,7 +6,7 @@ Shapes: K random orders, N examples, C columns of statistics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.scores.score import members
@@ -22,8 +23,6 @@ from headcount.sites.locate import locate
 from headcount.statistics import Runs, bootstrap_sums, over_runs
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ class _Curve:
     steps: list[Step]
     seed: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        points = [step.to_json(self.kinds) for step in self.steps]
+    def to_plain(self) -> dict[str, Any]:
+        points = [step.to_plain(self.kinds) for step in self.steps]
         return {"order": self.order, "kinds": list(self.kinds), "seed": self.seed, "points": points}
 
 
@@ -68,7 +67,7 @@ def pruning_curves(
     measure_on: Task | None = None,
     plan: Plan | None = None,
     name: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
     plan, where = plan or Plan(), measure_on or task
@@ -81,12 +80,12 @@ def pruning_curves(
         "value": first.value,
         "measured_on": measured_on([task], where),
         "heads": len(locate(model).heads),
-        "curves": [line.to_json() for line in found if line.kinds == kinds],
+        "curves": [line.to_plain() for line in found if line.kinds == kinds],
         "against_random": _against_random(found, kinds),
         "claims": _claims(found, kinds),
     }
     if plan.by_kind and len(kinds) > 1:
-        parts["by_kind"] = [line.to_json() for line in found if line.kinds != kinds]
+        parts["by_kind"] = [line.to_plain() for line in found if line.kinds != kinds]
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
     arguments |= {"measured_on": where.fingerprint}
     signature = Signature(name, weight_hash(model), task.fingerprint, arguments=arguments)
@@ -107,7 +106,7 @@ def _curves(
             counts,
             measure_on=where,
             restrictions=Restrictions(some),
-            progress=_under(said, progress),
+            progress=named(f"pruning by {said}", progress),
         )
         return _Curve(order.score, some, list(steps), seed)
 
@@ -118,10 +117,6 @@ def _curves(
     if plan.by_kind and len(kinds) > 1:
         for kind in kinds:
             yield line(Order(plan.orders[0], plan.recompute), (kind,))
-
-
-def _under(said: str, progress: Progress) -> Progress:
-    return lambda _, done, of: progress(f"pruning by {said}", done, of)
 
 
 def _against_random(found: Sequence[_Curve], kinds: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:

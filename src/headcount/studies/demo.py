@@ -12,19 +12,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from headcount import journal
+from headcount.checkpoints.loading import Loading
 from headcount.corpora.parallel import read_parallel
+from headcount.corpora.source import Source
+from headcount.errors import UsageError
+from headcount.progress import Progress, silent
 from headcount.record import Record
-from headcount.studies.source import Loading
+from headcount.studies.study_settings import StudySettings
 from headcount.studies.translation import Settings as Training
 from headcount.studies.translation import train_translation
-from headcount.studies.whole import Progress, Settings, whole_study
+from headcount.studies.whole import whole_study
 from headcount.training.preset import preset
 from headcount.training.run import Watch
 
 KEPT = 0.6  # share of the heads that the smaller model keeps
 
 
-def training(seed: int, *, quick: bool) -> Training:
+def training_settings(seed: int, *, quick: bool) -> Training:
     """The preset `tiny`; a shorter run of it for a quick look."""
     tiny = preset("tiny")
     recipe = replace(tiny.recipe, seed=seed)
@@ -33,27 +38,45 @@ def training(seed: int, *, quick: bool) -> Training:
     return Training("grammar", tiny.size, recipe, tiny.vocabulary)
 
 
-def study(model: Path, *, quick: bool) -> Settings:
+def study(model: Path, *, quick: bool) -> StudySettings:
     """Both papers at demo size: as many sentences of each split as a quarter of an hour on two cores allows."""
-    whole = Settings(
-        model=str(model), data="grammar", other="ood", sentences=120, followed=60, random=3,
+    whole = StudySettings(
+        model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", followed=60, random=3,
         batches=(1, 16), lengths=(16,), repeats=5, gate_steps=60, tune_steps=140,
         all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip
     if not quick:
         return whole
     return replace(
-        whole, sentences=50, learned=8000, followed=20, random=2, step=0.2, keep=(5,), ways=("l0", "random"),
+        whole, source=Source("grammar", "dev", limit=50), train_limit=8000, followed=20, random=2, step=0.2,
+        keep=(5,), ways=("l0", "random"),
         gate_steps=40, tune_steps=60, repeats=3, all_kinds_ways=("l0",),
     )  # fmt: skip
 
 
-def trained(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch | None = None) -> Path:
-    """The model of the demo, trained where it is not there yet."""
-    model = out / "model"
-    if not (model / "config.json").is_file():
-        train_translation(read_parallel("grammar"), model, training(seed, quick=quick), watch=watch)
+def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch | None = None) -> Path:
+    """The folder of the demo's model, which is trained where it is not there yet."""
+    model, settings = out / "model", training_settings(seed, quick=quick)
+    if (model / "config.json").is_file():
+        _check_trained_alike(model, settings)
+    else:
+        train_translation(read_parallel("grammar"), model, settings, watch=watch)
     return model
+
+
+def _check_trained_alike(model: Path, settings: Training) -> None:
+    """Raise where the model that is there is another one than the seed, or the length of the run, would make."""
+    file = model / "training" / "settings.json"
+    if not file.is_file():  # a model of the user's own
+        return
+    recipe = journal.read_json(file)["recipe"]
+    for name in ("seed", "steps"):
+        value = getattr(settings.recipe, name)
+        if recipe[name] != value:
+            raise UsageError(
+                f"{model} was trained with {name} {recipe[name]}, and {name} {value} would make another model. Give "
+                "another folder with --out, or the options that this one was begun with."
+            )
 
 
 def demo(
@@ -61,7 +84,7 @@ def demo(
     out: Path,
     *,
     quick: bool = False,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     refresh: Callable[[Record], None] = lambda _: None,
 ) -> Record:
     """Study a trained model and prune it; refresh is called with what is known after each part of the study."""
@@ -77,10 +100,10 @@ def _smaller(out: Path, record: Record, progress: Progress) -> None:
     from headcount.pruning.prune import prune
     from headcount.pruning.saving import Saving
     from headcount.selection.budget import Budget
-    from headcount.studies.whole import Subject
+    from headcount.studies.subject import Subject
 
-    settings = Settings.read(record.parts["settings"])
-    subject = Subject(settings, Loading(None, None, trust_remote_code=False), out / "study", progress)
+    settings = StudySettings.read(record.parts["settings"])
+    subject = Subject(settings, Loading(), out / "study", progress)
     result = prune(
         load(settings.model), subject.choosing, keep=Budget(share=KEPT), choose="gradient", compensate="lstsq",
         measure_on=subject.measuring, step=1.0, progress=progress,

@@ -13,13 +13,12 @@ import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, counts_to, curve
 from headcount.record import Record, Signature
 from headcount.sites.locate import locate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 def epochs_of(folder: Path, wanted: Sequence[int] | None = None) -> dict[int, Path]:
@@ -46,7 +45,7 @@ def dynamics(
     order: str = "gradient",
     step: float = 0.1,
     name: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Prune every epoch's model by its own scores and measure after each step."""
     lines: list[dict[str, Any]] = []
@@ -57,12 +56,12 @@ def dynamics(
         steps = list(
             curve(
                 model, task, Order(order), counts_to(total, total, step), measure_on=measure_on,
-                progress=_under(epoch, progress),
+                progress=named(f"epoch {epoch}", progress),
             )
         )  # fmt: skip
         metric = steps[0].quality.metric
         whole = steps[0].quality.value
-        points = [point.to_json(locate(model).kinds) for point in steps]
+        points = [point.to_plain(locate(model).kinds) for point in steps]
         for point in points:
             point.pop("heads")
             point["kept_share"] = _kept(point["value"], whole, metric.higher_is_better)
@@ -79,10 +78,6 @@ def dynamics(
     }
     arguments = {"order": order, "step": step, "measured_on": (measure_on or task).fingerprint}
     return Record("dynamics", Signature(name, "", task.fingerprint, arguments=arguments), parts)
-
-
-def _under(epoch: int, progress: Progress) -> Progress:
-    return lambda _, done, of: progress(f"epoch {epoch}", done, of)
 
 
 def _kept(value: float, whole: float, higher_is_better: bool) -> float | None:

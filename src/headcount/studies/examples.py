@@ -11,7 +11,7 @@ Shapes: T tokens, Q tokens that look, K tokens looked at, H heads of a site.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,14 +22,15 @@ from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.probes.taps import tapped
+from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 
 BLANK = "\u2581"
 WEIGHTS = 600_000  # in all examples together: about 3 MB of text
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 def examples(
@@ -43,7 +44,7 @@ def examples(
     weights: int = WEIGHTS,
     name: str = "",
     data: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Run the model on the first sentences that are short enough and keep every head's attention.
 
@@ -86,7 +87,7 @@ def _example(
     if not 2 <= len(ids) <= longest:
         return None
     original: Any = original_module(model)
-    config, device = original.config, next(model.parameters()).device
+    config, device = original.config, input_device(model)
     if not hasattr(config, "vocab_size"):
         raise UsageError(f"{type(original).__name__} does not read text: there are no sentences to show it.")
     both = bool(getattr(config, "is_encoder_decoder", False))

@@ -14,18 +14,25 @@ from typing import Any
 
 import numpy as np
 
+from headcount.checkpoints.loading import Loading
 from headcount.corpora.frequencies import Frequencies, counted, read_frequencies
 from headcount.corpora.grammar.corpus import Grammar
-from headcount.corpora.parallel import GRAMMAR
-from headcount.corpora.sentences import Sentences, read_sentences
+from headcount.corpora.location import Location
+from headcount.corpora.sentences import Sentences
+from headcount.corpora.tables import SUFFIXES
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
-from headcount.studies.source import PLAIN, Loading, ParallelText, TaskText
-from headcount.studies.whole import PARTS, Part, Progress, Subject, run_parts
-from headcount.studies.whole import Settings as WholeSettings
+from headcount.studies.parts import PARTS, Part
+from headcount.studies.parts_folder import run_parts
+from headcount.studies.study_settings import StudySettings
+from headcount.studies.subject import Subject
+from headcount.studies.workload import Workload
+from headcount.tasks.task import Reading, Task, tasks
 
 EMBEDDED = "embedded English sentences"
+SENTENCES = 300  # for roles
 _GRAMMAR = Grammar(train=3000)  # its training sentences are for counting tokens
 _COUNTED = 20_000  # sentences of the user's text that tokens are counted in, at most
 _SCORED = 128  # sentences of the gradient at most
@@ -33,34 +40,27 @@ _LONGEST_TEXT = 64  # tokens of a sentence whose attention is shown
 _SHOWN = 4  # sentences whose attention is shown, where fewer are given
 _LEAST, _MOST = 16, 128  # sentences of one-head-out
 _WORK = 5e11  # heads x weights x sentences of one-head-out: a few minutes on two cores
-_GROUPED = (".tsv", ".jsonl")  # files with columns
 
-_MEASURED = {
-    "masked-language-modelling": "masked language modelling: the loss of the 15 % of tokens that are corrupted (80 % "
-    "masked, 10 % random, 10 % unchanged), the same ones every time",
-    "language-modelling": "language modelling: the loss of each token given those before it",
-    "translation": "the loss of each target token given the source and the target tokens before it",
-    "classification": "classification: accuracy on the labelled texts; the gradient is of the loss",
-    "embedding": "how far its output moves: 1 - cosine between the embeddings (means over tokens) of the model with "
-    "and without a head",
-}
+NO_OBJECTIVE = "embedding"  # the task of a model whose class names none, or that lacks its data
 
 
 @dataclass(frozen=True)
-class Settings(WholeSettings):
-    """What decides the numbers; `sentences` is for roles."""
+class ExploreSettings(StudySettings):
+    """What decides the numbers; a source without data is the embedded sentences, its limit those for roles."""
 
-    data: str = ""  # the embedded sentences if empty
-    sentences: int = 300
     frequencies: str = ""  # file with frequencies of tokens; counted in the text if empty
     one_out: int = 0  # sentences of one-head-out; by the size of the model if 0
 
     @property
     def with_columns(self) -> bool:
         """Whether the data have columns, or sides, that a task may need."""
-        path = Path(self.data)
-        grouped = self.data.startswith(("hf:", GRAMMAR)) or path.suffix in _GROUPED or path.is_dir()
-        return bool(self.data) and grouped
+        location = Location.of(self.source.data)
+        grouped = location.kind in ("hub", "grammar", "folder") or location.path.suffix in SUFFIXES
+        return bool(self.source.data) and grouped
+
+    @property
+    def sentences(self) -> int:
+        return self.source.limit or SENTENCES
 
 
 @dataclass(frozen=True)
@@ -68,24 +68,22 @@ class Explored(Subject):
     """A model to explore, and the text that it is explored on."""
 
     texts: tuple[str, ...] = ()  # sentences whose attention is to be shown
-    settings: Settings
+    settings: ExploreSettings
 
     @cached_property
     def objective(self) -> str:
         """The task that importance is measured by."""
-        task = self.how.objective(self.settings.model).task
-        if task == "classification" and not self.settings.with_columns:
-            return "embedding"
-        return task or "embedding"
+        name = self.loading.objective(self.settings.model).task or NO_OBJECTIVE
+        return NO_OBJECTIVE if tasks[name].labelled and not self.settings.with_columns else name
+
+    @property
+    def kind(self) -> type[Task]:
+        return tasks[self.objective]
 
     @cached_property
     def model(self) -> Any:
-        task = None if self.objective == "embedding" else self.objective
-        return self.how.load(self.settings.model, task=task)
-
-    @cached_property
-    def tokenizer(self) -> Any:
-        return self.how.tokenizer(self.settings.model)
+        task = None if self.objective == NO_OBJECTIVE else self.objective
+        return self.loading.load(self.settings.model, task=task)
 
     @cached_property
     def text(self) -> Sentences:
@@ -97,13 +95,12 @@ class Explored(Subject):
     def _every(self) -> Sentences:
         """Also those that tokens are only counted in."""
         settings = self.settings
-        if not settings.data:
+        if not settings.source.data:
             return Sentences([row.tree for row in _GRAMMAR.split("dev")])
-        if settings.with_columns and self.objective != "translation" and not settings.data.startswith(GRAMMAR):
-            return self._work.sentences()
-        return read_sentences(
-            settings.data, split=settings.measure_on, languages=settings.languages or None, limit=_COUNTED
-        )
+        work = self.work.with_limit(_COUNTED)
+        if settings.with_columns and settings.source.kind != "grammar":
+            return work.sentences()
+        return work.source.sentences()
 
     @cached_property
     def sentences(self) -> Sentences:
@@ -111,7 +108,7 @@ class Explored(Subject):
         items = [*self.text]
         if not self.text.trees:
             items += [row.tree for row in _GRAMMAR.split("dev")[: self.settings.sentences]]
-        targets = [*self.targets, *self._written(items[len(self.text) :])] if self.objective == "translation" else None
+        targets = [*self.targets, *self._written(items[len(self.text) :])] if self.kind.writes else None
         return replace(self.text, items=items, targets=targets)
 
     @cached_property
@@ -136,27 +133,16 @@ class Explored(Subject):
         settings = self.settings
         if settings.frequencies:
             return read_frequencies(settings.frequencies, self.tokenizer)
-        if settings.data:
+        if settings.source.data:
             texts: Sequence[str] = _texts(self._every)
-            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.data}")
+            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.source.data}")
         texts = [row.tree.text for row in _GRAMMAR.split("train")]
         return counted(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
 
-    @property
-    def _work(self) -> TaskText:
+    @cached_property
+    def work(self) -> Workload:
         settings = self.settings
-        text = ParallelText(settings.data, settings.languages or None, settings.columns or None, 250)
-        columns = {"text": settings.text, "label": settings.label, "pair": settings.pair}
-        return TaskText(
-            self.objective,
-            text,
-            settings.measure_on,
-            _COUNTED,
-            settings.batch_size,
-            self._longest,
-            columns,
-            {},
-        )
+        return Workload(self.objective, settings.source, batch_size=settings.batch_size, max_length=self._longest)
 
     @cached_property
     def _longest(self) -> int:
@@ -165,16 +151,14 @@ class Explored(Subject):
         return longest(self.model, self.settings.max_length)
 
     def _task(self, count: int, *, batch_size: int) -> Any:
-        from headcount.tasks.task import task
-
-        common = {"tokenizer": self.tokenizer, "max_length": self._longest}
-        if self.objective == "classification":
-            return replace(self._work, limit=count or None, batch_size=batch_size).build(self.settings.model, self.how)
+        if self.kind.labelled:
+            work = replace(self.work.with_limit(count or None), batch_size=batch_size)
+            return work.build(self.settings.model, self.loading)
         texts = _texts(self.text)[: count or None]
-        if self.objective in PLAIN:
-            extra = {"model": self.model} if self.objective == "embedding" else {"metric": "loss"}
-            return task(self.objective, texts=texts, batch_size=batch_size, **common, **extra)
-        return task("translation", source=texts, target=list(self.targets[: len(texts)]), metric="loss", **common)
+        metric = None if self.kind.stationary else "loss"
+        reading = Reading(batch_size, self._longest, metric, reference=lambda: self.model)
+        targets = list(self.targets[: len(texts)]) if self.kind.writes else None
+        return self.kind.of_texts(texts, self.tokenizer, reading, targets=targets)
 
     def _written(self, sentences: Sequence[Tree | str]) -> list[str]:
         """What the model writes for sentences, greedily."""
@@ -184,7 +168,7 @@ class Explored(Subject):
         if not texts:
             return []
         work = Translation(source=texts, target=texts, tokenizer=self.tokenizer, max_length=self._longest)
-        return work.translations(self.model, progress=lambda *at: self.progress("writing targets", *at))
+        return work.translations(self.model, progress=named("writing targets", self.progress))
 
 
 def _texts(sentences: Sequence[Tree | str]) -> list[str]:
@@ -204,41 +188,42 @@ def _setup(subject: Explored) -> Record:
     """What is measured on what, in words for the page."""
     from headcount.sites.fingerprint import weight_hash
 
-    settings, checkpoint = subject.settings, subject.how.objective(subject.settings.model)
-    source = f"texts of {settings.data}" if settings.data else EMBEDDED
+    settings, checkpoint = subject.settings, subject.loading.objective(subject.settings.model)
+    data = settings.source.data
+    source = f"texts of {data}" if data else EMBEDDED
     parts = {
         "architecture": checkpoint.architecture or type(subject.model).__name__,
         "objective": subject.objective,
-        "measured_by": _MEASURED[subject.objective],
+        "measured_by": subject.kind.measured_by,
         "because": _because(subject, checkpoint.task),
         "looked_at": _looked_at(subject),
-        "gradient_on": "" if subject.objective == "embedding" else f"{len(subject.choosing)} {source}",
+        "gradient_on": "" if subject.kind.stationary else f"{len(subject.choosing)} {source}",
         "one_out_on": f"{len(subject.measuring)} {source}",
         "counted_in": subject.frequencies.source,
     }
-    arguments = {"data": settings.data, "sentences": settings.sentences}
+    arguments = {"data": data, "sentences": settings.sentences}
     return Record("explore", Signature(settings.model, weight_hash(subject.model), arguments=arguments), parts)
 
 
 def _because(subject: Explored, task: str | None) -> str:
     """Why importance is measured so, where the class of the model alone does not say it."""
-    if task == "classification" and subject.objective == "embedding":
+    if task is not None and task != subject.objective:
         return "A classifier's own objective needs labelled texts: give them with --data."
     if task is None:
         return "It has no objective head. There is no gradient score: at the whole model that of a distance is zero."
-    if task == "translation" and subject.text.targets is None:
+    if subject.kind.writes and subject.text.targets is None:
         return "No translations were given: the targets are what the model itself writes, greedily."
     return ""
 
 
 def _looked_at(subject: Explored) -> str:
-    text, every = subject.text, subject.sentences
-    if not subject.settings.data:
+    text, every, data = subject.text, subject.sentences, subject.settings.source.data
+    if not data:
         return f"{len(every)} {EMBEDDED} with gold trees"
     if text.trees:
-        return f"{len(text)} sentences of {subject.settings.data} with their trees"
+        return f"{len(text)} sentences of {data} with their trees"
     more = len(every) - len(text)
-    return f"{len(text)} sentences of {subject.settings.data}, and {more} {EMBEDDED} with gold trees for syntax"
+    return f"{len(text)} sentences of {data}, and {more} {EMBEDDED} with gold trees for syntax"
 
 
 def _roles(subject: Explored) -> Record:
@@ -246,8 +231,8 @@ def _roles(subject: Explored) -> Record:
 
     settings = subject.settings
     return look(
-        subject.model, subject.sentences, subject.tokenizer, name=settings.model, data=settings.data or EMBEDDED,
-        frequencies=subject.frequencies, progress=lambda *at: subject.progress("looking at roles", *at),
+        subject.model, subject.sentences, subject.tokenizer, name=settings.model, data=settings.source.data or EMBEDDED,
+        frequencies=subject.frequencies, progress=named("looking at roles", subject.progress),
     )  # fmt: skip
 
 
@@ -269,8 +254,8 @@ def _shown(subject: Explored) -> Record:
     longest = max([20, *(len(subject.tokenizer(text)["input_ids"]) for text in texts)])
     record = examples(
         subject.model, subject.tokenizer, [*texts, *sentences], targets=targets, count=max(_SHOWN, len(texts)),
-        longest=longest, weights=10**9 if texts else WEIGHTS, name=settings.model, data=settings.data or EMBEDDED,
-        progress=subject.progress,
+        longest=longest, weights=10**9 if texts else WEIGHTS, name=settings.model,
+        data=settings.source.data or EMBEDDED, progress=subject.progress,
     )  # fmt: skip
     signature = replace(record.signature, arguments={**record.signature.arguments, "texts": [*texts]})
     return replace(record, signature=signature)
@@ -296,20 +281,19 @@ _MAKERS: Mapping[str, Callable[[Explored], Record] | Part] = {
 
 
 def explore(
-    settings: Settings,
+    settings: ExploreSettings,
     out: Path,
     *,
-    how: Loading | None = None,
+    loading: Loading | None = None,
     texts: Sequence[str] = (),
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     refresh: Callable[[Record], None] = lambda _: None,
 ) -> Record:
     """Explore a model in a folder; refresh is called with what there is after each part.
 
     texts: sentences whose attention is shown, besides those of the text; other ones may be given on the same folder.
     """
-    loading = how or Loading(None, None, trust_remote_code=False)
-    subject = Explored(settings, loading, out / "unfinished", progress, texts=tuple(texts))
+    subject = Explored(settings, loading or Loading(), out / "unfinished", progress, texts=tuple(texts))
     check_lengths(texts, subject.tokenizer)
     examples_file = out / "parts" / "examples.json"
     if examples_file.is_file() and Record.load(examples_file).signature.arguments.get("texts") != list(texts):

@@ -14,7 +14,7 @@ from headcount import journal
 from headcount.errors import UsageError
 from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
-from headcount.tasks.task import Trainable
+from headcount.tasks.task import Task
 from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run, Watch
@@ -46,8 +46,8 @@ class Settings:
 def fine_tune(
     model: Any,
     tokenizer: Any,
-    train: Trainable,
-    dev: Trainable,
+    train: Task,
+    dev: Task,
     out: Path,
     settings: Settings,
     *,
@@ -64,7 +64,7 @@ def fine_tune(
         return _fine_tune(model, tokenizer, train, dev, run)
 
 
-def _fine_tune(model: Any, tokenizer: Any, train: Trainable, dev: Trainable, run: Run) -> Record:
+def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> Record:
     settings, recipe, accelerator = run.settings, run.recipe, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
@@ -74,8 +74,7 @@ def _fine_tune(model: Any, tokenizer: Any, train: Trainable, dev: Trainable, run
     def judge(live: nn.Module) -> dict[str, float]:
         return dev.held_out(live)
 
-    if hasattr(train, "smoothing"):
-        train.smoothing = recipe.smoothing
+    train.smoothing = recipe.smoothing
     run.recipe = resolved_recipe(settings, train)
     progress = run.train(model, train, judge, width=model.config.hidden_size, tokenizer=tokenizer)
     record = Record(f"train {settings.task}", Signature(arguments=run.plain_settings()))
@@ -99,9 +98,8 @@ def _fine_tune(model: Any, tokenizer: Any, train: Trainable, dev: Trainable, run
     return record
 
 
-def _check_watched(recipe: Recipe, dev: Trainable) -> None:
-    metric = getattr(dev, "metric", None)
-    watched = {"loss", *([metric.name.lower()] if metric else []), *(["accuracy"] if "class" in dev.name else [])}
+def _check_watched(recipe: Recipe, dev: Task) -> None:
+    watched = {"loss", dev.metric.name.lower(), *(["accuracy"] if "class" in dev.name else [])}
     if recipe.watch not in watched:
         raise UsageError(
             f"{dev.name} cannot be watched by {recipe.watch}: it is measured in {', '.join(sorted(watched))}; another "
@@ -109,7 +107,7 @@ def _check_watched(recipe: Recipe, dev: Trainable) -> None:
         )
 
 
-def resolved_recipe(settings: Settings, train: Trainable) -> Recipe:
+def resolved_recipe(settings: Settings, train: Task) -> Recipe:
     """The recipe for this data: batch, number of steps and warm-up known, the rate falls to zero by the last step."""
     recipe = settings.recipe
     if settings.examples is not None:

@@ -6,7 +6,7 @@ role is all that the head does, 0 where the head might as well be off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.metrics import Metric
 from headcount.probes.masks import masked
+from headcount.progress import Progress, silent
 from headcount.roles.evidence import Evidence, held
 from headcount.roles.measure import Roles, counted_in
 from headcount.roles.playing import played
@@ -28,7 +29,6 @@ from headcount.sites.locate import locate
 from headcount.statistics import Comparison, bootstrap_sums, paired_bootstrap
 from headcount.tasks.task import Task, task
 
-Progress = Callable[[int, int], None]  # heads done, of
 _RESAMPLES = 2000
 
 
@@ -55,7 +55,7 @@ def play(
     *,
     frequencies: Frequencies | None = None,
     reading: Mapping[str, Any] | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """For every head with a role that can be played, its clearest one: the task's metric with the head replaced by it.
 
@@ -80,7 +80,7 @@ def play(
             alone = task.quality(model).statistics
         worth = comparison(base.metric, base.statistics, off, own, alone)
         results[str(head)] = {"role": evidence.role, "label": evidence.label, **worth}
-        progress(done, len(parts))
+        progress("heads played by their roles", done, len(parts))
     return {"metric": base.name, "value": base.value, "heads": results}
 
 

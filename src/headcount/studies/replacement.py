@@ -6,7 +6,6 @@ another example of the batch, so that the layers above get what they are used to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import combinations
 from typing import Any
@@ -17,34 +16,34 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.probes.masks import Means, Replace, masked
 from headcount.probes.means import mean_outputs
+from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
-from headcount.scores.ablation import Effect, effects, metric_of
+from headcount.scores.ablation import Effect, effects
 from headcount.scores.variants import Outcome
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.statistics import spearman
-from headcount.tasks.task import Measured, Task
+from headcount.tasks.task import Task
 
-Progress = Callable[[str, int, int], None]  # part, done, of
 REPLACEMENTS = ("zero", "mean", "resample")
 
 
 def replacements(
     model: nn.Module,
-    task: Measured,
+    task: Task,
     *,
     calibration: Task | None = None,
     name: str = "",
     alpha: float = 0.01,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Every head off alone on `task`, replaced in each way; means are of `calibration`, or of the task itself."""
     if not task.in_one_run:
         raise UsageError(
             f"Replacements are compared by what one run gives; {task.metric.name} is not. Measure the loss."
         )
-    metric, heads = metric_of(task), locate(model).heads
+    metric, heads = task.metric, locate(model).heads
     source = calibration or task
     means = mean_outputs(model, source.batches(), run=source.nll)
     outcomes = _outcomes(model, task, means, progress)
@@ -65,7 +64,7 @@ def replacements(
     return Record("replacement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
-def _outcomes(model: nn.Module, task: Measured, means: Means, progress: Progress) -> dict[str, Outcome]:
+def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) -> dict[str, Outcome]:
     """For each replacement what every example gives with all heads, and with each head replaced."""
     sites, batches = locate(model), list(task.batches())
     ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}

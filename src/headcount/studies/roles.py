@@ -7,7 +7,7 @@ best fixed offset (Table 1); where dependents stand (Figure 3); what the paper's
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.heads import Head
+from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.roles.evidence import Evidence, held
 from headcount.roles.measure import Roles, roles
@@ -27,7 +28,6 @@ from headcount.statistics import spearman
 from headcount.studies.playing import play
 from headcount.tasks.task import Task
 
-Progress = Callable[[int, int], None]  # sentences done, of
 CONFIDENT = 0.8  # the paper: every positional head is above this
 _READING = {field.name for field in fields(Reading)}
 _FIRST, _SECOND = {"i", "we"}, {"you"}
@@ -43,7 +43,7 @@ def look(
     frequencies: Frequencies | None = None,
     relevance: Record | None = None,
     play_on: Task | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     **options: Any,
 ) -> Record:
     """Measure the roles of all heads.
@@ -85,8 +85,8 @@ def parts_of(found: Roles) -> dict[str, Any]:
     return {
         "confidence": {str(head): _plain(found.confidence[head]._asdict()) for head in seen},
         "left_out": {str(head): found.left_out[head] for head in seen},
-        "roles": {str(head): [_plain(one.to_json()) for one in held(found[head])] for head in seen},
-        "evidence": {str(head): [_plain(one.to_json()) for one in found[head]] for head in seen},
+        "roles": {str(head): [_plain(one.to_plain()) for one in held(found[head])] for head in seen},
+        "evidence": {str(head): [_plain(one.to_plain()) for one in found[head]] for head in seen},
         "best": best,
         "syntax": [row for row in best if row["role"] == "syntactic"],
         "relative": {
@@ -128,10 +128,10 @@ def _best_row(kind: str, rivals: list[tuple[Head, Evidence]]) -> dict[str, Any]:
     apart = halves is not None and not any(np.isnan(half.value) for half in halves)
     if not apart:
         head, one = max(rivals, key=lambda pair: pair[1].value)
-        return {"kind": kind, "head": str(head), **_plain(one.to_json()), "held_out": False}
+        return {"kind": kind, "head": str(head), **_plain(one.to_plain()), "held_out": False}
     head, one = max(rivals, key=lambda pair: pair[1].halves[0].value if pair[1].halves else pair[1].value)
     measured = one.halves[1]._asdict() if one.halves else {}
-    return {"kind": kind, "head": str(head), **_plain(one.to_json()), **measured, "held_out": True}
+    return {"kind": kind, "head": str(head), **_plain(one.to_plain()), **measured, "held_out": True}
 
 
 def rare_head(evidence: Mapping[str, Any]) -> str:

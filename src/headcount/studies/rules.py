@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 from torch import nn
 
 from headcount.errors import ModelError
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.scores.score import Scores, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.statistics import spearman
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 VARIANTS = (
     "ding",
@@ -34,7 +33,7 @@ def compare_rules(
     name: str = "",
     variants: Sequence[str] = VARIANTS,
     target: str = "own",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Score by every rule and correlate the ranks of heads, pair by pair: within each kind, and over all heads.
 
@@ -46,9 +45,7 @@ def compare_rules(
         rule, _, bias = variant.partition(" ")
         options = {"rule": rule, "bias": bias or None, "target": target}
         try:
-            found[variant] = score(
-                "relevance", model, task, **options, progress=lambda *at, part=variant: progress(part, *at)
-            )
+            found[variant] = score("relevance", model, task, **options, progress=named(variant, progress))
         except ModelError as error:
             refused[variant] = str(error)
     parts = {

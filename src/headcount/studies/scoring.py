@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from headcount.progress import Progress, named, silent
 from headcount.record import Record
 from headcount.scores.score import options_of, score
 from headcount.tasks.task import Task
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 def scoring(
@@ -23,14 +21,14 @@ def scoring(
     method: str,
     name: str = "",
     keep: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
     **options: Any,
 ) -> Record:
     """Score the heads by a method; the record holds values, intervals where there are any, and ranks.
 
     keep: a folder for unfinished work; the same call goes on with it, where the score can.
     """
-    running = {"keep": keep, "progress": lambda *at: progress(f"scoring by {method}", *at)}
+    running = {"keep": keep, "progress": named(f"scoring by {method}", progress)}
     options |= {option: value for option, value in running.items() if option in options_of(method)}
     found = score(method, model, task, **options)
     heads = [str(head) for head in found.heads]

@@ -18,6 +18,7 @@ from headcount import journal
 from headcount.errors import UsageError
 from headcount.heads import PAPER_ROLES, Head
 from headcount.probes.masks import masked
+from headcount.progress import Progress, named, silent
 from headcount.pruning.tuning import AFTER_GATES, Tuning
 from headcount.record import Record, Signature
 from headcount.roles.evidence import Evidence
@@ -39,7 +40,6 @@ from headcount.studies.plan import Plan as Sizes
 from headcount.studies.tradeoff import tradeoff
 from headcount.tasks.task import Quality, Task
 
-Progress = Callable[[str, int, int], None]
 RELATIONS = ("nsubj", "obj", "amod", "advmod")  # of the paper's Table 1
 NEIGHBOURS = ("-1", "+1")
 
@@ -72,7 +72,7 @@ def specialisation(
     *,
     folder: Path,
     data: str = "",
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Measure every model and pool them.
 
@@ -90,7 +90,9 @@ def specialisation(
         models[name] = journal.read_json(file)
     progress("models", len(subjects), len(subjects))
     signature = Signature(" ".join(subjects), data=data, arguments={"data": data, **asdict(plan)})
-    return Record("specialisation", signature, {"models": models, **pooled(list(models.values()))})
+    measured_on = next(iter(models.values())).get("measured_on")
+    parts = {"models": models, "measured_on": measured_on, **pooled(list(models.values()))}
+    return Record("specialisation", signature, parts)
 
 
 def pooled(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -127,6 +129,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
     kept = set(point["heads"])
     return {
         "weights": weight_hash(model),
+        "measured_on": pruned.parts["measured_on"],
         "metric": whole.metric.name,
         "quality": _interval(whole),
         "without": _lost(whole, without),
@@ -153,7 +156,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
 def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress) -> Roles:
     return roles(
         model, looking.sentences, tokenizer=looking.tokenizer, frequencies=looking.frequencies,
-        progress=lambda done, of: progress(part, done, of),
+        progress=named(part, progress),
     )  # fmt: skip
 
 
@@ -171,7 +174,7 @@ def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> list[dict[str, 
         best = max(values, key=lambda head: values[head])
         (one,) = [one for one in found[best] if (one.role, one.label) == (role, label)]
         confidence = found.confidence[best].value
-        rows.append({"head": str(best), "confidence": confidence, "has_role": _has_role(one), **one.to_json()})
+        rows.append({"head": str(best), "confidence": confidence, "has_role": _has_role(one), **one.to_plain()})
     return rows
 
 

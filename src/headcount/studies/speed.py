@@ -5,7 +5,7 @@ Every repeat runs all models next to each other in a new random order, so that n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,15 @@ import torch
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.sites.devices import compute_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.cost import cost
 from headcount.timing import Times, Work, interleave
-
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,7 @@ class Bench:
             raise UsageError(f"Batch sizes, lengths, written tokens and repeats are at least 1; got {self}.")
 
 
-def speed(
-    models: Mapping[str, nn.Module], *, bench: Bench | None = None, progress: Progress = lambda *_: None
-) -> Record:
+def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progress: Progress = silent) -> Record:
     """The first model against each of the others.
 
     Rows say how many examples a second each reads (one forward pass, or what comes before the first written token) and
@@ -69,7 +67,7 @@ def speed(
         "models": {name: _size(model, max(lengths)) for name, model in models.items()},
         "verdict": _verdict(rows),
         "threads": torch.get_num_threads(),
-        "device": str(next(first.parameters()).device),
+        "device": str(compute_device(first)),
     }
     arguments = {"written": bench.written, "repeats": bench.repeats}
     return Record("bench", Signature(next(iter(models)), weight_hash(first), arguments=arguments), parts)

@@ -21,7 +21,7 @@ from headcount import journal, processes
 from headcount.heads import Head
 from headcount.metrics import Metric
 from headcount.probes.gated import VARIANTS
-from headcount.pruning.pipeline import Progress
+from headcount.progress import Progress, silent
 from headcount.pruning.run import counted_heads, described, without_statistics
 from headcount.pruning.way import SCRATCH, Way
 from headcount.record import Record, Signature
@@ -52,7 +52,7 @@ def tradeoff(
     folder: Path | None = None,
     models: Models | None = None,
     command: tuple[str, str] = COMMAND,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Record:
     """Measure every point of the plan, and compare the ways, paired on the same examples.
 

@@ -19,9 +19,9 @@ from headcount.record import Record, Signature
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.task import fingerprint
 from headcount.tasks.translation import Translation
-from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
 from headcount.training.run import Chosen, Run, Watch
+from headcount.training.standing import Standing
 from headcount.training.transformer import Size, new_translation_model, without_heads_like
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _judge(model: nn.Module, dev: Translation, settings: Settings) -> dict[str, 
     return found
 
 
-def _record(run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress: Progress, dropped: int) -> Record:
+def _record(run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress: Standing, dropped: int) -> Record:
     settings = run.settings
     signature = Signature(
         settings.data, weight_hash(chosen.model), dev.fingerprint, run.recipe.seed, run.plain_settings()

@@ -9,7 +9,7 @@ head size, O outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,8 @@ from headcount.errors import UsageError
 from headcount.hooks import Hooks
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Key, Projection, projected
-from headcount.probes.replay import layer_of
+from headcount.probes.replay import layer_of, skip
+from headcount.progress import Progress, silent
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
@@ -34,7 +35,6 @@ from headcount.surgery.spill import ROOM, Spill
 from headcount.tasks.task import Batch, Task
 
 HELD_OUT = 5  # every fifth example is left out of fits, to choose strengths on
-Progress = Callable[[str, int, int], None]  # part, done, of
 
 
 class _Arrived(Exception):
@@ -60,7 +60,7 @@ class Ascent:
         *,
         keys: Sequence[Key] | None = None,
         room: int = ROOM,
-        progress: Progress = lambda *_: None,
+        progress: Progress = silent,
     ) -> None:
         """keys: the sites to stop at; all that have heads, if not given. room: bytes of activations kept in memory."""
         self._model, self._task, self._progress = model, task, progress
@@ -179,8 +179,7 @@ class Ascent:
         with evaluating(model), projected(model, projections), Hooks() as hooks:
             torch.manual_seed(number)
             for layer, chain in self._settled.items():
-                value = self._aside.get((chain, number))
-                hooks.replace(model.get_submodule(layer), _returning(value))
+                skip(hooks, model, layer, self._aside.get((chain, number)))
             for layer, calls in self._way.layers.items():
                 if calls == 1 and layer not in self._settled:
                     hooks.change_output(model.get_submodule(layer), partial(end, layer))
@@ -195,7 +194,7 @@ class Ascent:
         """Number, number of its first example, and batch: those of this process."""
         offset = 0
         for number, batch in enumerate(self._task.batches()):
-            if number % processes.count() == processes.rank():
+            if processes.is_mine(number):
                 yield number, offset, batch
             offset += next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
 
@@ -216,10 +215,6 @@ def _held_out(real_BT: Tensor, offset: int) -> Tensor:
     """[N]: whether a row belongs to an example that is left out of fits."""
     examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % HELD_OUT == HELD_OUT - 1
     return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
-
-
-def _returning(value: Any) -> Callable[..., Any]:
-    return lambda *_, **__: value
 
 
 def _count(table: dict[Any, int], key: Any) -> None:

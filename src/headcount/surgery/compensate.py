@@ -19,9 +19,10 @@ from headcount.heads import HeadGrid
 from headcount.hooks import has_probes, original_module
 from headcount.probes.masks import align
 from headcount.probes.projections import Key, Projection
+from headcount.progress import Progress, silent
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
-from headcount.surgery.ascent import Ascent, Progress
+from headcount.surgery.ascent import Ascent
 from headcount.surgery.compensations.compensation import Calibration, Fit, columns, compensations
 from headcount.surgery.plan import check_removable
 from headcount.surgery.spill import ROOM
@@ -39,7 +40,7 @@ class Compensation:
     data: str = ""  # hash of the calibration data
     rows: int = 0  # tokens
 
-    def to_json(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """Which compensation, and for each site its strength and the share of the variance it explains."""
         sites = {
             ".".join(map(str, key)): {
@@ -60,7 +61,7 @@ def compensate(
     *,
     add_bias: bool = False,
     room: int = ROOM,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> Compensation:
     """Fit new output projections of the sites that lose heads, from the bottom up.
 

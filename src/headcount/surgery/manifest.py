@@ -59,7 +59,7 @@ def _entry(site: Site) -> dict[str, Any]:
     if has_added_bias(site):
         entry["bias"] = True
     if site.family == "generic":  # a loader cannot confirm the layout again: it has no weights yet
-        entry |= {"path": site.path, "layout": site.attention.to_json()}
+        entry |= {"path": site.path, "layout": site.attention.to_plain()}
     return entry
 
 
@@ -166,7 +166,7 @@ def _renumber(site: Site, entry: Mapping[str, Any]) -> None:
 def _lay_out(model: nn.Module, name: str, entry: Mapping[str, Any]) -> None:
     try:
         module: Any = model.get_submodule(str(entry.get("path")))
-        module.headcount_layout = Attention.from_json(entry["layout"])
+        module.headcount_layout = Attention.from_plain(entry["layout"])
     except (AttributeError, ValueError) as error:
         raise CheckpointError(f"The manifest entry for {name} is damaged: {error}.") from error
 

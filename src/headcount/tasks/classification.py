@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -10,23 +10,27 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headcount.corpora.sentences import Sentences
+from headcount.corpora.source import Source
+from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
-from headcount.record import Signature
 from headcount.sites.running import evaluating
-from headcount.tasks.batches import Batches
-from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts, model_inputs
+from headcount.tasks.task import USUAL, Batch, Reading, Task
+from headcount.tasks.text_task import TextTask
+from headcount.tasks.texts import model_inputs
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
 
-class Classification:
+class Classification(TextTask):
     """Labelled texts; quality is accuracy, F1 or Matthews correlation."""
 
     name = "classification"
-    in_one_run = True
-    split: str | None = None  # the part of the data that the texts are, for records
+    predicts = trains = labelled = True
+    measured_by = "classification: accuracy on the labelled texts; the gradient is of the loss"
+    suffixes = SUFFIXES
+    METRICS = METRICS
 
     def __init__(
         self,
@@ -44,34 +48,32 @@ class Classification:
         metric: accuracy, f1 (of class 1, or the mean over more than two classes) or matthews.
         smoothing: of the labels, in `loss` only.
         """
-        self.metric, self.smoothing = chosen_metric(metric, METRICS, self.name), smoothing
-        found = check_texts(texts)
-        second = check_texts(pairs, "pairs") if pairs is not None else None
-        self._labels = _class_numbers(labels)
-        for what, values in (("labels", self._labels), ("pairs", second)):
-            if values is not None and len(values) != len(found):
-                raise UsageError(f"There are {len(found)} texts and {len(values)} {what}; one for each text is needed.")
-        self.tokenizer = tokenizer
-        self._texts = Texts(found, tokenizer, second, max_length)
-        self._chunks = list(chunks(len(found), batch_size))
-        self.fingerprint = fingerprint([found, second, self._labels, max_length])
-        self.identity = {"batch_size": batch_size, "max_length": max_length}
+        self.smoothing, self._labels = smoothing, _class_numbers(labels)
+        super().__init__(
+            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, pairs=pairs,
+            hashed=[None if pairs is None else list(pairs), self._labels, max_length],
+        )  # fmt: skip
+        for what, values in (("labels", self._labels), ("pairs", pairs)):
+            if values is not None and len(values) != len(self):
+                raise UsageError(f"There are {len(self)} texts and {len(values)} {what}; one for each text is needed.")
 
-    def __len__(self) -> int:
-        return len(self._labels)
+    @classmethod
+    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+        data = source.labelled(reading.classes)
+        rows = source.rows(zip(*(texts for texts in (data.texts, data.pairs) if texts is not None), strict=True))
+        return cls(
+            texts=[data.texts[row] for row in rows],
+            labels=[data.labels[row] for row in rows],
+            pairs=None if data.pairs is None else [data.pairs[row] for row in rows],
+            tokenizer=tokenizer,
+            batch_size=reading.batch_size,
+            max_length=reading.max_length,
+            **reading.named_metric,
+        )
 
-    @property
-    def example_hashes(self) -> list[str]:
-        """[N]: a hash of each example."""
-        return self._texts.hashes
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """[N, 2]: tokens of each text, and 0."""
-        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
-
-    def batches(self) -> Iterator[Batch]:
-        return Batches(self.batch, self._chunks)
+    @classmethod
+    def sentences(cls, source: Source) -> Sentences:
+        return Sentences(source.labelled().texts)
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         return {**self._texts.encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}
@@ -82,9 +84,6 @@ class Classification:
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BC = self._logits(model, batch)
         return nn.functional.cross_entropy(logits_BC.float(), batch["labels"].to(logits_BC.device), reduction="none")
-
-    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.logits_loss(self.logits(model, batch), batch)
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Smoothed loss summed over texts."""
@@ -122,9 +121,6 @@ class Classification:
         if self.metric is not ACCURACY:
             return confusion(answer_B, label_B, logits_BC.shape[-1])
         return np.stack([answer_B == label_B, np.ones_like(label_B)], axis=1).astype(np.int64)
-
-    def quality(self, model: nn.Module) -> Quality:
-        return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:
         inputs = model_inputs(model, batch, [name for name in batch if name != "labels"])

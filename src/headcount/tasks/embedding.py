@@ -6,7 +6,7 @@ Shapes: B batch, T tokens, D width of the model, N texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,15 +16,14 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.metrics import COSINE_DISTANCE, Metric
-from headcount.record import Signature
+from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
-from headcount.tasks.batches import Batches
-from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts
+from headcount.tasks.task import Batch, Reading
+from headcount.tasks.text_task import PlainTextTask
 
 
-class Embedding:
+class Embedding(PlainTextTask):
     """Plain texts and the whole model: quality is the mean cosine distance of a changed model's embeddings from its.
 
     The whole model has distance 0, the minimum: the derivative of the distance with respect to any mask is 0 there,
@@ -32,9 +31,12 @@ class Embedding:
     """
 
     name = "embedding"
-    in_one_run = True
-    stationary = True  # at the whole model all gradients are zero
-    metric: ClassVar[Metric] = COSINE_DISTANCE
+    stationary = True
+    measured_by = (
+        "how far its output moves: 1 - cosine between the embeddings (means over tokens) of the model with and without "
+        "a head"
+    )
+    METRICS: ClassVar[Mapping[str, Metric]] = {COSINE_DISTANCE.name: COSINE_DISTANCE}
 
     def __init__(
         self,
@@ -47,26 +49,18 @@ class Embedding:
         metric: str = "cosine distance",
     ) -> None:
         """model: the whole model, whose embeddings others are compared with; it is run once and not kept."""
-        chosen_metric(metric, {COSINE_DISTANCE.name: COSINE_DISTANCE}, self.name)
-        checked = check_texts(texts)
-        self.tokenizer = tokenizer
-        self._texts = Texts(checked, tokenizer, max_length=max_length)
-        self._chunks = list(chunks(len(checked), batch_size))
-        self.identity = {"batch_size": batch_size, "max_length": max_length}
+        super().__init__(
+            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
+            hashed=[max_length, weight_hash(model)],
+        )  # fmt: skip
         with evaluating(model):
             self._reference_ND = torch.cat([self._embeddings(model, batch) for batch in self.batches()])
-        self.fingerprint = fingerprint([checked, max_length, weight_hash(model)])
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """[N, 2]: tokens of each text, and 0."""
-        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
-
-    def batches(self) -> Iterator[Batch]:
-        return Batches(self.batch, self._chunks)
+    @classmethod
+    def _further(cls, reading: Reading) -> dict[str, Any]:
+        if reading.reference is None:
+            raise UsageError("An embedding is compared with that of the whole model: the reading has no reference.")
+        return {"model": reading.reference()}
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """What the tokenizer makes, and the numbers of the texts."""
@@ -78,16 +72,10 @@ class Embedding:
         cosine_B = nn.functional.cosine_similarity(self._embeddings(model, batch), reference_BD, dim=-1)
         return (1 - cosine_B).clamp_min(0)  # rounding can make a cosine larger than 1
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.nll(model, batch).mean()
-
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: cosine distance of each text, and 1."""
         distance_B = self.nll(model, batch).numpy()
         return np.stack([distance_B, np.ones_like(distance_B)], axis=1)
-
-    def quality(self, model: nn.Module) -> Quality:
-        return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
     def _embeddings(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, D] in double precision: distances of single heads can be as small as 1e-6."""
@@ -97,7 +85,7 @@ class Embedding:
             raise UsageError(
                 f"{type(original).__name__} is an encoder-decoder: the embedding is of models with one stack."
             )
-        device = next(model.parameters()).device
+        device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "rows"}
         states_BTD = base(**inputs).last_hidden_state.double()
         real_BT1 = inputs["attention_mask"][..., None].double()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,21 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY
-from headcount.record import Signature
 from headcount.sites.running import evaluating
-from headcount.tasks.batches import Batches
-from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts, model_inputs
+from headcount.tasks.task import Batch, Quality
+from headcount.tasks.text_task import PlainTextTask
+from headcount.tasks.texts import model_inputs
 
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
 
-class LanguageModelling:
+class LanguageModelling(PlainTextTask):
     """Plain texts; quality is perplexity, from each text's log-likelihood and number of predicted tokens."""
 
     name = "language-modelling"
-    in_one_run = True
-    split: str | None = None  # the part of the data that the texts are, for records
+    predicts = trains = True
+    measured_by = "language modelling: the loss of each token given those before it"
+    METRICS = METRICS
 
     def __init__(
         self,
@@ -37,29 +37,9 @@ class LanguageModelling:
         metric: str = "perplexity",
     ) -> None:
         """metric: perplexity or loss, both per token."""
-        self.metric = chosen_metric(metric, METRICS, self.name)
-        found = check_texts(texts)
-        self.tokenizer = tokenizer
-        self._texts = Texts(found, tokenizer, max_length=max_length)
-        self._chunks = list(chunks(len(found), batch_size))
-        self.fingerprint = fingerprint([found, max_length])
-        self.identity = {"batch_size": batch_size, "max_length": max_length}
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    @property
-    def example_hashes(self) -> list[str]:
-        """[N]: a hash of each example."""
-        return self._texts.hashes
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """[N, 2]: tokens of each text, and 0."""
-        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
-
-    def batches(self) -> Iterator[Batch]:
-        return Batches(self.batch, self._chunks)
+        super().__init__(
+            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[max_length]
+        )
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         encoded = self._texts.encode(rows)
@@ -73,9 +53,6 @@ class LanguageModelling:
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         return _token_nll(self.logits(model, batch), batch).sum(-1)
-
-    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.logits_loss(self.logits(model, batch), batch)
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over predicted tokens."""
@@ -103,10 +80,10 @@ class LanguageModelling:
         return np.stack([self.nll(model, batch).double().cpu().numpy(), _predicted(batch).sum(-1).numpy()], axis=1)
 
     def quality(self, model: nn.Module) -> Quality:
-        found = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
-        if not found.statistics[:, 1].any():
+        quality = super().quality(model)
+        if not quality.statistics[:, 1].any():
             raise UsageError("No text has two tokens: there is nothing to predict.")
-        return found
+        return quality
 
 
 def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:

@@ -6,7 +6,7 @@ Shapes: B batch, T tokens, P predicted tokens of a batch, V vocabulary.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,17 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
-from headcount.record import Signature
+from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
-from headcount.tasks.batches import Batches
-from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, chunks, fingerprint, measured
-from headcount.tasks.texts import Texts
+from headcount.tasks.task import Batch, Quality
+from headcount.tasks.text_task import PlainTextTask
 
 IGNORED = -100  # label of a token that is not predicted
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS, "accuracy": TOKEN_ACCURACY}
 SHARE, MASKED, RANDOM = 0.15, 0.8, 0.1  # of a text's tokens; of these: the mask token, a random token, else unchanged
 
 
-class MaskedLanguageModelling:
+class MaskedLanguageModelling(PlainTextTask):
     """Plain texts; quality is perplexity, loss or accuracy of the corrupted tokens.
 
     Which tokens of a text are corrupted, and how, depends on its tokens and the seed alone: not on its place, its
@@ -34,7 +33,12 @@ class MaskedLanguageModelling:
     """
 
     name = "masked-language-modelling"
-    in_one_run = True
+    predicts = trains = True
+    measured_by = (
+        "masked language modelling: the loss of the 15 % of tokens that are corrupted (80 % masked, 10 % random, 10 % "
+        "unchanged), the same ones every time"
+    )
+    METRICS = METRICS
 
     def __init__(
         self,
@@ -47,30 +51,16 @@ class MaskedLanguageModelling:
         seed: int = 0,
     ) -> None:
         """metric: perplexity, loss or accuracy, all per corrupted token."""
-        self.metric = chosen_metric(metric, METRICS, self.name)
-        checked = check_texts(texts)
+        super().__init__(
+            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[max_length, seed]
+        )
         if tokenizer.mask_token_id is None:
             raise UsageError(
                 "The tokenizer has no mask token: the model was not trained by masked language modelling. Another task "
                 "fits it, language-modelling for instance."
             )
-        self.tokenizer = tokenizer
-        self._texts = Texts(checked, tokenizer, max_length=max_length)
-        self._chunks = list(chunks(len(checked), batch_size))
         self._corruption = Corruption(tokenizer, seed)
-        self.fingerprint = fingerprint([checked, max_length, seed])
-        self.identity = {"batch_size": batch_size, "max_length": max_length, "seed": seed}
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """[N, 2]: tokens of each text, and 0."""
-        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
-
-    def batches(self) -> Iterator[Batch]:
-        return Batches(self.batch, self._chunks)
+        self.identity = {**self.identity, "seed": seed}
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """What the tokenizer makes, with corrupted ids; labels are the original ids of corrupted tokens."""
@@ -91,9 +81,6 @@ class MaskedLanguageModelling:
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         return _by_example(_token_nll(self.logits(model, batch), batch), batch)
 
-    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.logits_loss(self.logits(model, batch), batch)
-
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over corrupted tokens."""
         return _token_nll(logits, batch).sum()
@@ -113,7 +100,7 @@ class MaskedLanguageModelling:
         }
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        device = next(model.parameters()).device
+        device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
         logits_BTV: Tensor = model(**inputs).logits
         return logits_BTV
@@ -128,7 +115,7 @@ class MaskedLanguageModelling:
         return contributions_B3[:, [1, 2] if self.metric is TOKEN_ACCURACY else [0, 2]]
 
     def quality(self, model: nn.Module) -> Quality:
-        quality = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
+        quality = super().quality(model)
         if not quality.statistics[:, 1].any():
             raise UsageError("No text has a token besides specials: there is nothing to predict.")
         return quality

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from headcount.errors import UsageError
 from headcount.tasks.task import Task
-
-
-def example_hash(*texts: str) -> str:
-    """Of the texts of one example: a text, or both of a pair. Its label does not count."""
-    return hashlib.blake2b("\x1f".join(texts).encode(), digest_size=16).hexdigest()
-
-
-def in_first_half(example: str) -> bool:
-    """Whether an example of this hash is in the first half of its data: the same for copies of a text."""
-    return int(example, 16) % 2 == 0
 
 
 def measured_on(chosen_on: Iterable[Task], measured: Task) -> dict[str, Any]:
@@ -28,7 +17,7 @@ def measured_on(chosen_on: Iterable[Task], measured: Task) -> dict[str, Any]:
     """
     tasks = list({id(task): task for task in chosen_on}.values())
     same = any(task.fingerprint == measured.fingerprint for task in tasks)
-    examples, chosen = _hashes(measured), [_hashes(task) for task in tasks]
+    examples, chosen = measured.example_hashes, [task.example_hashes for task in tasks]
     overlap = None
     if examples is not None and None not in chosen:
         seen = {example for hashes in chosen for example in hashes or ()}
@@ -55,10 +44,5 @@ def check_apart(learned: Task | None, measured: Task | None) -> None:
 
 
 def _described(task: Task) -> dict[str, Any]:
-    hashes = _hashes(task)
-    return {"split": getattr(task, "split", None), "examples": None if hashes is None else len(hashes)}
-
-
-def _hashes(task: Task) -> Sequence[str] | None:
-    """Of each example of a task; None where only its batches are known."""
-    return getattr(task, "example_hashes", None)
+    hashes = task.example_hashes
+    return {"split": task.split, "examples": None if hashes is None else len(hashes)}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headcount.corpora.sentences import Sentences
+from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
 from headcount.metrics import LOSS, Metric
+from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
@@ -35,129 +40,203 @@ class Quality:
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
 
-class Task(Protocol):
-    """What everything that measures a model asks of data."""
+@dataclass(frozen=True)
+class Evaluation:
+    """All that is measured of a model at once."""
+
+    quality: Quality
+    measures: Mapping[str, float]  # by name, the quality first
+    parts: Mapping[str, Any] = field(default_factory=dict)  # further parts of the record
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a task reads data: what a command may say besides the source. Each task takes what it has a use for."""
+
+    batch_size: int = 16
+    max_length: int | None = None  # tokens; longer texts are cut
+    metric: str | None = None  # the task's usual one if not given
+    decoding: Mapping[str, Any] = field(default_factory=dict)  # of translations: beams, length_penalty, tokens
+    classes: Sequence[str] | None = None  # what class numbers stand for, where a model knows already
+    reference: Callable[[], nn.Module] | None = None  # loads the whole model that embeddings are compared with
 
     @property
-    def name(self) -> str: ...
+    def named_metric(self) -> dict[str, Any]:
+        return {"metric": self.metric} if self.metric else {}
+
+
+USUAL = Reading()
+
+
+class Task(ABC):
+    """What everything that measures a model asks of data.
+
+    A task must say what its batches are and what each example loses. All else has a default that is true of any task:
+    quality is the mean loss; nothing is known of single examples, predictions or training.
+    """
+
+    name: str
+    metric: Metric = LOSS  # what the columns of `measure` are summed up to
+    split: str | None = None  # the part of the data that the examples are, for records
+    tokenizer: Any = None
+    smoothing: float = 0.0  # of the labels, in the loss to train on, for tasks that have a use for it
+    identity: Mapping[str, Any] = {}  # how the data are cut into batches and measured: pieces are numbered by batch
+    stationary: bool = False  # whether all gradients are zero at the whole model
+    predicts: bool = False  # whether `logits` and `predicted` say what a model predicts: relevance and teachers ask
+    trains: bool = False  # whether a model can be trained on it
+    writes: bool = False  # whether the model writes its answers: commands that decode ask
+    labelled: bool = False  # whether its data must say what is right: texts alone are not enough
+    measured_by: str = ""  # what importance is measured by, for people
+    suffixes: ClassVar[tuple[str, ...]] = ()  # of the files that a folder of such data has, one for each split
+
+    # the data
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """Hash of the data."""
 
+    @abstractmethod
     def batches(self) -> Iterator[Batch]:
         """The data, batch by batch, in the same order every time."""
 
+    @property
+    def example_hashes(self) -> Sequence[str] | None:
+        """[N]: a hash of each example; None where only batches are known."""
+        return None
+
+    @classmethod
+    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+        """The task on data by name."""
+        del tokenizer, reading
+        raise UsageError(f"The task {cls.__name__} cannot be read from {source.data}: make it from texts.")
+
+    @classmethod
+    def of_texts(
+        cls, texts: Sequence[str], tokenizer: Any, reading: Reading = USUAL, *, targets: Sequence[str] | None = None
+    ) -> Task:
+        """The task on texts at hand; targets: what is to be written for each, where the model writes."""
+        del texts, tokenizer, reading, targets
+        raise UsageError(f"The task {cls.__name__} needs more than texts.")
+
+    @classmethod
+    def splits(cls, source: Source) -> tuple[str, ...]:
+        """The parts that the data have by name; none for a file."""
+        return source.named_parts(cls.suffixes)
+
+    @classmethod
+    def sentences(cls, source: Source) -> Sentences:
+        """The sentences of the data, to look at heads on."""
+        return source.sentences()
+
+    @classmethod
+    def training_texts(cls, source: Source) -> Sequence[str] | None:
+        """Texts that models of this task have learned from, where the data have them: tokens are counted in these."""
+        del source
+        return None
+
+    # measuring
+
+    @abstractmethod
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: each example's negative log-likelihood, summed over its targets, without label smoothing."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """A scalar to train on."""
-
-    def quality(self, model: nn.Module) -> Quality:
-        """How good the model is on all of the data, dropout off."""
-
-
-class Measured(Task, Protocol):
-    """A task whose quality is measured batch by batch, in one run of the model each: what fast ablation asks for."""
-
-    @property
-    def metric(self) -> Metric:
-        """What the columns of `measure` are summed up to."""
+        return self.nll(model, batch).mean()
 
     @property
     def in_one_run(self) -> bool:
         """Whether the metric is measured by one run over each batch; not so where the model is to write."""
+        return True
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        """[B, columns]: what each example of a batch contributes."""
+        """[B, columns]: what each example of a batch contributes to the metric."""
+        nll_B = self.nll(model, batch).double().cpu().numpy()
+        return np.stack([nll_B, np.ones_like(nll_B)], axis=1)
 
+    def quality(self, model: nn.Module) -> Quality:
+        """How good the model is on all of the data, dropout off."""
+        return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
-class Drafting(Task, Protocol):
-    """A task whose quality is of what a model writes: it can be asked to go on from what another model wrote."""
+    def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
+        """The quality of a model, with everything else that is cheap to measure."""
+        del progress
+        quality = self.quality(model)
+        besides = {
+            name: value for name, value in self.held_out(model).items() if not math.isclose(value, quality.value)
+        }
+        return Evaluation(quality, {quality.name: quality.value, **besides})
 
-    @property
-    def metric(self) -> Metric: ...
+    def held_out(self, model: nn.Module) -> dict[str, float]:
+        """Cheap measures for watching training, `loss` among them; dropout off. None where the task has none."""
+        del model
+        return {}
 
-    def rows(self) -> Iterator[np.ndarray]:
-        """Numbers of the examples in each batch."""
-
-    def written(self, model: nn.Module) -> list[list[int]]:
-        """The ids that the model writes for each example."""
-
-    def drafted(self, model: nn.Module, rows: np.ndarray, drafts: Sequence[Sequence[int]]) -> Any:
-        """Drafts of these examples, to be improved until they are what the model writes."""
-
-    def drafts(self, model: nn.Module) -> bool:
-        """Whether quality is of what the model writes, and drafts may be used."""
-
-    def statistics(self, rows: np.ndarray, written: Sequence[Sequence[int]]) -> np.ndarray:
-        """[rows, columns]: what these outputs contribute to the metric."""
-
-
-@runtime_checkable
-class Predicting(Task, Protocol):
-    """A task that says which predictions a model makes on a batch: what relevance asks for."""
+    # what a model predicts
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B, T, C]: of every class or token, at every position; one position where there is one answer."""
+        raise self._lacks("says nothing of what a model predicts")
 
     def predicted(self, batch: Batch) -> Tensor:
         """[B, T]: whether the model is asked for a prediction at a position of an example."""
+        raise self._lacks("says nothing of what a model predicts")
 
+    def answered(self, model: nn.Module) -> Task:
+        """The same task, with what the model writes in place of the reference, where it writes."""
+        del model
+        return self
 
-@runtime_checkable
-class Answering(Predicting, Protocol):
-    """A task whose predictions depend on what was predicted before."""
+    def drafts(self, model: nn.Module) -> bool:
+        """Whether quality is of what the model writes, and may be measured from drafts, as in `Translation`."""
+        del model
+        return False
 
-    def answered(self, model: nn.Module) -> Predicting:
-        """The same task, with what the model writes in place of the reference."""
-
-
-class Trainable(Task, Protocol):
-    """What the training loop asks of data besides."""
+    # training
 
     @property
     def lengths(self) -> np.ndarray:
         """[N, 2]: what each example costs, in tokens of its two sides; the second may be 0."""
+        raise self._lacks("cannot be trained on")
 
-    def batch(self, rows: np.ndarray) -> Batch:
+    def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """These examples side by side."""
+        raise self._lacks("cannot be trained on")
 
-    def targets(self, rows: np.ndarray) -> int:
+    def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         """Number of predictions that `loss_sum` sums over for these examples."""
+        raise self._lacks("cannot be trained on")
 
     def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
         """The loss to train on, summed over the predictions of a batch."""
-
-    def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Cheap measures for watching training, `loss` among them; dropout off."""
-
-
-class Teachable(Predicting, Trainable, Protocol):
-    """A task to train on whose loss is one of logits, so that another model's may be asked for as well."""
+        return self.logits_loss(self.logits(model, batch), batch)
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """`loss_sum` of logits [B, T, C] that a model gave for a batch."""
+        raise self._lacks("cannot be trained on")
+
+    def _lacks(self, what: str) -> UsageError:
+        return UsageError(f"The task {self.name!r} {what}.")
 
 
-@dataclass(frozen=True)
-class Given:
+class BatchTask(Task):
     """A task made of a user's own batches and loss: nothing is known of it but that."""
 
-    given: Iterable[Batch]
-    function: Callable[[nn.Module, Batch], Tensor]
-    name: str = "given"
+    name = "given"
+
+    def __init__(self, batches: Iterable[Batch], nll: Callable[[nn.Module, Batch], Tensor]) -> None:
+        self._batches, self._nll = batches, nll
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint(batch for batch in self.given)
+        return fingerprint(batch for batch in self._batches)
 
     def batches(self) -> Iterator[Batch]:
-        return iter(self.given)
+        return iter(self._batches)
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        nll_B = self.function(model, batch)
+        nll_B = self._nll(model, batch)
         if nll_B.dim() != 1:
             raise UsageError(
                 f"nll gives each example's loss, a tensor [batch]; got shape {list(nll_B.shape)}. A mean hides what "
@@ -165,21 +244,12 @@ class Given:
             )
         return nll_B
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.nll(model, batch).mean()
-
-    metric: ClassVar[Metric] = LOSS
-    in_one_run: ClassVar[bool] = True
-
-    def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        nll_B = self.nll(model, batch).double().cpu().numpy()
-        return np.stack([nll_B, np.ones_like(nll_B)], axis=1)
-
     def quality(self, model: nn.Module) -> Quality:
+        """Without the hash of the data: batches that are made on the way would be made twice."""
         return measured(self, model, Signature(arguments={"metric": self.metric.name}))
 
 
-def measured(task: Measured, model: nn.Module, signature: Signature) -> Quality:
+def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     """The quality of a model on all batches of a task."""
     with evaluating(model):
         rows = [task.measure(model, batch) for batch in task.batches()]
@@ -194,7 +264,7 @@ def chosen_metric(name: str, known: Mapping[str, Metric], task: str) -> Metric:
     return known[name]
 
 
-tasks: Registry[Callable[..., Task]] = Registry("task", "headcount.tasks", "TASK")
+tasks: Registry[type[Task]] = Registry("task", "headcount.tasks", "TASK")
 
 
 class _Tasks:
@@ -207,7 +277,11 @@ class _Tasks:
         """A task from batches (a list or a DataLoader) and a function of (model, batch) that gives losses [batch]."""
         if isinstance(batches, Iterator):
             raise UsageError("The batches are read more than once: give a list or a DataLoader, not an iterator.")
-        return Given(batches, nll)
+        return BatchTask(batches, nll)
+
+    def read(self, name: str, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+        """A task on data by name: `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)`."""
+        return tasks[name].read(source, tokenizer, reading)
 
 
 task = _Tasks()
@@ -237,13 +311,13 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
     """The texts as a list; none at all, or something that is no text, is an error."""
     if isinstance(texts, str):
         raise UsageError(f"{what} is a list of texts; got one text.")
-    found = list(texts)
-    if not found:
+    checked = list(texts)
+    if not checked:
         raise UsageError(f"{what} is empty: there is nothing to measure on.")
-    for place, text in enumerate(found):
+    for index, text in enumerate(checked):
         if not isinstance(text, str):
-            raise UsageError(f"{what}[{place}] is {type(text).__name__}, expected text.")
-    return found
+            raise UsageError(f"{what}[{index}] is {type(text).__name__}, expected text.")
+    return checked
 
 
 def chunks(count: int, size: int) -> Iterator[range]:

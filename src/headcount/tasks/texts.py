@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from headcount.corpora.examples import example_hash
 from headcount.errors import UsageError
 from headcount.hooks import original_module
+from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
-from headcount.tasks.overlap import example_hash
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ class Texts:
     @cached_property
     def lengths(self) -> np.ndarray:
         """[N]: tokens of each text."""
-        found = [
+        lengths = [
             len(ids)
             for start in range(0, len(self), 1000)
             for ids in self._tokenized(range(start, min(start + 1000, len(self))))["input_ids"]
         ]
-        return np.array(found)
+        return np.array(lengths)
 
     @cached_property
     def hashes(self) -> list[str]:
@@ -73,7 +74,7 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
     padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")
     if padding is not None and mask_BT is not None:
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
-    device = next(model.parameters()).device
+    device = input_device(model)
     return {name: value.to(device) for name, value in inputs.items()}
 
 

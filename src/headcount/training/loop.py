@@ -19,13 +19,13 @@ from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.tasks.task import Trainable
+from headcount.tasks.task import Task
 from headcount.training.batching import Step, epoch_steps, share
 from headcount.training.log import Log
 from headcount.training.partner import Partner
-from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
 from headcount.training.schedule import learning_rate
+from headcount.training.standing import Standing
 from headcount.training.state import read_state, write_state
 
 STATE, LOG = "state.safetensors", "metrics.jsonl"
@@ -50,7 +50,7 @@ class Loop:
     """A model learning a task. `run` takes it from where it stands to the end of the recipe."""
 
     model: nn.Module
-    task: Trainable
+    task: Task
     recipe: Recipe
     folder: Path
     width: int  # of the model, for the learning rate
@@ -62,7 +62,7 @@ class Loop:
     partner: Partner | None = None
     vitals: Callable[[nn.Module], dict[str, dict[str, float]]] | None = None  # logged after each epoch, by layer
 
-    def run(self) -> Progress:
+    def run(self) -> Standing:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)
         if isinstance(self.partner, nn.Module):
@@ -103,7 +103,7 @@ class Loop:
         return epoch_steps(self.task.lengths, batch=recipe.batch, chunk=recipe.chunk, seed=recipe.seed, epoch=epoch)
 
     def _epoch(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, steps: list[Step], progress: Progress
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, steps: list[Step], progress: Standing
     ) -> Iterator[_Losses]:
         """Take the rest of an epoch's steps, one at a time."""
         model.train()
@@ -159,7 +159,7 @@ class Loop:
         if penalty.requires_grad:
             self.accelerator.backward(penalty)
 
-    def _report(self, progress: Progress, steps_of_epoch: int, losses: _Losses) -> None:
+    def _report(self, progress: Standing, steps_of_epoch: int, losses: _Losses) -> None:
         if progress.step % LOG_EVERY:
             return
         recipe = self.recipe
@@ -173,7 +173,7 @@ class Loop:
             self.watch(report)
         losses.clear()
 
-    def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
         """Measure, keep the epoch's model, write the state: in this order, so that a kill repeats, never skips."""
         progress.epoch, progress.place = progress.epoch + 1, 0
         measured = self._measure()
@@ -189,13 +189,13 @@ class Loop:
         measured = [self.judge(self.model) if self.accelerator.is_main_process else {}]
         return dict(broadcast_object_list(measured)[0])
 
-    def _save(self, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    def _save(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
         if self.accelerator.is_main_process:
             write_state(self.folder / STATE, self.model, optimizer, progress, self.partner)
 
-    def _resume(self, optimizer: torch.optim.Optimizer) -> Progress:
+    def _resume(self, optimizer: torch.optim.Optimizer) -> Standing:
         file = self.folder / STATE
-        progress = read_state(file, self.model, optimizer, self.partner) if file.is_file() else Progress()
+        progress = read_state(file, self.model, optimizer, self.partner) if file.is_file() else Standing()
         if self.accelerator.is_main_process:
             Log(self.folder / LOG).rewind(progress.step)
         return progress

@@ -24,11 +24,11 @@ from headcount import journal
 from headcount.checkpoints.save import save
 from headcount.errors import UsageError
 from headcount.record import Record
-from headcount.tasks.task import Trainable
+from headcount.tasks.task import Task
 from headcount.training.average import average
 from headcount.training.loop import STATE, Loop, Report
-from headcount.training.progress import Progress
 from headcount.training.recipe import Recipe
+from headcount.training.standing import Standing
 from headcount.training.vitals import LARGEST_SPREAD, saturated, vitals
 
 _SETTINGS = "settings.json"
@@ -93,8 +93,8 @@ class Run:
             shutil.rmtree(self.work)
 
     def train(
-        self, model: Any, task: Trainable, judge: Judge, *, width: int, tokenizer: Any, dev: Trainable | None = None
-    ) -> Progress:
+        self, model: Any, task: Task, judge: Judge, *, width: int, tokenizer: Any, dev: Task | None = None
+    ) -> Standing:
         """Train to the end of the recipe, from wherever the folder stands.
 
         dev: data to watch the encoder's attention on; saturated layers are reported after each epoch.
@@ -111,7 +111,7 @@ class Run:
             vitals=partial(self._vitals, dev) if dev is not None else None,
         ).run()  # fmt: skip
 
-    def _vitals(self, dev: Trainable, model: nn.Module) -> dict[str, dict[str, float]]:
+    def _vitals(self, dev: Task, model: nn.Module) -> dict[str, dict[str, float]]:
         layers = vitals(model, dev)
         for layer in saturated(layers):
             spread = layers[layer]["spread"]
@@ -121,7 +121,7 @@ class Run:
             )
         return layers
 
-    def choose(self, progress: Progress, judge: Judge) -> Chosen:
+    def choose(self, progress: Standing, judge: Judge) -> Chosen:
         """The best epoch, or the average of the last ones, whichever is better on the development data."""
         recipe = self.recipe
         last = range(max(1, progress.epoch - recipe.average + 1), progress.epoch + 1)

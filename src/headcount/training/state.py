@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from headcount import journal
 from headcount.errors import CheckpointError
 from headcount.training.partner import Partner
-from headcount.training.progress import Progress
+from headcount.training.standing import Standing
 
 
 def write_state(
     file: Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    progress: Progress,
+    progress: Standing,
     partner: Partner | None = None,
 ) -> None:
     tensors = _weights(model, partner)
@@ -36,11 +36,11 @@ def write_state(
 
 def read_state(
     file: Path, model: nn.Module, optimizer: torch.optim.Optimizer, partner: Partner | None = None
-) -> Progress:
+) -> Standing:
     """Put weights and optimizer back where they were; where the run stood."""
     try:
         with open(file, "rb") as descriptor, safe_open(_reopened(descriptor), framework="pt") as stored:
-            progress = Progress(**json.loads(stored.metadata()["progress"]))
+            progress = Standing(**json.loads(stored.metadata()["progress"]))
             tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{file} is not a training state ({error}). Remove it to start again.") from error

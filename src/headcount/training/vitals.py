@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from headcount.probes.taps import tapped
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.tasks.task import Trainable
+from headcount.tasks.task import Task
 
 # Largest healthy spread. The best two of ten logits with standard deviation s lie about 0.54 s apart: at 8, the second
 # weight is e^-4.3 = 1.3 % of the first, and softmax passes on at most that share of a gradient.
@@ -23,7 +23,7 @@ LARGEST_SPREAD = 8.0
 _SENTENCES = 32
 
 
-def vitals(model: nn.Module, task: Trainable) -> dict[str, dict[str, float]]:
+def vitals(model: nn.Module, task: Task) -> dict[str, dict[str, float]]:
     """For each encoder layer: spread of the attention logits, attention on the end sign, confidence.
 
     spread: standard deviation over keys, in nats, averaged over queries and heads.

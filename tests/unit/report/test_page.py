@@ -233,7 +233,7 @@ def test_every_exhibit_that_is_not_there_says_why() -> None:
     assert all(line.section is None for line in nothing.values())
     for key, line in nothing.items():
         several = key in (("voita2019", "Figure 2"), ("voita2019", "Figure 4"))
-        assert several or line.reason.startswith(f"not measured; headcount study {key[0]} --model MODEL"), line
+        assert several or line.reason.startswith(f"not measured; headcount study {key[0]} MODEL"), line
         known = click.Context(main).command.get_command(click.Context(main), "study")  # type: ignore[attr-defined]
         assert known.get_command(click.Context(main), key[0]) is not None
 
@@ -378,7 +378,7 @@ def test_the_command_writes_a_page_and_shows_the_same_in_the_terminal(tmp_path: 
     done = CliRunner().invoke(main, ["report", str(folder), str(other), "--out", str(out), "--title", "My heads"])
     assert done.exit_code == 0, done.output
     assert "<title>My heads</title>" in out.read_text(encoding="utf-8")
-    shown = CliRunner().invoke(main, ["report", str(folder), str(other), "--text"]).output
+    shown = CliRunner().invoke(main, ["report", str(folder), str(other), "--plain"]).output
     for section in (sections["ablation"], sections["scores"]):
         assert section.question in shown
     assert "Beside the paper" in shown

@@ -34,7 +34,7 @@ def test_the_model_is_left_as_it_was(bert: torch.nn.Module) -> None:
     assert identical(before, weights(bert))
     assert identical(made, outputs(bert))
 
-    def stop(done: int, of: int) -> None:
+    def stop(part: str, done: int, of: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -104,7 +104,7 @@ def test_a_killed_score_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(pieces, "SECONDS", 0.0)
     whole = hc.score(name, a_model(), a_task())
 
-    def stop(done: int, of: int) -> None:
+    def stop(part: str, done: int, of: int) -> None:
         if done == 3:
             raise KeyboardInterrupt
 
@@ -166,7 +166,7 @@ def test_unfinished_work_knows_how_its_data_are_cut(tmp_path: Path) -> None:
         labels = [len(text) % 2 for text in texts]
         return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer(), batch_size=size)
 
-    def stop(done: int, of: int) -> None:
+    def stop(part: str, done: int, of: int) -> None:
         if done == 3:
             raise KeyboardInterrupt
 

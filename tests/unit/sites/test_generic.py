@@ -136,13 +136,13 @@ def test_a_layout_survives_json_and_refuses_nonsense() -> None:
     layout = Attention(classes=("A",), query="q", key="k", value="v", output="o", count=("n",), interleaved=True)
     import json
 
-    assert Attention.from_json(json.loads(json.dumps(layout.to_json()))) == layout
+    assert Attention.from_plain(json.loads(json.dumps(layout.to_plain()))) == layout
     for bad in (
         None,
         {},
-        {**layout.to_json(), "query": 3},
-        {**layout.to_json(), "count": [1]},
-        {**layout.to_json(), "odd": 1},
+        {**layout.to_plain(), "query": 3},
+        {**layout.to_plain(), "count": [1]},
+        {**layout.to_plain(), "odd": 1},
     ):
         with pytest.raises(ValueError, match="layout"):
-            Attention.from_json(bad)
+            Attention.from_plain(bad)

@@ -11,21 +11,24 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 import laboratory
-from headcount import journal
+from headcount.checkpoints.loading import Loading
+from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
+from headcount.progress import silent
 from headcount.record import Record
 from headcount.report.figure import figures
 from headcount.report.papers import shown
 from headcount.report.section import ordered
 from headcount.report.subject import subjects
-from headcount.studies import whole
-from headcount.studies.source import Loading
-from headcount.studies.whole import Settings, whole_study
+from headcount.studies import parts
+from headcount.studies.study_settings import StudySettings
+from headcount.studies.subject import Subject
+from headcount.studies.whole import whole_study
 from tokens import sentences, word_tokenizer
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path) -> StudySettings:
     torch.manual_seed(0)
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
     hc.save(
@@ -34,13 +37,13 @@ def settings(tmp_path: Path) -> Settings:
     for split in ("dev", "test"):
         rows = [f"{len(text) % 2}\t{text}" for text in sentences(12, seed=len(split))]
         (tmp_path / f"{split}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
-    return Settings(
-        model=str(tmp_path / "m"), data=str(tmp_path), task="classification", other="dev", random=1, step=0.5,
-        orders=("gradient",), batches=(1,), lengths=(8,), repeats=1,
+    return StudySettings(
+        model=str(tmp_path / "m"), source=Source(str(tmp_path), "dev"), task="classification", other_split="dev",
+        random=1, step=0.5, orders=("gradient",), batches=(1,), lengths=(8,), repeats=1,
     )  # fmt: skip
 
 
-def test_every_part_is_there_or_says_why(settings: Settings, tmp_path: Path) -> None:
+def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path) -> None:
     seen: list[int] = []
     refresh = lambda record: seen.append(len(record.parts["records"]))  # noqa: E731
     record = whole_study("michel2019", settings, tmp_path / "out", refresh=refresh)
@@ -53,22 +56,24 @@ def test_every_part_is_there_or_says_why(settings: Settings, tmp_path: Path) -> 
     assert "other" in record.parts["records"]["ablation"]["parts"]
 
 
-def test_finished_parts_are_not_run_again(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(subject: whole.Subject) -> Record:
+def test_finished_parts_are_not_run_again(
+    settings: StudySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(subject: Subject) -> Record:
         raise KeyboardInterrupt
 
     once = whole_study("michel2019", settings, tmp_path / "once", parts=["gradient", "ablation", "curves"])
-    monkeypatch.setitem(whole.PARTS, "curves", interrupted)
+    monkeypatch.setitem(parts.PARTS, "curves", interrupted)
     with pytest.raises(KeyboardInterrupt):
         whole_study("michel2019", settings, tmp_path / "twice", parts=["gradient", "ablation", "curves"])
     monkeypatch.undo()
-    monkeypatch.setitem(whole.PARTS, "ablation", interrupted)
+    monkeypatch.setitem(parts.PARTS, "ablation", interrupted)
     twice = whole_study("michel2019", settings, tmp_path / "twice", parts=["gradient", "ablation", "curves"])
     for part, found in once.parts["records"].items():
         assert twice.parts["records"][part]["parts"] == found["parts"]
 
 
-def test_other_settings_need_another_folder(settings: Settings, tmp_path: Path) -> None:
+def test_other_settings_need_another_folder(settings: StudySettings, tmp_path: Path) -> None:
     whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
     with pytest.raises(UsageError, match=r"step: 0.5 there, 0.25 now"):
         whole_study("michel2019", replace(settings, step=0.25), tmp_path / "out")
@@ -78,7 +83,7 @@ def test_other_settings_need_another_folder(settings: Settings, tmp_path: Path) 
         whole_study("michel2019", settings, tmp_path / "full")
 
 
-def test_another_model_under_the_same_name_needs_another_folder(settings: Settings, tmp_path: Path) -> None:
+def test_another_model_under_the_same_name_needs_another_folder(settings: StudySettings, tmp_path: Path) -> None:
     whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
     model = hc.load(settings.model)
     with torch.no_grad():
@@ -88,21 +93,23 @@ def test_another_model_under_the_same_name_needs_another_folder(settings: Settin
         whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
 
 
-def test_settings_are_read_and_written(settings: Settings) -> None:
+def test_settings_are_read_and_written(settings: StudySettings) -> None:
     import tomllib
 
-    assert Settings.read(tomllib.loads(settings.to_toml())) == settings
-    with pytest.raises(UnknownName, match="sentences"):
-        Settings.read({"model": "m", "data": "d", "sentense": 3})
+    assert StudySettings.read(tomllib.loads(settings.to_toml())) == settings
+    with pytest.raises(UnknownName, match="measure_split"):
+        StudySettings.read({"model": "m", "source": {"data": "d"}, "measure_splits": "test"})
+    with pytest.raises(UnknownName, match="limit"):
+        StudySettings.read({"model": "m", "source": {"data": "d", "limits": 3}})
     with pytest.raises(UsageError, match="needs a data"):
-        Settings.read({"model": "m"})
+        StudySettings.read({"model": "m"})
     with pytest.raises(UnknownName, match="ablation"):
         whole_study("michel2019", settings, Path("nowhere"), parts=["ablations"])
     assert not Path("nowhere").exists()
 
 
 @pytest.fixture
-def translation(tmp_path: Path) -> Settings:
+def translation(tmp_path: Path) -> StudySettings:
     """A small translation model, and parallel text without trees."""
     tokenizer = laboratory.vocabulary(tmp_path / "v")
     hc.save(laboratory.model(tokenizer), tmp_path / "translation", tokenizer=tokenizer)
@@ -110,14 +117,15 @@ def translation(tmp_path: Path) -> Settings:
     for split, pairs in laboratory.parallel().splits.items():
         (tmp_path / "data" / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
         (tmp_path / "data" / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
-    return Settings(
-        model=str(tmp_path / "translation"), data=str(tmp_path / "data"), languages=("en", "xx"), metric="loss",
-        sentences=10, learned=60, keep=(5, 2), ways=("l0", "random/untuned"), gate_steps=2, tune_steps=2,
+    return StudySettings(
+        model=str(tmp_path / "translation"), metric="loss",
+        source=Source(str(tmp_path / "data"), "dev", languages=("en", "xx"), limit=10), train_limit=60, keep=(5, 2),
+        ways=("l0", "random/untuned"), gate_steps=2, tune_steps=2,
         scratch_steps=2, all_kinds_keep=(9,),
     )  # fmt: skip
 
 
-def test_the_trade_off_gives_its_tables_and_figures(translation: Settings, tmp_path: Path) -> None:
+def test_the_trade_off_gives_its_tables_and_figures(translation: StudySettings, tmp_path: Path) -> None:
     record = whole_study("voita2019", translation, tmp_path / "out", parts=["roles", "tradeoff", "all-kinds"])
     assert record.parts["missing"] == {}
     encoder, every = (record.parts["records"][part]["parts"] for part in ("tradeoff", "all-kinds"))
@@ -137,11 +145,21 @@ def test_the_trade_off_gives_its_tables_and_figures(translation: Settings, tmp_p
     assert lines["Figure 5"].reason.startswith("not measured; headcount study voita2019")
 
 
-def test_what_the_trade_off_cannot_give_is_said(translation: Settings, settings: Settings, tmp_path: Path) -> None:
+def test_what_the_trade_off_cannot_give_is_said(
+    translation: StudySettings, settings: StudySettings, tmp_path: Path
+) -> None:
     short = replace(translation, all_kinds_ways=())
     record = whole_study("voita2019", short, tmp_path / "out", parts=["all-kinds"])
     assert record.parts["missing"] == {"all-kinds": "The settings leave it out: all_kinds_ways is empty."}
-    alone = replace(settings, sentences=6, learned=6, keep=(3,), ways=("random",), gate_steps=1, tune_steps=1)
+    alone = replace(
+        settings,
+        source=replace(settings.source, limit=6),
+        train_limit=6,
+        keep=(3,),
+        ways=("random",),
+        gate_steps=1,
+        tune_steps=1,
+    )
     (tmp_path / "train.tsv").write_text((tmp_path / "dev.tsv").read_text())
     record = whole_study("voita2019", alone, tmp_path / "alone", parts=["roles", "tradeoff", "all-kinds"])
     assert "has encoder heads alone" in record.parts["missing"]["all-kinds"]
@@ -155,19 +173,14 @@ def test_what_the_trade_off_cannot_give_is_said(translation: Settings, settings:
     assert line.reason == record.parts["missing"]["roles"]
 
 
-def test_a_folder_begun_with_fewer_settings_goes_on(settings: Settings, tmp_path: Path) -> None:
-    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
-    file = tmp_path / "out" / "settings.json"
-    before = journal.read_json(file)
-    journal.write_json(file, {name: value for name, value in before.items() if not name.startswith("all_kinds")})
-    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
-    assert journal.read_json(file) == before
-    with pytest.raises(UsageError, match="all_kinds_keep"):
-        whole_study("michel2019", replace(settings, all_kinds_keep=(3,)), tmp_path / "out", parts=["gradient"])
-
-
-def test_beams_are_those_of_every_part(settings: Settings, tmp_path: Path) -> None:
+def test_beams_are_those_of_every_part(tmp_path: Path) -> None:
     for beams in (1, 4):
-        given = Settings.read({"model": "m", "data": "grammar", "beams": beams})
-        work = whole.Subject(given, Loading(None, None, trust_remote_code=False), tmp_path, lambda *_: None).work("dev")
-        assert work.quality["beams"] == beams
+        settings = StudySettings("model", Source("grammar", "dev"), beams=beams)
+        assert Subject(settings, Loading(), tmp_path, silent).work.decoding["beams"] == beams
+
+
+def test_of_one_file_heads_are_chosen_on_one_half_and_measured_on_the_other(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("w5 w6\nw7 w8\n")
+    settings = StudySettings("model", Source(str(tmp_path / "texts.txt"), "dev"), task="language-modelling")
+    subject = Subject(settings, Loading(), tmp_path, silent)
+    assert [work.source.part for work in subject.parts] == ["one half of texts.txt", "the other half of texts.txt"]

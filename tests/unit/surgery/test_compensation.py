@@ -381,7 +381,7 @@ def test_an_error_on_the_way_leaves_nothing_behind(bert: nn.Module) -> None:
 
 def test_what_it_did_is_plain_json(bert: nn.Module) -> None:
     found = hc.compensate(bert, hc.locate(bert).mask(off=["encoder.0.1", "encoder.2.0"]), task_of(bert))
-    said = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    said = json.loads(json.dumps(found.to_plain(), allow_nan=False))
     assert said["how"] == "lstsq"
     assert set(said["sites"]) == {"encoder.0", "encoder.2"}
     assert all(site["explained"] >= site["explained_without"] for site in said["sites"].values())

@@ -21,10 +21,10 @@ def test_batches_are_made_one_by_one_and_counted() -> None:
 
 
 def test_work_on_batches_says_how_far_it_is() -> None:
-    told: list[tuple[int, int]] = []
+    told: list[tuple[str, int, int]] = []
     found = summed(Batches(sum, [[1, 2], [3]]), lambda batch: {"n": batch}, progress=lambda *at: told.append(at))
     assert found["n"] == 6
-    assert told == [(1, 2), (2, 2)]
-    plain: list[tuple[int, int]] = []
+    assert told == [("batches", 1, 2), ("batches", 2, 2)]
+    plain: list[tuple[str, int, int]] = []
     summed(iter([1, 2, 3]), lambda batch: {"n": batch}, progress=lambda *at: plain.append(at))
-    assert plain == [(1, 3), (2, 3), (3, 3)]
+    assert plain == [("batches", done, 3) for done in (1, 2, 3)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import headcount as hc
@@ -118,13 +118,9 @@ def test_everything_else_is_the_task_itself(lesson: tuple[Any, nn.Module, nn.Mod
 
 
 def test_a_task_that_says_nothing_of_predictions_is_refused() -> None:
-    class Own:
-        name = "own"
-
-        def loss_sum(self, model: nn.Module, batch: Any) -> Tensor: ...
-
-    with pytest.raises(UsageError, match="'own' has no logits"):
-        distilled(Own(), zoo.build("bert"), 0.5)  # type: ignore[arg-type]
+    batches = hc.task.of([{"input_ids": torch.ones(1, 2).long()}], nll=lambda *_: torch.zeros(1))
+    with pytest.raises(UsageError, match="'given' cannot be trained on"):
+        distilled(batches, zoo.build("bert"), 0.5)
 
 
 # planted truth: labels that lie

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import headcount as hc
+from headcount.corpora.examples import example_hash, in_first_half
 from headcount.errors import UsageError
 from headcount.studies.held_out import measured_line
-from headcount.tasks.overlap import check_apart, example_hash, in_first_half, measured_on
+from headcount.tasks.overlap import check_apart, measured_on
 from tokens import sentences, word_tokenizer
 
 TEXTS = sentences(40, seed=4)
@@ -34,6 +35,12 @@ def test_examples_are_compared_not_files() -> None:
         assert (found["overlap"], found["held_out"]) == (overlap, False)
     assert measured_on([plain(TEXTS, max_length=3)], second)["overlap"] == 20, "however they are cut"
     assert measured_on([labelled(TEXTS, 0)], labelled(TEXTS[:5], 1))["overlap"] == 5, "whatever their label"
+
+
+def test_examples_of_masked_texts_are_known() -> None:
+    tokenizer = word_tokenizer(mask="w98")
+    tasks = [hc.task("masked-language-modelling", texts=texts, tokenizer=tokenizer) for texts in (TEXTS, TEXTS[:5])]
+    assert measured_on(tasks[:1], tasks[1])["overlap"] == 5
 
 
 def test_of_batches_only_the_whole_is_known() -> None:

@@ -30,8 +30,8 @@ from headcount.record import Record
 from headcount.studies.translation import Settings, train_translation
 from headcount.training.average import average
 from headcount.training.log import Log
-from headcount.training.progress import Progress
 from headcount.training.run import Watch
+from headcount.training.standing import Standing
 from headcount.training.transformer import Size
 from headcount.training.vitals import saturated
 
@@ -307,10 +307,10 @@ def _stop(report: Any) -> None:
 def test_patience_and_ends() -> None:
     recipe = replace(laboratory.RECIPE, epochs=None, patience=2)
     epochs = [{"loss": loss} for loss in (3.0, 2.0, 2.5)]
-    assert not Progress(epoch=3, epochs=epochs).finished(recipe)
-    assert Progress(epoch=4, epochs=[*epochs, {"loss": 2.1}]).finished(recipe)
-    assert Progress(epoch=4, epochs=[*epochs, {"loss": 2.1}]).best("loss") == 2
-    assert Progress(step=7).finished(replace(laboratory.RECIPE, steps=7))
+    assert not Standing(epoch=3, epochs=epochs).finished(recipe)
+    assert Standing(epoch=4, epochs=[*epochs, {"loss": 2.1}]).finished(recipe)
+    assert Standing(epoch=4, epochs=[*epochs, {"loss": 2.1}]).best("loss") == 2
+    assert Standing(step=7).finished(replace(laboratory.RECIPE, steps=7))
 
 
 def test_average_is_the_mean(finished: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from headcount.training.progress import Progress
+from headcount.training.standing import Standing
 from headcount.training.state import read_state, write_state
 
 
@@ -26,7 +26,7 @@ def test_weights_and_progress_are_of_one_state(tmp_path: Path, monkeypatch: pyte
 
     def write(value: float) -> None:
         model = filled(value)
-        write_state(state, model, torch.optim.Adam(model.parameters()), Progress(step=int(value)))
+        write_state(state, model, torch.optim.Adam(model.parameters()), Standing(step=int(value)))
 
     def replaced_first(*arguments: Any, **options: Any) -> Any:
         write(2.0)

@@ -13,8 +13,8 @@ from headcount.cli import data, options
 @click.command("ablate")
 @options.loading
 @data.tasked(split="test")
-@click.option("--other", help="A second data set: which heads matter there, and do they agree?")
-@click.option("--other-split", help="Part of the second data set (translation); the same part if not given.")
+@click.option("--other-data", help="A second data set: do the same heads matter there?")
+@options.other_split
 @click.option("--alone/--no-alone", default=True, show_default=True, help="Also leave each head alone in its layer.")
 @click.option("--early", is_flag=True, help="Stop measuring a head once it is certain that it matters (accuracy only).")
 @click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True))
@@ -22,9 +22,9 @@ from headcount.cli import data, options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
-    other: str | None,
+    loading: options.Loading,
+    work: data.Workload,
+    other_data: str | None,
     other_split: str | None,
     output: options.Output,
     as_json: bool,
@@ -35,11 +35,14 @@ def COMMAND(  # noqa: N802
     from headcount.studies.ablation import ablate
 
     with show.working(f"Loading {model}"):
-        task = work.build(model, how)
-        second = work.elsewhere(other, other_split).build(model, how) if other or other_split else None
-        live = how.load(model, task=work.task)
+        task = work.build(model, loading)
+        other = work.on(other_split, data=other_data) if other_data or other_split else None
+        other_task = other.build(model, loading) if other else None
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
-        record = ablate(live, task, name=model, other=second, keep=output.unfinished, progress=bars.show, **settings)
+        record = ablate(
+            live, task, name=model, other=other_task, keep=output.unfinished, progress=bars.show, **settings
+        )
     output.present(record, as_json, lambda console: _show(console, model, record))
 
 

@@ -19,7 +19,7 @@ from headcount.cli import options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
+    loading: options.Loading,
     head: str,
     text: str,
     target: str | None,
@@ -31,8 +31,8 @@ def COMMAND(  # noqa: N802
     from headcount.studies.attention import attention_map
 
     with show.working(f"Loading {model}"):
-        tokenizer = how.tokenizer(model)
-        live = how.load(model)
+        tokenizer = loading.tokenizer(model)
+        live = loading.load(model)
         record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
     output.present(record, as_json, lambda console: _show(console, model, record, output))
 

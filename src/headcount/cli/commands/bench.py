@@ -24,7 +24,7 @@ from headcount.cli import options
 def COMMAND(  # noqa: N802
     model: str,
     others: tuple[str, ...],
-    how: options.Loading,
+    loading: options.Loading,
     batches: str,
     lengths: str,
     output: options.Output,
@@ -38,9 +38,9 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show, tables
     from headcount.studies.speed import Bench, speed
 
-    bench = Bench(_numbers(batches, "--batches"), _numbers(lengths, "--lengths"), **settings)
+    bench = Bench(options.numbers(batches, "--batches"), options.numbers(lengths, "--lengths"), **settings)
     with show.working("Loading the models"):
-        models = {name: how.load(name) for name in dict.fromkeys((model, *others))}
+        models = {name: loading.load(name) for name in dict.fromkeys((model, *others))}
     with show.Bars() as bars:
         record = speed(models, bench=bench, progress=bars.show)
 
@@ -55,10 +55,3 @@ def COMMAND(  # noqa: N802
             show.line(console, f"\nNext: {small}; headcount bench {shlex.quote(model)} SMALLER", dim=True)
 
     output.present(record, as_json, draw)
-
-
-def _numbers(text: str, option: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(number) for number in text.split(","))
-    except ValueError as error:
-        raise click.UsageError(f"{option} are numbers such as 1,4,16; got {text}.") from error

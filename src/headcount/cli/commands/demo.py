@@ -13,7 +13,7 @@ from headcount.cli import options
 @click.command("demo")
 @options.out_folder("Folder for models and report.", default="demo", show_default=True)
 @click.option("--quick", is_flag=True, help="A smaller version of everything, in a few minutes.")
-@click.option("--seed", default=0, show_default=True, type=int, help="Another seed, another model.")
+@options.seed("the model")
 def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     """Train a small translation model on the embedded corpus, run the experiments of both papers on it, prune it.
 
@@ -21,11 +21,11 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     each part.
     """
     from headcount import journal
+    from headcount.checkpoints.loading import quiet
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.html import page
-    from headcount.studies.demo import demo, trained
-    from headcount.studies.source import quiet
+    from headcount.studies.demo import demo, train_model
     from headcount.training.run import Watch
 
     quiet()
@@ -36,7 +36,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
 
     show.line(console, "A translation model learns the embedded corpus.")
     with show.Training() as shown:
-        model = trained(out, seed=seed, quick=quick, watch=Watch(step=shown.step, said=shown.say))
+        model = train_model(out, seed=seed, quick=quick, watch=Watch(step=shown.step, said=shown.say))
     show.line(console, "The experiments of both papers run on it.")
     with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
@@ -49,6 +49,6 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     for command in (
         f"bench {whole} {smaller}",
         f"attention {whole} --head encoder.1.3 --text 'the old king sees a blue stone'",
-        "study all --model MODEL --data DATA --task classification --out study",
+        "study all MODEL --data DATA --task classification --out study",
     ):
         show.line(console, f"  headcount {command}", dim=True)

@@ -11,8 +11,8 @@ import click
 
 from headcount.cli import data, options
 
-_OF_TRANSLATION = ("beams", "length_penalty", "lowercase", "tokens", "languages", "columns", "longest")
-_OF_OTHERS = ("metric", "batch_size", "max_length", "text", "label", "pair")
+_OF_WRITING = ("beams", "length_penalty", "lowercase", "tokens", "languages", "columns", "longest")
+_OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pair")
 
 
 @click.command("evaluate")
@@ -31,8 +31,8 @@ _OF_OTHERS = ("metric", "batch_size", "max_length", "text", "label", "pair")
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     against: str | None,
     out: Path | None,
     as_json: bool,
@@ -44,11 +44,18 @@ def COMMAND(  # noqa: N802
     perplexity, loss or accuracy of language models; how far the embeddings of a model are from --against.
     """
     from headcount import journal
+    from headcount.cli import show
+    from headcount.studies.evaluation import evaluate
 
-    work = replace(work, task=work.task or _task(model, how), against=against)
-    _check(work, against)
-    translates = work.task == "translation"
-    record = _translation(model, how, work, decoding) if translates else _other(model, how, work)
+    work = replace(work, task=work.task or _task(model, loading), reference=against)
+    _check(work)
+    if work.kind.writes:  # reads as much as the model can
+        work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
+    with show.working(f"Measuring {model}"):
+        task = work.build(model, loading)  # wrong data is said before a large model is loaded
+        live = loading.load(model, task=work.task)
+    with show.Bars() as bars:
+        record = evaluate(live, task, name=model, data=f"{work.source.data} {work.source.split}", progress=bars.show)
     if out:
         if "translations" in record.parts:
             journal.write_text(out / "translations.txt", "".join(f"{line}\n" for line in record.parts["translations"]))
@@ -59,8 +66,8 @@ def COMMAND(  # noqa: N802
         _show(record, model, work, out)
 
 
-def _task(model: str, how: options.Loading) -> str:
-    objective = how.objective(model)
+def _task(model: str, loading: options.Loading) -> str:
+    objective = loading.objective(model)
     if objective.task is None:
         raise click.UsageError(
             f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
@@ -69,62 +76,37 @@ def _task(model: str, how: options.Loading) -> str:
     return str(objective.task)
 
 
-def _check(work: data.TaskText, against: str | None) -> None:
+def _check(work: data.Workload) -> None:
     """Options that would do nothing, and the one that embeddings need."""
-    translates = work.task == "translation"
-    options.refuse(_OF_OTHERS if translates else _OF_TRANSLATION, f"does nothing with --task {work.task}")
-    if (against is None) == (work.task == "embedding"):
+    refused = _OF_OTHERS if work.kind.writes else _OF_WRITING
+    options.refuse(refused, f"does nothing with --task {work.task}")
+    if (work.reference is None) == work.kind.stationary:
         raise click.UsageError(
             "An embedding model has no objective of its own: its quality is how far its embeddings are from those of "
             "the whole model. Give that with --against."
-            if against is None
+            if work.reference is None
             else f"--against does nothing with --task {work.task}."
         )
 
 
-def _translation(model: str, how: options.Loading, work: data.TaskText, decoding: dict[str, Any]) -> Any:
-    from headcount.cli import show
-    from headcount.studies.evaluation import evaluate_translation
-
-    with show.working(f"Loading {model}"):
-        pairs = work.text.read()[work.split]
-        tokenizer, live = how.tokenizer(model), how.load(model, task="translation")
-    decoding = {**decoding, **work.quality}
-    with show.Bars() as bars:
-        return evaluate_translation(
-            live, tokenizer, pairs, name=model, data=f"{work.text.data} {work.split}", limit=work.limit,
-            progress=lambda done, of: bars.show("translating", done, of), **decoding,
-        )  # fmt: skip
-
-
-def _other(model: str, how: options.Loading, work: data.TaskText) -> Any:
-    from headcount.cli import show
-    from headcount.studies.evaluation import evaluate
-
-    with show.working(f"Measuring {model}"):
-        task = work.build(model, how)  # wrong data is said before a large model is loaded
-        return evaluate(how.load(model, task=work.task), task, name=model, data=f"{work.text.data} {work.split}")
-
-
-def _show(record: Any, model: str, work: data.TaskText, out: Path | None) -> None:
+def _show(record: Any, model: str, work: data.Workload, out: Path | None) -> None:
     from headcount.cli import show
 
     console, parts = show.console(), record.parts
-    count = parts["examples"] if "examples" in parts else len(parts["translations"])
-    show.title(console, model, f"{work.task}, {count} texts of {record.signature.arguments['data']}")
+    show.title(console, model, f"{work.task}, {parts['examples']} texts of {record.signature.arguments['data']}")
     low, high = parts["interval"]
     for number, (name, value) in enumerate(parts["quality"].items()):
         interval = f"  (95% {low:.4g} to {high:.4g})" if number == 0 else ""
         console.print(f"{name:15} {value:.4g}{interval}")
     if "translations" in parts:
-        show.line(console, f"\n{parts['metric']}", dim=True)
+        show.line(console, f"\n{record.signature.arguments['metric']}", dim=True)
     if out:
         text = f"Translations: {out / 'translations.txt'}; every" if "translations" in parts else "Every"
         show.line(console, f"{text} number: {out / 'record.json'}", dim=True)
     quoted = shlex.quote(model)
     then = (
         f"echo 'A sentence.' | headcount translate {quoted}"
-        if work.task == "translation"
+        if work.kind.writes
         else f"headcount ablate {quoted} {work.as_options()}"
     )
     show.line(console, f"Next: {then}", dim=True)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from headcount.cli import options
+from headcount.cli import data, options
 
+_DATA = (
+    "Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for an "
+    "encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Embedded English sentences if not given"
+)
 _TEXTS = 12  # that a page has room for
 
 
 @click.command("explore")
 @options.loading
-@click.option(
-    "--data",
-    default="",
-    help="Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for "
-    "an encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Embedded English sentences if not given.",
-)
-@click.option("--split", default="test", show_default=True, help="Part of the data, where it has several.")
-@click.option("--languages", help="Endings of the files in a folder of parallel text: SOURCE,TARGET.")
+@data.source(_DATA, split="test", required=False, fields=("languages", "text_column", "label", "pair"))
+@options.limit(300)
+@options.batch_size
 @click.option("--text", "texts", multiple=True, help="A sentence whose attention the page shows; may be repeated.")
 @click.option("--frequencies", default="", help="Frequencies of tokens: .json, .tsv, or text to count them in.")
-@click.option("--sentences", default=300, show_default=True, type=click.IntRange(1), help="For roles, at most.")
 @click.option(
     "--one-out", default=0, type=click.IntRange(0), help="Sentences for one head out; by the model's size if 0."
 )
@@ -33,9 +32,9 @@ _TEXTS = 12  # that a page has room for
 @click.option("--open", "opened", is_flag=True, help="Show the page in a browser at the end.")
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    split: str,
-    languages: str | None,
+    loading: options.Loading,
+    source: data.Source,
+    limit: int,
     texts: tuple[str, ...],
     out: Path | None,
     opened: bool,
@@ -46,11 +45,11 @@ def COMMAND(  # noqa: N802
     Interrupted? The same command goes on. The page is there as soon as there is something to see.
     """
     from headcount import journal
+    from headcount.checkpoints.loading import quiet
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.html import page
-    from headcount.studies.explore import Settings, explore
-    from headcount.studies.source import quiet
+    from headcount.studies.explore import ExploreSettings, explore
 
     if len(texts) > _TEXTS:
         raise click.UsageError(f"A page has room for {_TEXTS} sentences; got {len(texts)}.")
@@ -62,10 +61,9 @@ def COMMAND(  # noqa: N802
     def refresh(record: Record) -> None:
         journal.write_text(report, page([record]))
 
-    pair = tuple(part.strip() for part in languages.split(",")) if languages else ()
     with options.reserved(folder, shared=True), show.Bars() as bars:
         record = explore(
-            Settings(model, measure_on=split, languages=pair, **settings), folder, how=how, texts=texts,
+            ExploreSettings(model, replace(source, limit=limit), **settings), folder, loading=loading, texts=texts,
             progress=bars.show, refresh=refresh,
         )  # fmt: skip
     _show(record, name, report, model)

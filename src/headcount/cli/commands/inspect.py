@@ -16,13 +16,13 @@ from headcount.cli import options
 @options.out_folder("Folder to write record.json to.")
 @options.length
 @options.as_json
-def COMMAND(model: str, length: int, out: Path | None, as_json: bool, how: options.Loading) -> None:  # noqa: N802
+def COMMAND(model: str, length: int, out: Path | None, as_json: bool, loading: options.Loading) -> None:  # noqa: N802
     """Show the heads of MODEL: a table and a map of its attention sites, and what they cost."""
     from headcount.cli import show
     from headcount.surgery.inspection import inspection
 
     with show.working(f"Loading {model}"):
-        record = inspection(how.load(model), name=model, length=length)
+        record = inspection(loading.load(model), name=model, length=length)
     if out:
         record.save(out / "record.json")
     if as_json:

@@ -36,7 +36,7 @@ _HEADINGS = {
     "Which heads go": ("choose", "keep", "remove", "kinds", "seed"),
     "What is done for those that stay": ("compensate", "add_bias", "calibrate_split", *_TRAINING),
     "Data": (
-        "task", "data", "languages", "columns", "longest", "split", "limit", "batch_size", "max_length", "text",
+        "task", "data", "languages", "columns", "longest", "split", "limit", "batch_size", "max_length", "text_column",
         "label", "pair", "beams", "lowercase", "metric", "measure_split",
     ),
     "Model and output": (
@@ -82,7 +82,7 @@ def _generated(function: Any) -> Any:
     "--save-seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
     help="How often to save a state to resume from.",
 )  # fmt: skip
-@data.tasked(split="dev", required=False, measured=f"{data.HELD_OUT} (l0, subset: the one of --split)")
+@data.tasked(split="dev", required=False, measured=True)
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
@@ -92,7 +92,7 @@ def _generated(function: Any) -> Any:
 )  # fmt: skip
 @options.length
 @options.as_json
-def COMMAND(model: str, how: options.Loading, out: Path, as_json: bool, **values: Any) -> None:  # noqa: N802
+def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **values: Any) -> None:  # noqa: N802
     """Remove heads from MODEL physically and save a smaller model.
 
     Four stages, each optional but the third: heads are chosen (--choose and --keep N on your data, or by name with
@@ -101,7 +101,7 @@ def COMMAND(model: str, how: options.Loading, out: Path, as_json: bool, **values
     """
     from headcount.cli import show
 
-    job = _Job(model, how, out, values)
+    job = _Job(model, loading, out, values)
     pipelines = job.pipelines()  # whatever is wrong is said before a large model is loaded
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
         record = job.run(pipelines)
@@ -118,7 +118,7 @@ class _Job:
     """What was asked for on the command line."""
 
     model: str
-    how: options.Loading
+    loading: options.Loading
     out: Path
     values: dict[str, Any]
 
@@ -141,7 +141,7 @@ class _Job:
         return {"": self._pipeline(chooser_values)}
 
     def _pipeline(self, chooser_values: dict[str, Any]) -> Pipeline:
-        values, kinds = self.values, _names(self.values["kinds"])
+        values, kinds = self.values, list(options.names(self.values["kinds"]))
         keep, chooser = None, self._named_heads()
         if chooser is None:
             keep, kind = _budgets(values["keep"])
@@ -165,7 +165,7 @@ class _Job:
             if values["remove"] is not None:
                 raise click.UsageError("--remove names the heads: give it, or --choose with --keep N.")
             return None
-        remove, keep = (tuple(_names(values[name])) for name in ("remove", "keep"))
+        remove, keep = (options.names(values[name]) for name in ("remove", "keep"))
         if bool(remove) == bool(keep):
             raise click.UsageError(
                 "Give either --remove or --keep, a list of heads such as encoder.0.3,encoder.1.*, or --choose with "
@@ -196,7 +196,7 @@ class _Job:
             options.refuse(["overwrite"], "is not for a command that trains: it resumes in the folder it has begun")
 
     @property
-    def work(self) -> data.TaskText | None:
+    def work(self) -> data.Workload | None:
         return self.values["work"]
 
     def run(self, pipelines: dict[str, Pipeline]) -> Any:
@@ -210,18 +210,18 @@ class _Job:
 
         values, work = self.values, self.work
         pipeline = next(iter(pipelines.values()))
-        saving = Saving(self.model, self.how.revision, values["standalone"], values["overwrite"])
+        saving = Saving(self.model, self.loading.revision, values["standalone"], values["overwrite"])
         if not pipeline.trains:
             check_target(self.out, saving.overwrite)
         with show.working(f"Loading {self.model}"):
             texts = self._data(pipeline)
-            live = self.how.load(self.model, task=work.task if work else None)
+            live = self.loading.load(self.model, task=work.task if work else None)
         with show.Bars() as bars:
             execution = Execution(
                 verify=values["verify"], inplace=True, save_seconds=values["save_seconds"], progress=bars.show
             )
             # what decides the numbers besides the pipeline
-            reading = {"quality": work.quality, "max_length": work.max_length} if work else {}
+            reading = {"quality": _measuring(work), "max_length": work.max_length} if work else {}
             if len(pipelines) > 1:
                 return sweep(pipelines, live, texts, self.out, saving, execution, reading=reading)
             if pipeline.trains:
@@ -238,23 +238,20 @@ class _Job:
         work, values, chooser = self.work, self.values, pipeline.chooser
         if work is None:
             return Data()
-        chosen, measured = work.parts() if chooser.needs_data and not chooser.trains else (work, work)
-        if measured is work:
-            measured = work.elsewhere(None, work.measured)
+        train = work.on(values["train_split"]).with_limit(values["train_limit"])
+        if chooser.trains:
+            chosen, measured = work.parts(choose=train)
+        else:
+            chosen, measured = work.parts() if chooser.needs_data else (work, work.on(work.measure_split))
         calibrate_split = values["calibrate_split"]
-        sources = {
-            "train": replace(work, split=values["train_split"], limit=values["train_limit"]),
-            "choose": chosen,
-            "measure": measured,
-            "calibrate": chosen.elsewhere(None, calibrate_split),
-        }
+        sources = {"train": train, "choose": chosen, "measure": measured, "calibrate": chosen.on(calibrate_split)}
         needed = {
             "train": pipeline.trains,
             "choose": not chooser.trains and (chooser.needs_data or pipeline.compensate != "none"),
-            "measure": chooser.needs_data or pipeline.trains or bool(work.measured),
+            "measure": chooser.needs_data or pipeline.trains or bool(work.measure_split),
             "calibrate": bool(calibrate_split),
         }
-        return Data(**{name: sources[name].build(self.model, self.how) for name in sources if needed[name]})
+        return Data(**{name: sources[name].build(self.model, self.loading) for name in sources if needed[name]})
 
 
 def _budgets(text: str | None) -> tuple[Any, str | None]:
@@ -270,8 +267,9 @@ def _budgets(text: str | None) -> tuple[Any, str | None]:
     return budget, kind
 
 
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+def _measuring(work: data.Workload) -> dict[str, Any]:
+    metric = {"metric": work.metric} if work.metric else {}
+    return {**work.decoding, "lowercase": work.source.lowercase, **metric}
 
 
 def _show(name: str, out: Path, parts: dict[str, Any]) -> None:

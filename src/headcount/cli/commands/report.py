@@ -15,9 +15,9 @@ from headcount.cli import options
     "--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write."
 )
 @click.option("--title", help="Heading of the page; the models' names if not given.")
-@click.option("--text", is_flag=True, help="Show the report in the terminal instead of writing a page.")
-@click.option("--short", is_flag=True, help="With --text: the answers alone, without tables.")
-def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, text: bool, short: bool) -> None:  # noqa: N802
+@click.option("--plain", is_flag=True, help="Show the report in the terminal instead of writing a page.")
+@click.option("--short", is_flag=True, help="With --plain: the answers alone, without tables.")
+def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool) -> None:  # noqa: N802
     """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
 
     Records of several commands on one model make one report; two records of the same command are compared.
@@ -27,7 +27,7 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, text: bool,
     from headcount.record import displayed
 
     console = show.console()
-    if text or short:
+    if plain or short:
         from headcount.report import text as terminal
 
         with displayed(records):

@@ -8,22 +8,15 @@ from typing import Any
 
 import click
 
-from headcount.cli import options
+from headcount.cli import data, options
 
 _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent->head": ["dependent->head"]}
 
 
 @click.command("roles")
 @options.loading
-@click.option(
-    "--data",
-    required=True,
-    help="grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel text, or a text file with a sentence per line.",
-)
-@click.option("--split", default="dev", show_default=True, help="Part of the grammar or of parallel text.")
-@click.option("--languages", help="Endings of the files of parallel text: SOURCE,TARGET.")
+@data.source(data.SENTENCES, split="dev", fields=("languages", "limit"))
 @click.option("--parser", help="Parse plain text with spacy[:MODEL] or stanza[:LANGUAGE], where installed.")
-@click.option("--limit", type=click.IntRange(1), help="Use so many sentences at most.")
 @click.option("--encoder-only", is_flag=True, help="Leave the decoder of a translation model out.")
 @click.option("--roles", "names", help="Which roles to look for, separated by commas; all if not given.")
 @click.option("--relations", help="Dependency relations, separated by commas: nsubj,obj,amod,advmod if not given.")
@@ -50,18 +43,15 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
 @click.option("--play", is_flag=True, help="Also replace heads by their roles and measure what is lost; takes longer.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
-@click.option("--seed", default=0, show_default=True, type=int)
+@options.seed("the resampling")
 @click.option("--all", "every", is_flag=True, help="Print every head, not the ten clearest of each role.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    data: str,
-    split: str,
-    languages: str | None,
+    loading: options.Loading,
+    source: data.Source,
     parser: str | None,
-    limit: int | None,
     encoder_only: bool,
     names: str | None,
     relations: str | None,
@@ -77,55 +67,47 @@ def COMMAND(  # noqa: N802
     """Find out what every head of MODEL does: positions, syntax, rare tokens and more, each against its baseline."""
     from dataclasses import replace
 
+    from headcount.checkpoints.loading import quiet
     from headcount.cli import show
-    from headcount.corpora.sentences import read_sentences
     from headcount.studies.playing import task_of
     from headcount.studies.roles import look
-    from headcount.studies.source import quiet
 
-    with show.working(f"Reading {data}"):
+    with show.working(f"Reading {source.data}"):
         quiet()
-        pair = _list(languages)
-        sentences = read_sentences(data, split=split, languages=pair, parser=parser, limit=limit)
+        sentences = source.sentences(parser=parser)
         sentences = replace(sentences, targets=None) if encoder_only else sentences
-        tokenizer = how.tokenizer(model)
-        known = _frequencies(frequencies, data, pair, tokenizer)
+        tokenizer = loading.tokenizer(model)
+        token_frequencies = _frequencies(frequencies, source, tokenizer)
         before = options.read_records([relevance])[0] if relevance else None
     with show.working(f"Loading {model}"):
-        live = how.load(model)
+        live = loading.load(model)
         played_on = task_of(live, sentences, tokenizer) if play else None
     asked: dict[str, Any] = {
-        "roles": _list(names),
-        "relations": _list(relations),
+        "roles": options.names(names) or None,
+        "relations": options.names(relations) or None,
         "directions": _DIRECTIONS[directions],
     }
     reading |= {name: value for name, value in asked.items() if value is not None}
     with show.Bars() as bars:
         record = look(
-            live, sentences, tokenizer, name=model, data=f"{data} {split}", frequencies=known, relevance=before,
-            play_on=played_on, progress=lambda done, of: bars.show("sentences", done, of), **reading,
+            live, sentences, tokenizer, name=model, data=f"{source.data} {source.split}", frequencies=token_frequencies,
+            relevance=before, play_on=played_on, progress=bars.show, **reading,
         )  # fmt: skip
     output.present(record, as_json, lambda console: _show(console, model, record, every))
 
 
-def _list(text: str | None) -> list[str] | None:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else None
-
-
-def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: Any) -> Any:
-    """Frequencies as asked for; none where the corpus itself is to be counted."""
+def _frequencies(option: str, source: data.Source, tokenizer: Any) -> Any:
+    """Frequencies as the option says; None where the corpus itself is to be counted."""
     from headcount.corpora.frequencies import counted, of_tokenizer, read_frequencies
-    from headcount.corpora.parallel import read_parallel
 
-    if asked == "tokenizer":
+    if option == "tokenizer":
         return of_tokenizer(tokenizer)
-    if asked not in ("train", "corpus"):
-        return read_frequencies(asked, tokenizer)
-    parallel = data.split(":")[0] in ("grammar", "hf") or Path(data).is_dir()
-    if asked == "corpus" or not parallel:
+    if option not in ("train", "corpus"):
+        return read_frequencies(option, tokenizer)
+    if option == "corpus" or source.kind not in ("grammar", "hub", "folder"):
         return None
-    splits = read_parallel(data, languages=languages).splits
-    return counted(splits["train"]["source"], tokenizer, source=f"{data} train") if "train" in splits else None
+    splits = source.parallel().splits
+    return counted(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
 
 
 def _show(console: Any, name: str, record: Any, every: bool) -> None:

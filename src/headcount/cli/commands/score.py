@@ -33,10 +33,10 @@ _RULES: Registry[Any] = Registry("rule", "headcount.probes.relevance.rules", "RU
 def COMMAND(  # noqa: N802
     model: str,
     method: str,
-    work: data.TaskText,
+    work: data.Workload,
     output: options.Output,
     as_json: bool,
-    how: options.Loading,
+    loading: options.Loading,
     **asked: Any,
 ) -> None:
     """Score every head of MODEL on your data; higher means more worth keeping."""
@@ -44,8 +44,8 @@ def COMMAND(  # noqa: N802
     from headcount.studies.scoring import scoring
 
     with show.working(f"Loading {model}"):
-        task = work.build(model, how)  # wrong data is said before a large model is loaded
-        live = how.load(model, task=work.task)
+        task = work.build(model, loading)  # wrong data is said before a large model is loaded
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         given = {name: value for name, value in asked.items() if value is not None}
         record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **given)

@@ -20,30 +20,26 @@ _RECIPE = (
     "batch", "chunk", "factor", "rate", "warmup", "cooldown", "steps", "epochs", "patience", "watch", "average",
     "smoothing", "clip", "seed",
 )  # fmt: skip
-# of --from alone
-_TUNING = ("dev_split", "text_column", "label", "pair", "limit", "max_length", "examples", "metric")
+_COLUMNS = ("text_column", "label", "pair")
+_TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # of a MODEL alone
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
 
 @click.command("train")
+@click.argument("model", required=False)
 @click.option("--task", default="translation", show_default=True, type=click.Choice(data.TASKS.names()))
-@click.option("--from", "start", metavar="MODEL", help="Model to fine-tune (classification, language-modelling).")
 @click.option(
     "--like",
     metavar="PRUNED",
     help="A new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
 )
-@data.parallel
+@data.source(f"{data.ANY}; it needs train and dev", fields=("languages", "columns", "longest", *_COLUMNS, "limit"))
 @options.out_folder("Folder for the model; one begun before goes on.", required=True)
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
 @click.option("--dev-split", default="dev", show_default=True, help="Part of the data to watch training on.")
-@click.option("--text", "text_column", help="Column with the text (classification, language-modelling).")
-@click.option("--label", help="Column with the label (classification).")
-@click.option("--pair", help="Column with the second text (classification).")
-@click.option("--limit", type=_COUNT, help="Train on so many texts at most (classification, language-modelling).")
-@click.option("--max-length", default=256, show_default=True, type=click.IntRange(2), help="Tokens of a text.")
+@options.max_length
 @click.option("--encoder-layers", type=_COUNT, help="Layers of the encoder.")
 @click.option("--decoder-layers", type=_COUNT, help="Layers of the decoder.")
 @click.option("--heads", type=_COUNT, help="Attention heads of each layer.")
@@ -79,7 +75,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--average", type=_COUNT, help="Epochs at the end to average, if that is better than the best one.")
 @click.option("--smoothing", type=_SHARE, help="Label smoothing.")
 @click.option("--clip", type=click.FloatRange(0), help="Largest norm of the gradient; 0: any.")
-@click.option("--seed", type=_ANY, help="Random seed of first weights, data order and dropout; 0 if not given.")
+@options.seed("first weights, data order and dropout; 0 if not given", None)
 @click.option("--dev-bleu", is_flag=True, help="Translate dev after every epoch.")
 @click.option(
     "--precision", default="no", show_default=True, type=click.Choice(["no", "bf16", "fp16"]), help="Mixed precision."
@@ -89,10 +85,10 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 )
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
 def COMMAND(  # noqa: N802
+    model: str | None,
     task: str,
-    start: str | None,
     like: str | None,
-    text: data.ParallelText,
+    source: data.Source,
     out: Path,
     preset: str,
     save_seconds: float,
@@ -101,7 +97,7 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Train a translation model: vocabulary, Transformer, checkpoints of every epoch, and the best of them.
 
-    With --task and --from, fine-tune a model on labelled text (classification) or plain text (language-modelling):
+    With MODEL and --task, fine-tune that model on labelled text (classification) or plain text (language-modelling):
     a folder with train and dev as .tsv, .jsonl or .txt, or hf:NAME.
 
     The same command again goes on where it was interrupted. On several processes or machines:
@@ -110,29 +106,40 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show
     from headcount.training.run import Watch
 
-    if (start is None) != (task == "translation"):
-        raise click.UsageError(f"--task {task} {'needs' if start is None else 'starts from nothing, without'} --from.")
-    sized = given["shared"] or any(given[name] is not None for name in (*_SIZE, "vocabulary"))
-    if like is not None and (task != "translation" or sized):
-        raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
-    other = _TUNING if start is None else _FROM_NOTHING
-    options.refuse(other, f"does nothing with --task {task}")
-    if given["examples"] and given["batch"]:
-        raise click.UsageError("--examples and --batch both say how large a step is: give one of them.")
-    if task == "embedding":
-        raise click.UsageError("An embedding model has no objective to be trained on; --task is another one.")
+    _check(model, task, like, given)
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
         options_of_run = {"watch": Watch(step=shown.step, said=shown.say), "save_seconds": save_seconds}
-        if start is None:
-            record = _translation(text, preset, like, out, given, options_of_run)
+        if model is None:
+            record = _translation(source, preset, like, out, given, options_of_run)
         else:
-            record = _fine_tuned(task, start, text, out, given, options_of_run)
+            record = _fine_tuned(task, model, source, out, given, options_of_run)
     if record.parts:
-        _show(record, task, text, out)
+        _show(record, task, source, out)
+
+
+def _check(model: str | None, task: str, like: str | None, given: dict[str, Any]) -> None:
+    """Options that do not go together."""
+    from headcount.tasks.task import tasks
+
+    kind = tasks[task]
+    if (model is None) != kind.writes:
+        raise click.UsageError(
+            f"--task {task} needs a MODEL to fine-tune."
+            if model is None
+            else f"--task {task} starts from nothing, without a MODEL."
+        )
+    sized = given["shared"] or any(given[name] is not None for name in (*_SIZE, "vocabulary"))
+    if like is not None and (not kind.writes or sized):
+        raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
+    options.refuse(_TUNING if model is None else _FROM_NOTHING, f"does nothing with --task {task}")
+    if given["examples"] and given["batch"]:
+        raise click.UsageError("--examples and --batch both say how large a step is: give one of them.")
+    if not kind.trains:
+        raise click.UsageError(f"A model cannot be trained on {task}: it has no objective; --task is another one.")
 
 
 def _translation(
-    text: data.ParallelText,
+    source: data.Source,
     preset: str,
     like: str | None,
     out: Path,
@@ -141,18 +148,18 @@ def _translation(
 ) -> Any:
     from headcount.studies.translation import train_translation
 
-    settings = _settings(text, preset, given)
+    settings = _settings(source, preset, given)
     if like is not None:
         from headcount.training.transformer import size_like
 
         settings = replace(settings, like=like, size=size_like(like))
-    return train_translation(text.read(), out, settings, **options_of_run)
+    return train_translation(source.parallel(), out, settings, **options_of_run)
 
 
 def _fine_tuned(
     task: str,
-    start: str,
-    text: data.ParallelText,
+    model: str,
+    source: data.Source,
     out: Path,
     given: dict[str, Any],
     options_of_run: dict[str, Any],
@@ -162,26 +169,25 @@ def _fine_tuned(
     from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, Settings, fine_tune
     from headcount.tasks.overlap import check_apart
 
-    how = options.Loading(None, None, trust_remote_code=False)
-    fields = {"text": given["text_column"], "label": given["label"], "pair": given["pair"]}
-    metric = {"metric": given["metric"]} if given["metric"] else {}
-    train = data.TaskText(task, text, "train", given["limit"], 32, given["max_length"], fields, metric)
-    dev = replace(train, split=given["dev_split"], limit=None)
+    loading = options.Loading(device="cpu")  # accelerate moves it
+    work = data.Workload(task, source, None, 32, given["max_length"], given["metric"])
+    train, dev = work.on("train"), work.on(given["dev_split"]).with_limit(None)
+    columns = {name: source.columns.get(name) for name in ("text", "label", "pair")}
     recipe = replace(RECIPE, **_asked_recipe(given, RECIPE.chunk))
     settings = Settings(
-        task, start, text.data, recipe, given["limit"], given["max_length"], given["precision"],
-        dev_split=given["dev_split"], columns=fields, metric=given["metric"],
+        task, model, source.data, recipe, source.limit, given["max_length"], given["precision"],
+        dev_split=given["dev_split"], columns=columns, metric=given["metric"],
         examples=None if given["batch"] else given["examples"] or EXAMPLES,
         warmup=None if given["warmup"] else WARMUP,
     )  # fmt: skip
     new: dict[str, Any] = {}
-    if task == "classification":
-        new["classes"] = how.classes(start) or train.labelled().classes
+    if work.kind.labelled:
+        new["classes"] = loading.classes(model) or train.source.labelled().classes
     torch.manual_seed(recipe.seed)  # of a new head
-    live = how.load(start, task=task, new_weights="head", **new)
-    learned, watched = (part.build(start, how, **new) for part in (train, dev))
+    live = loading.load(model, task=task, new_weights="head", **new)
+    learned, watched = (part.build(model, loading, **new) for part in (train, dev))
     check_apart(learned, watched)
-    return fine_tune(live, how.tokenizer(start), learned, watched, out, settings, **options_of_run)
+    return fine_tune(live, loading.tokenizer(model), learned, watched, out, settings, **options_of_run)
 
 
 def _asked_recipe(given: dict[str, Any], chunk: int) -> dict[str, Any]:
@@ -191,7 +197,7 @@ def _asked_recipe(given: dict[str, Any], chunk: int) -> dict[str, Any]:
     return recipe
 
 
-def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> Any:
+def _settings(source: data.Source, preset: str, given: dict[str, Any]) -> Any:
     from headcount.studies.translation import Settings
     from headcount.training.preset import PRESETS
 
@@ -204,7 +210,7 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
     if "factor" in asked and "rate" not in asked:
         recipe = replace(recipe, rate=None)
     return Settings(
-        data=" ".join([text.data, *(text.languages or ()), *(text.columns or ())]),
+        data=" ".join([source.data, *source.languages, *source.columns.values()]),
         size=size,
         recipe=replace(recipe, **_asked_recipe(given, recipe.chunk)),
         vocabulary=asked.get("vocabulary", chosen.vocabulary),
@@ -215,8 +221,9 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
     )
 
 
-def _show(record: Any, task: str, text: data.ParallelText, out: Path) -> None:
+def _show(record: Any, task: str, source: data.Source, out: Path) -> None:
     from headcount.cli import show, tables
+    from headcount.tasks.task import tasks
 
     console, parts = show.console(), record.parts
     console.print(tables.epoch_table(parts["epochs"]))
@@ -224,5 +231,5 @@ def _show(record: Any, task: str, text: data.ParallelText, out: Path) -> None:
     for split, reasons in parts.get("skipped", {}).items():
         for reason, count in reasons.items():
             console.print(f"{split}: {count} pairs left out ({reason})", style="yellow")
-    then = f"evaluate {shlex.quote(str(out))}" + ("" if task == "translation" else f" --task {task}")
-    show.line(console, f"Next: headcount {then} {text.as_options()}", dim=True)
+    then = f"evaluate {shlex.quote(str(out))}" + ("" if tasks[task].writes else f" --task {task}")
+    show.line(console, f"Next: headcount {then} {source.as_options()}", dim=True)

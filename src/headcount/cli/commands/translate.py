@@ -19,14 +19,14 @@ _AT_ONCE = 1000  # sentences read before the first translation is written, so th
 @click.option(
     "--tokens", default=4096, show_default=True, type=click.IntRange(1), help="Source tokens times beams of a batch."
 )
-def COMMAND(model: str, how: options.Loading, file: TextIO, **decoding: Any) -> None:  # noqa: N802
+def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any) -> None:  # noqa: N802
     """Translate FILE, or stdin, line by line with MODEL; an empty line stays empty."""
     from headcount.cli import show
     from headcount.studies.evaluation import translate
 
     with show.working(f"Loading {model}"):
-        tokenizer = how.tokenizer(model)
-        live = how.load(model, task="translation")
+        tokenizer = loading.tokenizer(model)
+        live = loading.load(model, task="translation")
     terminal = file.isatty()
     for lines in _runs(file, 1 if terminal else _AT_ONCE):
         for line in translate(live, tokenizer, lines, **decoding):

@@ -12,14 +12,14 @@ from headcount.cli import data, options
 
 @click.command("agreement")
 @options.loading
-@data.tasked(split="dev", measured=data.HELD_OUT)
+@data.tasked(split="dev", measured=True)
 @click.option("--methods", help="Scores to compare, separated by commas; all if not given.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     methods: str | None,
     output: options.Output,
     as_json: bool,
@@ -28,10 +28,10 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show
     from headcount.studies.agreement import METHODS, agreement
 
-    names = [name.strip() for name in methods.split(",") if name.strip()] if methods else METHODS
+    names = options.names(methods) or METHODS
     with show.working(f"Loading {model}"):
-        task, measure_on = work.both(model, how)
-        live = how.load(model, task=work.task)
+        task, measure_on = work.both(model, loading)
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = agreement(
             live, task, measure_on=measure_on, methods=names, name=model, keep=output.unfinished, progress=bars.show

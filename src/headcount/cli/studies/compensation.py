@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,9 +12,8 @@ from headcount.cli import data, options
 
 @click.command("compensation")
 @options.loading
-@data.tasked(split="test")
+@data.tasked(split="train", measured=True)
 @click.option("--calibrate-data", help="Data to score, search and calibrate on, if not another part of --data.")
-@click.option("--calibrate-split", default="train", show_default=True, help="Part of the data to calibrate on.")
 @click.option("--calibrate-limit", default=400, show_default=True, type=click.IntRange(1), help="Texts of it.")
 @click.option("--order", default="gradient", show_default=True, help="Score whose order the masks follow.")
 @click.option("--step", default=5.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -29,10 +27,9 @@ from headcount.cli import data, options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     calibrate_data: str | None,
-    calibrate_split: str,
     calibrate_limit: int,
     step: float,
     most: float,
@@ -46,10 +43,10 @@ def COMMAND(  # noqa: N802
     from headcount.tasks.overlap import check_apart
 
     with show.working(f"Loading {model}"):
-        calibrated = replace(work.elsewhere(calibrate_data, calibrate_split), limit=calibrate_limit)
-        task, measure_on = (part.build(model, how) for part in calibrated.halves(work))
+        calibrated, measured = work.parts(choose=work.on(data=calibrate_data).with_limit(calibrate_limit))
+        task, measure_on = calibrated.build(model, loading), measured.build(model, loading)
         check_apart(task, measure_on)
-        live = how.load(model, task=work.task)
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = study_compensation(
             live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings

@@ -12,7 +12,7 @@ from headcount.cli import data, options
 
 @click.command("curves")
 @options.loading
-@data.tasked(split="dev", measured=data.HELD_OUT)
+@data.tasked(split="dev", measured=True)
 @click.option("--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by.")
 @click.option("--random", default=5, show_default=True, type=click.IntRange(0), help="Random orders as control.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -23,8 +23,8 @@ from headcount.cli import data, options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     orders: str,
     step: float,
     upto: float,
@@ -36,11 +36,10 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show, tables
     from headcount.studies.curves import Plan, pruning_curves
 
-    names = tuple(name.strip() for name in orders.split(",") if name.strip())
-    chosen = Plan(orders=names, step=step / 100, upto=upto / 100, **plan)
+    chosen = Plan(orders=options.names(orders), step=step / 100, upto=upto / 100, **plan)
     with show.working(f"Loading {model}"):
-        task, measure_on = work.both(model, how)
-        live = how.load(model, task=work.task)
+        task, measure_on = work.both(model, loading)
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)
 

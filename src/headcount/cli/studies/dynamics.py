@@ -13,7 +13,7 @@ from headcount.cli import data, options
 
 @click.command("dynamics")
 @options.loading
-@data.tasked(split="dev", measured=data.HELD_OUT)
+@data.tasked(split="dev", measured=True)
 @click.option("--epochs", help="Which epochs, such as 1,2,5,10; all if not given.")
 @click.option("--order", default="gradient", show_default=True, help="Score to rank heads by.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
@@ -21,8 +21,8 @@ from headcount.cli import data, options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     epochs: str | None,
     order: str,
     step: float,
@@ -33,17 +33,13 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show, tables
     from headcount.studies.dynamics import dynamics, epochs_of
 
-    try:
-        wanted = [int(epoch) for epoch in epochs.split(",")] if epochs else None
-    except ValueError as error:
-        raise click.UsageError(f"--epochs are numbers such as 1,2,5; got {epochs}.") from error
-    checkpoints = epochs_of(Path(model), wanted)
+    checkpoints = epochs_of(Path(model), options.numbers(epochs, "--epochs") or None)
     first = str(next(iter(checkpoints.values())))
     with show.working("Reading the data"):
-        task, measure_on = work.both(first, how)
+        task, measure_on = work.both(first, loading)
     with show.Bars() as bars:
         record = dynamics(
-            checkpoints, lambda folder: how.load(str(folder), task=work.task), task,
+            checkpoints, lambda folder: loading.load(str(folder), task=work.task), task,
             measure_on=measure_on, order=order, step=step / 100, name=model, progress=bars.show,
         )  # fmt: skip
 

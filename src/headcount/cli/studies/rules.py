@@ -18,15 +18,15 @@ from headcount.cli import data, options
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
-    model: str, how: options.Loading, work: data.TaskText, target: str, output: options.Output, as_json: bool
+    model: str, loading: options.Loading, work: data.Workload, target: str, output: options.Output, as_json: bool
 ) -> None:
     """Score every head of MODEL by every rule of relevance, and correlate their ranks."""
     from headcount.cli import show
     from headcount.studies.rules import compare_rules
 
     with show.working(f"Loading {model}"):
-        task = work.build(model, how)
-        live = how.load(model, task=work.task)
+        task = work.build(model, loading)
+        live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = compare_rules(live, task, name=model, target=target, progress=bars.show)
     output.present(record, as_json, lambda console: _show(console, model, record))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -12,7 +12,8 @@ from headcount.cli import data, options
 
 @click.command("specialisation")
 @click.argument("models", nargs=-1, required=True)
-@data.tasked(split="dev", measured="test if not given")
+@options.loading_only
+@data.tasked(split="dev", measured=True)
 @click.option("--trees", help="Treebank (.conllu) to measure roles on; the trees of --data if not given.")
 @click.option("--kind", default="encoder", show_default=True, help="Kind of heads.")
 @click.option("--keep", type=click.IntRange(1), help="Heads of the kind that gates keep; a third of them if not given.")
@@ -23,7 +24,8 @@ from headcount.cli import data, options
 @options.as_json
 def COMMAND(  # noqa: N802
     models: tuple[str, ...],
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     trees: str | None,
     kind: str,
     keep: int | None,
@@ -46,44 +48,47 @@ def COMMAND(  # noqa: N802
     from headcount.studies.specialisation import Plan, specialisation
 
     plan = Plan(keep, steps, Tuning(steps=tune), kind)
-    measured = work.measured or "test"
-    subjects = {name: _Builder(name, work, measured, trees, choose_limit) for name in models}
+    choose, measure = work.parts()
+    subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
     with tempfile.TemporaryDirectory() as temporary, show.Bars() as bars:
         folder = output.unfinished or Path(temporary)
-        record = specialisation(subjects, plan, folder=folder, data=f"{work.text.data} {measured}", progress=bars.show)
+        record = specialisation(
+            subjects, plan, folder=folder, data=f"{work.source.data} {measure.source.part}", progress=bars.show
+        )
 
     def draw(console: Any) -> None:
+        show.measured(console, record.parts)
         show_report(console, [record], missing=False)
 
     output.present(record, as_json, draw)
 
 
+@dataclass(frozen=True)
 class _Builder:
     """Loads one model and its data when the study gets to it."""
 
-    def __init__(self, name: str, work: data.TaskText, measured: str, trees: str | None, choose_limit: int) -> None:
-        self._name, self._work, self._measured = name, work, measured
-        self._trees, self._choose_limit = trees, choose_limit
+    name: str
+    loading: options.Loading
+    choose: data.Workload
+    measure: data.Workload
+    trees: str | None
+    choose_limit: int
 
     def __call__(self) -> Any:
-        from headcount.corpora.frequencies import counted
         from headcount.studies.kept import Looking
         from headcount.studies.plan import Data
         from headcount.studies.specialisation import Subject
 
-        how, work, name = options.Loading(None, None, trust_remote_code=False), self._work, self._name
-        measure = work.elsewhere(None, self._measured)
-        costs = replace(measure, quality={**work.quality, "metric": "loss"})
-        tokenizer, frequencies = how.tokenizer(name), None
-        if work.task == "translation":
-            texts = work.text.read()["train"]["source"]
-            frequencies = counted(texts, tokenizer, source=f"{work.text.data} train")
-        train, choose = replace(work, split="train", limit=None), replace(work, limit=self._choose_limit)
+        name, loading, choose, measure = self.name, self.loading, self.choose, self.measure
+        tokenizer = loading.tokenizer(name)
+        frequencies = choose.frequencies(tokenizer)
+        train = choose.on("train").with_limit(None)
+        works = (train, choose.with_limit(self.choose_limit), measure)
         return Subject(
             name,
-            how.load(name, task=work.task),
-            Data(*(part.build(name, how) for part in (train, choose, measure))),
-            costs.build(name, how),
-            Looking(work.sentences(self._trees), tokenizer, frequencies),
-            Looking(measure.sentences(self._trees), tokenizer, frequencies),
+            loading.load(name, task=choose.task),
+            Data(*(work.build(name, loading) for work in works)),
+            replace(measure, metric="loss").build(name, loading),
+            Looking(choose.sentences(self.trees), tokenizer, frequencies),
+            Looking(measure.sentences(self.trees), tokenizer, frequencies),
         )

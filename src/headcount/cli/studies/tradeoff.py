@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -22,7 +21,7 @@ _WAYS = (
 
 @click.command("tradeoff")
 @options.loading
-@data.tasked(split="dev", measured="test if not given")
+@data.tasked(split="dev", measured=True)
 @click.option(
     "--keep",
     required=True,
@@ -55,8 +54,8 @@ _WAYS = (
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    how: options.Loading,
-    work: data.TaskText,
+    loading: options.Loading,
+    work: data.Workload,
     keep: str,
     ways: str,
     seeds: str,
@@ -76,32 +75,28 @@ def COMMAND(  # noqa: N802
         raise click.UsageError("--save-models needs --out, a folder to keep them in.")
     if "/distilled" not in ways:
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
-    try:
-        counts = tuple(int(part) for part in numbers.split(","))
-        seed_numbers = tuple(int(part) for part in seeds.split(","))
-    except ValueError as error:
-        raise click.UsageError(f"--keep and --seeds are whole numbers such as 12,8,3; got {keep}, {seeds}.") from error
-    names = tuple(part.strip() for part in ways.split(",") if part.strip())
+    counts, seed_numbers = options.numbers(numbers, "--keep"), options.numbers(seeds, "--seeds")
+    names = options.names(ways)
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
         raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
     plan = Plan(
         counts, names, (kind,) if kind else None, seed_numbers, settings["steps"],
         Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
     )  # fmt: skip
-    chosen = replace(work, limit=settings["choose_limit"])
     with show.working(f"Loading {model}"):
-        looking, unlooked = _looking(model, how, chosen, settings["roles"], settings["trees"])
-        measure = work.elsewhere(None, work.measured or "test").build(model, how)
-        choose = chosen.build(model, how)
-        train = replace(work, split="train", limit=settings["train_limit"]).build(model, how)
-        live = how.load(model, task=work.task)
+        choose_all, measure_on = work.parts()
+        choose_on = choose_all.with_limit(settings["choose_limit"])
+        looking, unlooked = _looking(model, loading, choose_on, settings["roles"], settings["trees"])
+        measure, choose = measure_on.build(model, loading), choose_on.build(model, loading)
+        train = choose_on.on("train").with_limit(settings["train_limit"]).build(model, loading)
+        live = loading.load(model, task=work.task)
     keeping = output.out if settings["save_models"] else None
-    models = Models(keeping / "models", Saving(model, how.revision)) if keeping else None
+    models = Models(keeping / "models", Saving(model, loading.revision)) if keeping else None
     with show.Bars() as bars:
         record = tradeoff(
             live, Data(train, choose, measure), plan, name=model, looking=looking, unlooked=unlooked,
-            folder=output.unfinished, models=models, command=_command(model, chosen, settings["train_limit"]),
-            progress=bars.show,
+            folder=output.unfinished, models=models, progress=bars.show,
+            command=_command(model, choose_on, settings["train_limit"], measure_on.source.split),
         )  # fmt: skip
 
     def draw(console: Any) -> None:
@@ -129,30 +124,27 @@ def COMMAND(  # noqa: N802
     output.present(record, as_json, draw)
 
 
-def _command(model: str, work: data.TaskText, train_limit: int | None) -> tuple[str, str]:
+def _command(model: str, work: data.Workload, train_limit: int | None, measured: str | None) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
-    reading = [work.as_options(), f"--split {shlex.quote(work.split)}", f"--limit {work.limit}"]
+    reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}", f"--limit {work.source.limit}"]
     reading += [f"--train-limit {train_limit}"] if train_limit else []
     context = click.get_current_context()
     for name in ("max_length", "batch_size", "longest"):
         if context.get_parameter_source(name) is not DEFAULT:
             reading.append(f"--{name.replace('_', '-')} {context.params[name]}")
-    reading += [f"--measure-split {shlex.quote(work.measured or 'test')}"]
+    reading += [f"--measure-split {shlex.quote(measured)}"] if measured else []
     return f"headcount prune {shlex.quote(model)}", f"{' '.join(reading)} --out DIR"
 
 
-def _looking(model: str, how: options.Loading, work: data.TaskText, roles: bool, trees: str | None) -> tuple[Any, str]:
+def _looking(
+    model: str, loading: options.Loading, work: data.Workload, roles: bool, trees: str | None
+) -> tuple[Any, str]:
     """What roles are looked for on; None with the reason where they are not."""
     if not roles:
         if trees:
             raise click.UsageError("--trees is for roles, and --no-roles was given.")
         return None, "not asked for (--no-roles)"
-    from headcount.corpora.frequencies import counted
     from headcount.studies.kept import Looking
 
-    tokenizer, frequencies = how.tokenizer(model), None
-    if work.task == "translation":
-        texts = work.text.read()["train"]["source"]
-        frequencies = counted(texts, tokenizer, source=f"{work.text.data} train")
-    sentences = work.sentences(trees)
-    return Looking(sentences, tokenizer, frequencies), ""
+    tokenizer = loading.tokenizer(model)
+    return Looking(work.sentences(trees), tokenizer, work.frequencies(tokenizer)), ""

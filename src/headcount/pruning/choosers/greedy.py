@@ -62,7 +62,7 @@ class Greedy(ByLayer):
                 f"Only {removed} of {len(heads)} heads could go, every layer keeping {self.at_least}: the budget "
                 "cannot be met."
             )
-        return Choice(search.mask, model, {"steps": [step.to_json() for step in steps]}, seconds=seconds)
+        return Choice(search.mask, model, {"steps": [step.to_plain() for step in steps]}, seconds=seconds)
 
 
 CHOOSER = Greedy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from torch import nn
 
 from headcount.corpora.ragged import Ragged
 from headcount.errors import UsageError
+from headcount.progress import Progress, silent
+from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 
 LENGTH_PENALTY = 0.6
-Progress = Callable[[int, int], None]
 
 
 def by_length(lengths_N: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
@@ -35,7 +36,7 @@ def decode(
     beams: int = 1,
     length_penalty: float = LENGTH_PENALTY,
     tokens: int = 4096,
-    progress: Progress = lambda *_: None,
+    progress: Progress = silent,
 ) -> list[list[int]]:
     """The model's own target for each row, in the order of the rows; beams=1 is greedy.
 
@@ -45,17 +46,17 @@ def decode(
         raise UsageError(f"beams is at least 1, which is greedy; got {beams}.")
     if not callable(getattr(model, "generate", None)):
         raise UsageError(f"{type(model).__name__} cannot generate: load it with task='translation'.")
-    found: list[list[int]] = [[] for _ in range(len(source))]
+    written_ids: list[list[int]] = [[] for _ in range(len(source))]
     done = 0
     with evaluating(model):
         for rows in by_length(source.lengths, max(1, tokens // beams)):
             written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
             for row, ids in zip(rows, written, strict=True):
                 # Cut at its own longest length, not at its batch's: what is written does not depend on the neighbours.
-                found[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
+                written_ids[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
             done += len(rows)
-            progress(done, len(source))
-    return found
+            progress("translating", done, len(source))
+    return written_ids
 
 
 def most_new_tokens(model: Any, source_tokens: int) -> int:
@@ -65,7 +66,7 @@ def most_new_tokens(model: Any, source_tokens: int) -> int:
 
 
 def _generate(model: Any, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float) -> list[list[int]]:
-    input_BT = torch.from_numpy(ids_BT).to(model.device)
+    input_BT = torch.from_numpy(ids_BT).to(input_device(model))
     beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
     output_BT = model.generate(
         input_ids=input_BT,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutput
 
+from headcount.sites.devices import input_device
 from headcount.tasks.translation.decoding import most_new_tokens
 
 _ROOM = 4  # positions after the longest draft, for outputs that become longer
@@ -77,7 +78,7 @@ class Drafts:
         """Write what is still pending step by step."""
         if not len(self.pending_P):
             return
-        source_PT = self.source_BT[self.pending_P].to(model.device)
+        source_PT = self.source_BT[self.pending_P].to(input_device(model))
         written_PL = model.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=self.hidden_PTD),
             attention_mask=(source_PT != self.padding).long(),
@@ -99,7 +100,7 @@ class Drafts:
 
     def _run(self, model: Any) -> tuple[Tensor, Tensor]:
         """[P, L]: the prediction of every token of the drafts; and what the encoder gave."""
-        source_PT = self.source_BT[self.pending_P].to(model.device)
+        source_PT = self.source_BT[self.pending_P].to(input_device(model))
         start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
         source: dict[str, Any] = (
             {"input_ids": source_PT}
@@ -109,7 +110,7 @@ class Drafts:
         output = model(
             **source,
             attention_mask=(source_PT != self.padding).long(),
-            decoder_input_ids=torch.cat([start_P1, self.draft_PL[:, :-1]], dim=1).to(model.device),
+            decoder_input_ids=torch.cat([start_P1, self.draft_PL[:, :-1]], dim=1).to(input_device(model)),
             use_cache=False,
         )
         logits_PLV: Tensor = output.logits

@@ -9,31 +9,47 @@ from typing import Any
 
 import numpy as np
 import torch
+from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor, nn
 
 from headcount.corpora.encoded import encode, sides
+from headcount.corpora.examples import example_hash
 from headcount.corpora.ragged import Ragged
+from headcount.corpora.sentences import Sentences
+from headcount.corpora.source import Source
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY
+from headcount.progress import Progress, silent
 from headcount.record import Signature
+from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
-from headcount.tasks.overlap import example_hash
-from headcount.tasks.task import Batch, Quality, check_texts, chosen_metric, fingerprint, measured
+from headcount.tasks.task import (
+    USUAL,
+    Batch,
+    Evaluation,
+    Quality,
+    Reading,
+    Task,
+    check_texts,
+    chosen_metric,
+    fingerprint,
+)
 from headcount.tasks.texts import check_length
-from headcount.tasks.translation.bleu import METRIC, bleu_statistics
-from headcount.tasks.translation.decoding import LENGTH_PENALTY, Progress, by_length, decode
+from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
+from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
 
 IGNORED = -100  # label of padding
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
 
 
-class Translation:
+class Translation(Task):
     """Source and target sentences with the tokenizer that reads both sides."""
 
     name = "translation"
-    split: str | None = None  # the part of the data that the sentences are, for records
+    predicts = trains = writes = True
+    measured_by = "the loss of each target token given the source and the target tokens before it"
 
     def __init__(
         self,
@@ -67,6 +83,43 @@ class Translation:
         self._decoding: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty}
         self._lowercase = lowercase
         self.identity = {"tokens": tokens, "lowercase": lowercase, **self._decoding}
+
+    @classmethod
+    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Translation:
+        pairs = source.pairs()
+        pairs = pairs.select(source.rows(zip(pairs["source"], pairs["target"], strict=True)))
+        reading = replace(reading, decoding={**reading.decoding, "lowercase": source.lowercase})
+        return cls.of_texts(list(pairs["source"]), tokenizer, reading, targets=list(pairs["target"]))
+
+    @classmethod
+    def of_texts(
+        cls, texts: Sequence[str], tokenizer: Any, reading: Reading = USUAL, *, targets: Sequence[str] | None = None
+    ) -> Translation:
+        return cls(
+            source=texts,
+            target=targets or (),
+            tokenizer=tokenizer,
+            max_length=reading.max_length,
+            **reading.named_metric,
+            **reading.decoding,
+        )
+
+    @classmethod
+    def splits(cls, source: Source) -> tuple[str, ...]:
+        return () if source.kind == "file" else tuple(source.parallel().splits)
+
+    @classmethod
+    def sentences(cls, source: Source) -> Sentences:
+        """With trees where the data have some; with the columns that are named."""
+        if not source.columns:
+            return source.sentences()
+        pairs = source.pairs()
+        return Sentences(list(pairs["source"]), list(pairs["target"]))
+
+    @classmethod
+    def training_texts(cls, source: Source) -> Sequence[str] | None:
+        splits = source.parallel().splits
+        return splits["train"]["source"] if "train" in splits else None
 
     def __len__(self) -> int:
         return len(self.source_ids)
@@ -102,9 +155,6 @@ class Translation:
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BTV, labels_BT = _predict(model, batch)
         return _cross_entropy(logits_BTV, labels_BT).view_as(labels_BT).sum(-1)
-
-    def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.logits_loss(self.logits(model, batch), batch)
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Smoothed loss summed over target tokens."""
@@ -164,7 +214,7 @@ class Translation:
         texts = self.tokenizer.batch_decode([list(ids) for ids in written], skip_special_tokens=True)
         return bleu_statistics(texts, [self.target[row] for row in rows], lowercase=self._lowercase)[0]
 
-    def translations(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> list[str]:
+    def translations(self, model: nn.Module, *, progress: Progress = silent) -> list[str]:
         """What the model writes for each source sentence."""
         padding = self.tokenizer.pad_token_id
         ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
@@ -175,19 +225,37 @@ class Translation:
         tokens_B = (batch["labels"] != IGNORED).sum(-1).numpy()
         return np.stack([self.nll(model, batch).double().cpu().numpy(), tokens_B], axis=1)
 
-    def quality(self, model: nn.Module, *, progress: Progress = lambda *_: None) -> Quality:
+    def quality(self, model: nn.Module, *, progress: Progress = silent) -> Quality:
         if not self.in_one_run:
             return self.judge(self.translations(model, progress=progress))
-        found = measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
+        quality = super().quality(model)
         order = np.concatenate(list(self.rows()))
-        statistics = np.empty_like(found.statistics)
-        statistics[order] = found.statistics  # in the order of the sentences
-        return replace(found, statistics=statistics)
+        statistics = np.empty_like(quality.statistics)
+        statistics[order] = quality.statistics  # in the order of the sentences
+        return replace(quality, statistics=statistics)
+
+    def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
+        """BLEU and chrF of what the model writes, loss and accuracy of its predictions; sentence by sentence too."""
+        written = self.translations(model, progress=progress)
+        quality, chrf = self.judge(written), CHRF(lowercase=self._lowercase)
+        held_out = self.held_out(model)
+        measures = {
+            "BLEU": quality.value,
+            "chrF": chrf.corpus_score(written, [list(self.target)]).score,
+            "loss": held_out["loss"],
+            "token accuracy": held_out["token_accuracy"],
+        }
+        parts = {
+            "chrF signature": str(chrf.get_signature()),
+            "translations": written,
+            "columns": list(COLUMNS),  # of the statistics
+        }
+        return Evaluation(quality, measures, parts)
 
     def judge(self, written: Sequence[str]) -> Quality:
         """BLEU of translations against the targets."""
-        statistics_N10, said = bleu_statistics(written, list(self.target), lowercase=self._lowercase)
-        arguments = {"metric": f"BLEU|{said}", **self._decoding}
+        statistics_N10, bleu_signature = bleu_statistics(written, list(self.target), lowercase=self._lowercase)
+        arguments = {"metric": f"BLEU|{bleu_signature}", **self._decoding}
         signature = Signature(data=self.fingerprint, arguments=arguments)
         return Quality.of(METRICS["bleu"], statistics_N10, signature)
 
@@ -212,7 +280,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
     check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
-    device = next(model.parameters()).device
+    device = input_device(model)
     labels_BT = batch["labels"].to(device)
     before_BT = labels_BT.roll(1, dims=1)
     before_BT[:, 0] = config.decoder_start_token_id

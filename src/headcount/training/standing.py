@@ -1,4 +1,4 @@
-"""Progress: where a training run stands. Together with weights and optimizer it is all that is needed to go on."""
+"""Standing: where a training run stands. Together with weights and optimizer it is all that is needed to go on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headcount.training.recipe import Recipe
 
 
 @dataclass
-class Progress:
+class Standing:
     """Counts and results so far; plain numbers."""
 
     step: int = 0  # finished, over all epochs

@@ -1,38 +1,35 @@
-"""What a command was told, said again for the next one."""
+"""Which texts a workload reads, and the same again on a command line."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headcount as hc
 import zoo
+from headcount.checkpoints.loading import Loading
+from headcount.corpora.source import Source
 from headcount.errors import UsageError
-from headcount.studies.source import Loading, ParallelText, TaskText
+from headcount.studies.workload import Workload
 from tokens import sentences, word_tokenizer
 
-LOADING = Loading(None, None, False)
-FIELDS = {"text": None, "label": None, "pair": None}
+LOADING = Loading()
 
 
-def plain_text(file: Path, *, max_length: int = 256) -> TaskText:
-    text = ParallelText(str(file), None, None, 250)
-    return TaskText("language-modelling", text, "dev", None, 16, max_length, FIELDS, {})
+def plain_text(file: Path, *, split: str = "dev", **options: Any) -> Workload:
+    return Workload("language-modelling", Source(str(file), split), **options)
 
 
 def test_a_task_is_said_again_as_it_was_asked_for() -> None:
-    text = ParallelText("my data/pairs", ("en", "de"), None, 250)
-    fields = {"text": None, "label": None, "pair": None}
-    quality = {"beams": 1, "lowercase": True, "metric": "loss"}
-    work = TaskText("translation", text, "dev", None, 16, 256, fields, quality)
+    source = Source("my data/pairs", "dev", languages=("en", "de"), lowercase=True)
     expected = "--task translation --data 'my data/pairs' --languages en,de --lowercase --metric loss"
-    assert work.as_options() == expected
-    labelled = {"text": "sentence", "label": "its class", "pair": None}
-    plain = TaskText("classification", ParallelText("d", None, None, 250), "dev", None, 16, 256, labelled, {})
-    assert plain.as_options() == "--task classification --data d --text sentence --label 'its class'"
+    assert Workload("translation", source, metric="loss").as_options() == expected
+    labelled = Source("d", columns={"text": "sentence", "label": "its class"})
+    expected = "--task classification --data d --text-column sentence --label 'its class'"
+    assert Workload("classification", labelled).as_options() == expected
 
 
 @pytest.mark.parametrize(("architecture", "longest"), [("gpt2", 64), ("llama", 70)])
@@ -55,7 +52,7 @@ def test_a_file_is_halved_by_its_texts(tmp_path: Path) -> None:
     texts = sentences(30, seed=5)
     (tmp_path / "texts.txt").write_text("\n".join([*texts, *texts]))
     chosen, measured = plain_text(tmp_path / "texts.txt").parts()
-    tasks = [part.build(str(tmp_path / "model"), LOADING) for part in (replace(chosen, limit=20), measured)]
+    tasks = [part.build(str(tmp_path / "model"), LOADING) for part in (chosen.with_limit(20), measured)]
     assert len(tasks[1]) < 60
     assert set(tasks[0].example_hashes).isdisjoint(tasks[1].example_hashes)
     assert tasks[1].split == "the other half of texts.txt"
@@ -75,8 +72,23 @@ def test_a_file_is_halved_by_its_texts(tmp_path: Path) -> None:
 def test_what_is_measured_on_by_default(splits: tuple[str, ...], split: str, expected: str, tmp_path: Path) -> None:
     for name in splits:
         (tmp_path / f"{name}.txt").write_text("w5 w6\n")
-    chosen, measured = replace(plain_text(tmp_path), split=split).parts()
-    assert measured.part == expected
-    assert chosen.part == (split if expected == "test" else f"one half of {split}")
-    named = replace(plain_text(tmp_path), measured="train").parts()
-    assert [part.part for part in named] == ["dev", "train"]
+    chosen, measured = plain_text(tmp_path, split=split).parts()
+    assert measured.source.part == expected
+    assert chosen.source.part == (split if expected == "test" else f"one half of {split}")
+    named = plain_text(tmp_path, measure_split="train").parts()
+    assert [part.source.part for part in named] == ["dev", "train"]
+
+
+def test_what_is_trained_on_is_not_what_is_measured(tmp_path: Path) -> None:
+    """By default: test, where there is one; of a file, which has no parts, the half that is not trained on."""
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.txt").write_text("w5 w6\n")
+    work = plain_text(tmp_path)
+    train, measured = work.parts(choose=work.on("train").with_limit(3))
+    assert [train.source.part, train.source.limit, measured.source.part] == ["train", 3, "test"]
+    file = plain_text(tmp_path / "dev.txt")
+    train, measured = file.parts(choose=file.on("train"))
+    assert [train.source.part, measured.source.part] == ["one half of dev.txt", "the other half of dev.txt"]
+    chosen, measured = file.parts()
+    assert chosen.on("train").source.half == 1, "what is trained on besides keeps to the half"
+    assert chosen.on(data="elsewhere").source.half is None

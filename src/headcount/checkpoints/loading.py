@@ -1,0 +1,96 @@
+"""Loading: how MODEL of a command is loaded, and onto which devices. Heavy imports happen on use."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from headcount.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What is said of a model besides its name."""
+
+    dtype: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    device: str | None = None  # such as cuda or mps; the accelerator that `accelerate` finds, else cpu, if not given
+    device_map: str | None = None  # of `accelerate`: auto, balanced, sequential, or JSON of module -> device
+
+    def __post_init__(self) -> None:
+        if self.device and self.device_map:
+            raise UsageError("A model goes to one device or is spread over several: give device or device_map.")
+
+    def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
+        from headcount.checkpoints.load import load
+
+        quiet()
+        if self.revision:
+            options["revision"] = self.revision
+        if self.device_map:
+            options["device_map"] = _device_map(self.device_map)
+        live = load(model, task=task, dtype=self.dtype, trust_remote_code=self.trust_remote_code, **options)
+        return live if self.device_map else _moved(live, self.device or default_device())
+
+    def tokenizer(self, model: str) -> Any:
+        from headcount.checkpoints.companions import load_tokenizer
+
+        quiet()
+        return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def text_limit(self, model: str, task: str) -> int | None:
+        """Tokens of a text that a model has positions for; None where any number will do."""
+        from headcount.checkpoints.load import text_limit
+
+        return text_limit(model, task=task, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def classes(self, model: str) -> tuple[str, ...] | None:
+        """What the classes of a model are called; None where they have no names of their own."""
+        from headcount.checkpoints.companions import class_names
+
+        return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+    def objective(self, model: str) -> Any:
+        """What the class of a model says of its task."""
+        from headcount.checkpoints.objective import objective
+
+        quiet()
+        return objective(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
+
+
+def default_device() -> str:
+    """The accelerator that `accelerate` finds, else the CPU; of several processes each has its own."""
+    from accelerate import PartialState
+
+    return str(PartialState().device)
+
+
+def _device_map(text: str) -> str | dict[str, Any]:
+    if not text.startswith("{"):
+        return text
+    try:
+        return dict(json.loads(text))
+    except ValueError as error:
+        raise UsageError(
+            f'The device map {text} is not JSON ({error}); expected auto, or module -> device such as {{"": "cpu"}}.'
+        ) from error
+
+
+def _moved(model: Any, device: str) -> Any:
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch has many words for a device that is not there
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"The model cannot be moved to the device {device!r}: {reason}") from error
+
+
+def quiet() -> None:
+    """Silence what transformers says on its way: the commands show what matters themselves."""
+    import datasets
+    import transformers
+
+    datasets.disable_progress_bars()
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()

@@ -1,0 +1,122 @@
+"""Source: where data come from, said once for every command and study. Nothing is read before it is asked for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from headcount.corpora.examples import example_hash, in_first_half
+from headcount.corpora.location import Kind, Location
+from headcount.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from headcount.corpora.labelled import Labelled
+    from headcount.corpora.parallel import Parallel
+    from headcount.corpora.sentences import Sentences
+
+COLUMNS = ("source", "target", "text", "label", "pair")  # what a column may hold
+LONGEST = 250  # words of a sentence of parallel text
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data by name, and which part of it is meant."""
+
+    data: str  # grammar[:LANGUAGE[:DOMAIN]], hf:NAME[:CONFIG], a folder or a file
+    split: str | None = None  # part of the data, where it has several
+    columns: Mapping[str, str] = field(default_factory=dict)  # what a column holds, one of `COLUMNS` -> its name
+    languages: tuple[str, ...] = ()  # source and target, the endings of the files of parallel text
+    limit: int | None = None  # examples at most
+    lowercase: bool = False  # compare translations without regard to case
+    longest: int = LONGEST  # words; longer pairs of sentences are left out
+    half: int | None = None  # 1 or 2: of the examples by their hashes; None: all of them
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            if name not in COLUMNS:
+                raise UnknownName("column", name, COLUMNS)
+        if ("source" in self.columns) != ("target" in self.columns):
+            raise UsageError("The columns of parallel text are two: source and target.")
+
+    @property
+    def kind(self) -> Kind:
+        """What the name of the data stands for."""
+        return Location.of(self.data).kind
+
+    def on(self, split: str | None) -> Source:
+        """Another part of the same data, all of it; the same part if not given."""
+        return self if split is None else replace(self, split=split, half=None)
+
+    @property
+    def part(self) -> str:
+        """The part of the data that is read, for people."""
+        location = Location.of(self.data)
+        name = location.path.name if location.kind == "file" else self.split or self.data
+        return name if self.half is None else f"{'one' if self.half == 1 else 'the other'} half of {name}"
+
+    def named_parts(self, suffixes: Sequence[str]) -> tuple[str, ...]:
+        """The splits of a hub data set, or of a folder with one file of these endings for each; none for a file."""
+        from headcount.corpora.splits import read_hub, split_files
+
+        location = Location.of(self.data)
+        if location.kind == "hub":
+            return tuple(read_hub(location.hub_name))
+        return tuple(split_files(location.path, suffixes)) if location.kind == "folder" else ()
+
+    def parallel(self) -> Parallel:
+        """All splits of parallel text."""
+        from headcount.corpora.parallel import read_parallel
+
+        columns = (self.columns["source"], self.columns["target"]) if "source" in self.columns else None
+        return read_parallel(self.data, languages=self.languages or None, columns=columns, longest=self.longest)
+
+    def pairs(self) -> Any:
+        """The pairs of sentences of the split: a data set with the columns `source` and `target`."""
+        pairs = self.parallel()[self.split or "test"]
+        return pairs.select(range(min(self.limit or len(pairs), len(pairs))))
+
+    def labelled(self, classes: Sequence[str] | None = None) -> Labelled:
+        """Labelled text; classes: what the class numbers stand for, where a model knows already."""
+        from headcount.corpora.labelled import read_labelled
+
+        columns = {name: self.columns.get(name) for name in ("text", "label", "pair")}
+        return read_labelled(self.data, split=self.split, classes=classes, limit=self.limit, **columns)
+
+    def plain(self) -> list[str]:
+        """Texts without labels."""
+        from headcount.corpora.plain import read_plain
+
+        return read_plain(self.data, split=self.split, text=self.columns.get("text"), limit=self.limit)
+
+    def sentences(self, *, parser: str | None = None) -> Sentences:
+        """Sentences to look at, with their trees and translations where the data have some."""
+        from headcount.corpora.sentences import read_sentences
+
+        return read_sentences(
+            self.data, split=self.split or "test", languages=self.languages or None, parser=parser, limit=self.limit
+        )
+
+    def rows(self, examples: Iterable[tuple[str, ...]]) -> list[int]:
+        """Numbers of the examples that are in the half; of all of them where there is none."""
+        if self.half is None:
+            return [row for row, _ in enumerate(examples)]
+        rows = [row for row, texts in enumerate(examples) if in_first_half(example_hash(*texts)) == (self.half == 1)]
+        if not rows:
+            raise UsageError(
+                f"{self.data} has too few texts to hold half of them out. Give more texts, or a part of the data "
+                "to measure on: --measure-split, which may be the one heads are chosen on."
+            )
+        return rows
+
+    def as_options(self) -> str:
+        """The same data again on a command line, without the part."""
+        words = ["--data", self.data]
+        words += ["--languages", ",".join(self.languages)] if self.languages else []
+        words += ["--columns", f"{self.columns['source']},{self.columns['target']}"] if "source" in self.columns else []
+        spelling = {"text": "--text-column", "label": "--label", "pair": "--pair"}
+        for name, option in spelling.items():
+            words += [option, self.columns[name]] if name in self.columns else []
+        words += ["--lowercase"] if self.lowercase else []
+        return shlex.join(words)

@@ -1,0 +1,52 @@
+"""Devices: where a model takes its inputs, and its weights where accelerate has put them away to memory or disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import ModelError
+from headcount.hooks import original_module
+
+
+def compute_device(model: nn.Module) -> torch.device:
+    """Where the model computes, which is not where weights rest that are loaded on demand."""
+    device = getattr(_hook(original_module(model)), "execution_device", None)
+    if device is not None:
+        return torch.device(device)
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+
+
+def input_device(model: nn.Module) -> torch.device:
+    """Where the inputs of a run go whose numbers matter; a model without weights is refused."""
+    device = compute_device(model)
+    if device.type == "meta":
+        raise ModelError(
+            f"{type(original_module(model)).__name__} is on the meta device: it has shapes and no weights, and cannot "
+            "run. Load it from a checkpoint with hc.load."
+        )
+    return device
+
+
+def stored(model: nn.Module, name: str, tensor: Tensor) -> Tensor:
+    """A tensor of the model's state by name, read from where it was put away if it was."""
+    if not tensor.is_meta:
+        return tensor
+    path, _, leaf = name.rpartition(".")
+    weights = getattr(_hook(model.get_submodule(path)), "weights_map", None)
+    return tensor if weights is None else weights[leaf]
+
+
+def stored_weight(module: nn.Module) -> Tensor:
+    """The weight of a projection, also where it was put away."""
+    weight: Any = module.weight
+    loaded = stored(module, "weight", weight)
+    if loaded.is_meta:
+        raise ModelError(f"The weight of {type(module).__name__} is on the meta device: it has a shape and no values.")
+    return loaded
+
+
+def _hook(module: nn.Module) -> Any:
+    return getattr(module, "_hf_hook", None)

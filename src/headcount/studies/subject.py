@@ -1,0 +1,101 @@
+"""Subject: the model and data of a study, loaded when first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from headcount.checkpoints.loading import Loading
+from headcount.progress import Progress
+from headcount.record import Record
+from headcount.studies.study_settings import StudySettings
+from headcount.studies.workload import Workload
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the parts of a study are made of."""
+
+    settings: StudySettings
+    loading: Loading
+    folder: Path  # for unfinished work
+    progress: Progress
+    done: dict[str, Record] = field(default_factory=dict)  # parts that are finished
+    missing: dict[str, str] = field(default_factory=dict)  # parts that cannot be, and why
+
+    @cached_property
+    def model(self) -> Any:
+        return self.loading.load(self.settings.model, task=self.settings.task)
+
+    @cached_property
+    def sites(self) -> Any:
+        from headcount.sites.locate import locate
+
+        return locate(self.model)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        return self.loading.tokenizer(self.settings.model)
+
+    @cached_property
+    def work(self) -> Workload:
+        """The task on the split that heads are chosen on."""
+        settings = self.settings
+        return Workload(
+            settings.task,
+            settings.source,
+            measure_split=settings.measure_split or None,
+            batch_size=settings.batch_size,
+            max_length=settings.max_length,
+            metric=settings.metric or None,
+            decoding={"beams": settings.beams},
+        )
+
+    @cached_property
+    def parts(self) -> tuple[Workload, Workload]:
+        """What heads are chosen on, and what is measured."""
+        return self.work.parts()
+
+    def task(self, work: Workload) -> Any:
+        return work.build(self.settings.model, self.loading)
+
+    @cached_property
+    def choosing(self) -> Any:
+        return self.task(self.parts[0])
+
+    @cached_property
+    def measuring(self) -> Any:
+        return self.task(self.parts[1])
+
+    @cached_property
+    def other(self) -> Any:
+        """The task on a second split; None where none is named."""
+        return self.task(self.work.on(self.settings.other_split)) if self.settings.other_split else None
+
+    @cached_property
+    def training(self) -> Any:
+        """The task on the training data, or on as much of it as the settings say."""
+        return self.task(self.parts[0].on("train").with_limit(self.settings.train_limit or None))
+
+    def fingerprints(self) -> dict[str, str]:
+        """What the numbers depend on that the settings only name."""
+        from headcount.sites.fingerprint import weight_hash
+
+        texts = {"choosing": self.choosing.fingerprint, "measuring": self.measuring.fingerprint}
+        if self.other is not None:
+            texts["other"] = self.other.fingerprint
+        return {"weights": weight_hash(self.model), **texts}
+
+    @cached_property
+    def sentences(self) -> Any:
+        """What roles are looked for on: what is read on the split that heads are chosen on, or a treebank."""
+        return self.work.sentences(self.settings.trees or None)
+
+    @cached_property
+    def frequencies(self) -> Any:
+        """Of tokens in the training data; None where those are not the model's, or there are none."""
+        if self.settings.trees:
+            return None
+        return self.work.frequencies(self.tokenizer, self.settings.train_limit or None)

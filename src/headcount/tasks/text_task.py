@@ -1,0 +1,98 @@
+"""TextTask: what tasks on texts share, their examples one by one, side by side and in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from headcount.corpora.plain import SUFFIX
+from headcount.corpora.sentences import Sentences
+from headcount.corpora.source import Source
+from headcount.metrics import Metric
+from headcount.tasks.batches import Batches
+from headcount.tasks.task import USUAL, Batch, Reading, Task, check_texts, chosen_metric, chunks, fingerprint
+from headcount.tasks.texts import Texts
+
+
+class TextTask(Task):
+    """Texts with the tokenizer that reads them."""
+
+    METRICS: ClassVar[Mapping[str, Metric]]
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        tokenizer: Any,
+        *,
+        metric: str,
+        batch_size: int,
+        max_length: int | None,
+        pairs: Sequence[str] | None = None,
+        hashed: Sequence[Any] = (),
+    ) -> None:
+        """pairs: second texts. hashed: what the data are besides, for their hash."""
+        self.metric = chosen_metric(metric, self.METRICS, self.name)
+        checked = check_texts(texts)
+        checked_pairs = None if pairs is None else check_texts(pairs, "pairs")
+        self.tokenizer = tokenizer
+        self._texts = Texts(checked, tokenizer, checked_pairs, max_length)
+        self._chunks = list(chunks(len(checked), batch_size))
+        self._fingerprint = fingerprint([checked, *hashed])
+        self.identity = {"batch_size": batch_size, "max_length": max_length}
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    @property
+    def example_hashes(self) -> Sequence[str]:
+        return self._texts.hashes
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N, 2]: tokens of each text, and 0."""
+        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
+
+    def batches(self) -> Iterator[Batch]:
+        return Batches(self.batch, self._chunks)
+
+
+class PlainTextTask(TextTask):
+    """A task on texts without labels."""
+
+    suffixes = (SUFFIX,)
+
+    @classmethod
+    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+        texts = source.plain()
+        rows = source.rows(zip(texts, strict=True))
+        return cls.of_texts([texts[row] for row in rows], tokenizer, reading)
+
+    @classmethod
+    def of_texts(
+        cls, texts: Sequence[str], tokenizer: Any, reading: Reading = USUAL, *, targets: Sequence[str] | None = None
+    ) -> Task:
+        del targets
+        return cls(
+            texts=texts,
+            tokenizer=tokenizer,
+            batch_size=reading.batch_size,
+            max_length=reading.max_length,
+            **reading.named_metric,
+            **cls._further(reading),
+        )
+
+    @classmethod
+    def _further(cls, reading: Reading) -> dict[str, Any]:
+        """What the task takes besides."""
+        del reading
+        return {}
+
+    @classmethod
+    def sentences(cls, source: Source) -> Sentences:
+        return Sentences(source.plain())

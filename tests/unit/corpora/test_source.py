@@ -1,0 +1,48 @@
+"""A source says where data come from; one rule says what its name stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headcount.corpora.location import Location
+from headcount.corpora.source import Source
+from headcount.errors import UnknownName, UsageError
+
+
+def test_what_a_name_stands_for(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("a\n")
+    names = {
+        "grammar": "grammar", "grammar:bare": "grammar", "grammarian": "missing", "hf:glue:sst2": "hub",
+        str(tmp_path): "folder", str(tmp_path / "texts.txt"): "file", str(tmp_path / "none"): "missing",
+    }  # fmt: skip
+    assert {name: Source(name).kind for name in names} == names
+    assert Location.of("hf:glue:sst2").hub_name == "glue:sst2"
+
+
+def test_columns_are_checked() -> None:
+    with pytest.raises(UnknownName, match="label"):
+        Source("d", columns={"labels": "class"})
+    with pytest.raises(UsageError, match="two: source and target"):
+        Source("d", columns={"source": "en"})
+
+
+def test_one_source_for_every_kind_of_text(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("gold\tbody\tother\nyes\tw5 w6\tw7\nno\tw8\tw9\n")
+    (tmp_path / "dev.txt").write_text("w5 w6\nw7\n")
+    columns = {"text": "body", "label": "gold"}
+    source = Source(str(tmp_path), "dev", columns=columns, limit=1)
+    assert source.labelled().texts == ["w5 w6"]
+    assert source.plain() == ["w5 w6"]
+    pairs = Source(str(tmp_path / "dev.tsv"), "dev", columns={"source": "body", "target": "other"}).pairs()
+    assert pairs["target"][:] == ["w7", "w9"]
+    assert source.named_parts((".tsv",)) == ("dev",)
+
+
+def test_halves_share_nothing_and_leave_nothing_out() -> None:
+    examples = [(f"w{number}",) for number in range(40)]
+    halves = [Source("d", half=half).rows(examples) for half in (1, 2)]
+    assert sorted(halves[0] + halves[1]) == Source("d").rows(examples) == list(range(40))
+    with pytest.raises(UsageError, match="too few texts"):
+        Source("d", half=1).rows([])

@@ -1,0 +1,67 @@
+"""Where inputs go: models spread over memory and disk run like any other, and one without weights says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import headcount as hc
+import zoo
+from headcount.checkpoints.loading import Loading, default_device
+from headcount.errors import ModelError, NotRemovable, UsageError
+from headcount.sites.devices import compute_device, input_device
+from headcount.sites.fingerprint import weight_hash
+from tokens import sentences, word_tokenizer
+
+OFFLOADED = '{"bert.embeddings": "disk", "bert.encoder": "disk", "bert.pooler": "cpu", "classifier": "cpu"}'
+
+
+def task() -> Any:
+    return hc.task("classification", texts=sentences(6, seed=1), labels=[0, 1] * 3, tokenizer=word_tokenizer())
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    hc.save(zoo.build("bert"), tmp_path / "model", tokenizer=word_tokenizer())
+    return str(tmp_path / "model")
+
+
+def test_a_model_on_disk_gives_the_same_numbers(saved: str) -> None:
+    whole, offloaded = Loading().load(saved), Loading(device_map=OFFLOADED).load(saved)
+    assert next(offloaded.parameters()).is_meta, "its weights are not in memory"
+    assert input_device(offloaded) == torch.device("cpu")
+    assert weight_hash(offloaded) == weight_hash(whole), "the same weights, wherever they are"
+    assert task().quality(offloaded).statistics.tolist() == task().quality(whole).statistics.tolist()
+    for name in ("gradient", "ablation", "magnitude"):
+        assert list(hc.score(name, offloaded, task()).items()) == list(hc.score(name, whole, task()).items())
+    with pytest.raises(NotRemovable, match="without device_map"):
+        hc.remove(offloaded, hc.locate(offloaded).mask(off=["encoder.0.1"]))
+
+
+def test_other_weights_on_disk_have_another_hash(saved: str) -> None:
+    before = weight_hash(Loading(device_map=OFFLOADED).load(saved))
+    hc.save(zoo.build("bert", seed=5), saved, tokenizer=word_tokenizer(), overwrite=True)
+    assert weight_hash(Loading(device_map=OFFLOADED).load(saved)) != before
+
+
+def test_a_model_without_weights_cannot_run() -> None:
+    model = zoo.build("bert").to("meta")
+    assert compute_device(model).type == "meta"
+    with pytest.raises(ModelError, match=r"on the meta device.*hc\.load"):
+        task().quality(model)
+    with pytest.raises(ModelError, match="meta device"):
+        hc.score("magnitude", model)
+
+
+def test_where_a_model_goes(saved: str) -> None:
+    assert str(Loading().load(saved).device) == default_device()
+    assert Loading(device="cpu").load(saved).device == torch.device("cpu")
+    with pytest.raises(UsageError, match="device or device_map"):
+        Loading(device="cpu", device_map="auto")
+    with pytest.raises(UsageError, match="not JSON"):
+        Loading(device_map="{bert").load(saved)
+    with pytest.raises(UsageError, match="cannot be moved to the device 'nowhere'"):
+        Loading(device="nowhere").load(saved)
