@@ -96,7 +96,7 @@ def test_combinations_that_make_no_sense(settings: dict[str, Any], message: str)
 
 
 def test_wrong_options_are_refused_before_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headcount.studies.source.Loading.load", lambda *_, **__: pytest.fail("loaded"))
+    monkeypatch.setattr("headcount.checkpoints.loading.Loading.load", lambda *_, **__: pytest.fail("loaded"))
     data = ["--task", "classification", "--data", "/no/such/folder", "--out", "small", "--keep", "5"]
     for arguments, message in (
         (["--choose", "fisher", "--group", "3"], "--group is not an option of --choose fisher"),
