@@ -11,6 +11,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
@@ -30,6 +31,7 @@ class Registry(Generic[Member]):
         self._attribute = attribute
         self._added: dict[str, Member] = {}
 
+    @cached_property
     def _files(self) -> dict[str, str]:
         package = importlib.import_module(self._package)
         modules = [info.name for info in pkgutil.iter_modules(package.__path__) if self._defines(package, info)]
@@ -42,7 +44,7 @@ class Registry(Generic[Member]):
         return re.search(rf"^(def )?{self._attribute}\b", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*self._files(), *self._added}))
+        return tuple(sorted({*self._files, *self._added}))
 
     def add(self, name: str, member: Member) -> None:
         """Register a member of one's own for this process; a name that is taken is an error."""
@@ -53,7 +55,7 @@ class Registry(Generic[Member]):
     def __getitem__(self, name: str) -> Member:
         if name in self._added:
             return self._added[name]
-        files = self._files()
+        files = self._files
         key = name.replace("_", "-")
         if key not in files:
             raise UnknownName(self.what, name, self.names())
@@ -62,7 +64,7 @@ class Registry(Generic[Member]):
         return member
 
     def __contains__(self, name: str) -> bool:
-        return name in self._added or name.replace("_", "-") in self._files()
+        return name in self._added or name.replace("_", "-") in self._files
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from headcount.record.results.roles import Evidence
 
 
-def verdict(evidence: Mapping[str, Any]) -> str:
+def verdict(evidence: Evidence) -> str:
     """Whether the role is held, or why that is open."""
-    if evidence["holds"] is None:
-        return f"not enough trials ({evidence['trials']})"
-    return "yes" if evidence["holds"] else "no"
+    if evidence.holds is None:
+        return f"not enough trials ({evidence.trials})"
+    return "yes" if evidence.holds else "no"
 
 
-def undecided(evidence: Iterable[Mapping[str, Any]]) -> list[str]:
+def undecided(evidence: Iterable[Evidence]) -> list[str]:
     """Roles with their labels that have no verdict, each once: trials depend on the text, not on the head."""
-    return list(
-        dict.fromkeys(f"{one['role']} {one['label']}: {verdict(one)}" for one in evidence if one["holds"] is None)
-    )
+    reasons = (f"{item.role} {item.label}: {verdict(item)}" for item in evidence if item.holds is None)
+    return list(dict.fromkeys(reasons))

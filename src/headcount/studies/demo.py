@@ -14,6 +14,7 @@ from pathlib import Path
 
 from headcount.corpora.parallel import read_parallel
 from headcount.record import Record
+from headcount.record.results.combined import Combined
 from headcount.studies.source import Loading
 from headcount.studies.translation import Settings as Training
 from headcount.studies.translation import train_translation
@@ -62,8 +63,8 @@ def demo(
     *,
     quick: bool = False,
     progress: Progress = lambda *_: None,
-    refresh: Callable[[Record], None] = lambda _: None,
-) -> Record:
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
     """Study a trained model and prune it; refresh is called with what is known after each part of the study."""
     record = whole_study("all", study(model, quick=quick), out / "study", progress=progress, refresh=refresh)
     if not (out / "smaller" / "config.json").is_file():
@@ -71,7 +72,7 @@ def demo(
     return record
 
 
-def _smaller(out: Path, record: Record, progress: Progress) -> None:
+def _smaller(out: Path, record: Record[Combined], progress: Progress) -> None:
     """Remove the heads with the lowest gradient scores, make up for them, save what is left."""
     from headcount.checkpoints.load import load
     from headcount.methods.given import save_pruned
@@ -79,7 +80,7 @@ def _smaller(out: Path, record: Record, progress: Progress) -> None:
     from headcount.selection.budget import Budget
     from headcount.studies.whole import Subject
 
-    settings = Settings.read(record.parts["settings"])
+    settings = Settings.read(record.parts.settings)
     subject = Subject(settings, Loading(None, None, trust_remote_code=False), out / "study", progress)
     result = prune(
         "rank", load(settings.model), subject.choosing, budget=Budget(share=KEPT), measure_on=subject.measuring,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sacrebleu.metrics.chrf import CHRF
@@ -11,6 +12,8 @@ from torch import nn
 
 from headcount.corpora.ragged import Ragged
 from headcount.record import Record, Signature
+from headcount.record.result import Quality as Measured
+from headcount.record.results.evaluate import Evaluation
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import position_limit
 from headcount.statistics import bootstrap_interval
@@ -24,25 +27,26 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
-def evaluate(model: nn.Module, task: Task, *, name: str, data: str) -> Record:
+def evaluate(model: nn.Module, task: Task, *, name: str, data: str) -> Record[Evaluation]:
     """The quality of a model at a task with its 95% interval over examples, and what else the task measures."""
     quality = task.quality(model)
     measures: dict[str, float] = task.held_out(model) if hasattr(task, "held_out") else {}
-    parts = {
-        "task": task.name,
-        "quality": {quality.name: quality.value, **_besides(quality, measures)},
-        "metric": quality.name,
-        "interval": _interval(quality),
-        "examples": len(quality.statistics),
-        "statistics": quality.statistics.tolist(),
-    }
+    parts = Evaluation(
+        task=task.name,
+        quality=_with_interval(quality),
+        measures={quality.name: quality.value, **_besides(quality, measures)},
+        examples=len(quality.statistics),
+        columns=(),
+        statistics=tuple(map(tuple, quality.statistics.tolist())),
+        settings={},
+    )
     arguments = {"task": task.name, "data": data, **quality.signature.arguments}
     return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
-def _interval(quality: Quality) -> list[float]:
-    """95% over examples."""
-    return list(bootstrap_interval(quality.statistics, quality.metric.of_sums)[1:])
+def _with_interval(quality: Quality) -> Measured:
+    _, low, high = bootstrap_interval(quality.statistics, quality.metric.of_sums)
+    return Measured(quality.name, quality.value, low, high)
 
 
 def _besides(quality: Quality, measures: Mapping[str, float]) -> dict[str, float]:
@@ -60,7 +64,7 @@ def evaluate_translation(
     limit: int | None = None,
     progress: Progress = lambda *_: None,
     **decoding: Any,
-) -> Record:
+) -> Record[Evaluation]:
     """BLEU and chrF of the model's translations, loss and accuracy of its predictions; sentence by sentence too."""
     rows = pairs.select(range(min(limit or len(pairs), len(pairs))))
     most = position_limit(model)
@@ -70,20 +74,21 @@ def evaluate_translation(
     written = task.translations(model, progress=progress)
     quality, chrf = task.judge(written), CHRF(lowercase=bool(decoding.get("lowercase")))
     held_out = task.held_out(model)
-    parts = {
-        "quality": {
+    parts = Evaluation(
+        task=task.name,
+        quality=replace(_with_interval(quality), metric="BLEU"),
+        measures={
             "BLEU": quality.value,
             "chrF": chrf.corpus_score(written, [list(task.target)]).score,
             "loss": held_out["loss"],
             "token accuracy": held_out["token_accuracy"],
         },
-        "task": task.name,
-        "interval": _interval(quality),
-        "metric": quality.signature.arguments["metric"],
-        "chrF signature": str(chrf.get_signature()),
-        "translations": written,
-        "sentences": {"columns": COLUMNS, "statistics": quality.statistics.tolist()},
-    }
+        examples=len(written),
+        columns=tuple(COLUMNS),
+        statistics=tuple(map(tuple, quality.statistics.tolist())),
+        settings={"BLEU": quality.signature.arguments["metric"], "chrF": str(chrf.get_signature())},
+        translations=tuple(written),
+    )
     arguments = {"data": data, **{key: value for key, value in quality.signature.arguments.items() if key != "metric"}}
     return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 

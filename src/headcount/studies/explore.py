@@ -21,6 +21,8 @@ from headcount.corpora.sentences import Sentences, read_sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.record import Record, Signature
+from headcount.record.results.combined import Combined
+from headcount.record.results.explore import Setup
 from headcount.studies.source import PLAIN, Loading, ParallelText, TaskText
 from headcount.studies.whole import PARTS, Part, Progress, Subject, run_parts
 from headcount.studies.whole import Settings as WholeSettings
@@ -200,22 +202,22 @@ def affordable_sentences(model: Any) -> int:
     return int(np.clip(_WORK / (len(locate(model).heads) * max(1, weights)), _LEAST, _MOST))
 
 
-def _setup(subject: Explored) -> Record:
+def _setup(subject: Explored) -> Record[Setup]:
     """What is measured on what, in words for the page."""
     from headcount.sites.fingerprint import weight_hash
 
     settings, checkpoint = subject.settings, subject.how.objective(subject.settings.model)
     source = f"texts of {settings.data}" if settings.data else EMBEDDED
-    parts = {
-        "architecture": checkpoint.architecture or type(subject.model).__name__,
-        "objective": subject.objective,
-        "measured_by": _MEASURED[subject.objective],
-        "because": _because(subject, checkpoint.task),
-        "looked_at": _looked_at(subject),
-        "gradient_on": "" if subject.objective == "embedding" else f"{len(subject.choosing)} {source}",
-        "one_out_on": f"{len(subject.measuring)} {source}",
-        "counted_in": subject.frequencies.source,
-    }
+    parts = Setup(
+        architecture=checkpoint.architecture or type(subject.model).__name__,
+        objective=subject.objective,
+        measured_by=_MEASURED[subject.objective],
+        because=_because(subject, checkpoint.task),
+        looked_at=_looked_at(subject),
+        gradient_on="" if subject.objective == "embedding" else f"{len(subject.choosing)} {source}",
+        one_out_on=f"{len(subject.measuring)} {source}",
+        counted_in=subject.frequencies.source,
+    )
     arguments = {"data": settings.data, "sentences": settings.sentences}
     return Record("explore", Signature(settings.model, weight_hash(subject.model), arguments=arguments), parts)
 
@@ -302,8 +304,8 @@ def explore(
     how: Loading | None = None,
     texts: Sequence[str] = (),
     progress: Progress = lambda *_: None,
-    refresh: Callable[[Record], None] = lambda _: None,
-) -> Record:
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
     """Explore a model in a folder; refresh is called with what there is after each part.
 
     texts: sentences whose attention is shown, besides those of the text; other ones may be given on the same folder.

@@ -131,7 +131,9 @@ def sweep(
         for penalty, record in found.items()
     }
     elsewhere = [penalty for penalty in penalties if penalty not in found]
-    record = Record("prune sweep", Signature(saving.source, weight_hash(model), task.fingerprint), {"sweep": points})
+    record: Record = Record(
+        "prune sweep", Signature(saving.source, weight_hash(model), task.fingerprint), {"sweep": points}
+    )
     record.parts |= {"method": method, "elsewhere": elsewhere}
     if options.get("measure_on") is not None:
         record.parts["measured_on"] = measured_on([task], options["measure_on"])

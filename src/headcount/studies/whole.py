@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from headcount import journal
 from headcount.errors import FolderError, HeadcountError, UnknownName, UsageError
 from headcount.record import Record, Signature
-from headcount.report.exhibits import exhibits
+from headcount.record.results.combined import Combined
 from headcount.studies.source import Loading, ParallelText, TaskText
 
 Progress = Callable[[str, int, int], None]  # part, done, of
@@ -251,8 +251,8 @@ def _attention(subject: Subject) -> Record:
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
     shares = {
-        head: max((one["value"] for one in found if one["role"] == "rare"), default=-1.0)
-        for head, found in roles.parts["evidence"].items()
+        head: max((item.value for item in evidence if item.role == "rare"), default=-1.0)
+        for head, evidence in roles.parts.evidence.items()
     }
     texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
     text = min(texts, key=lambda text: abs(len(text.split()) - 12))
@@ -343,54 +343,47 @@ def whole_study(
     how: Loading | None = None,
     parts: Sequence[str] | None = None,
     progress: Progress = lambda *_: None,
-    refresh: Callable[[Record], None] = lambda _: None,
-) -> Record:
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
     """Run the parts of a study in order and keep each; refresh is called with what there is after each of them.
 
     A part that this model or data cannot give is left out with the reason.
     """
     wanted = _wanted(name, parts)
     subject = Subject(settings, how or Loading(None, None, trust_remote_code=False), out / "unfinished", progress)
-    shown = exhibits(None if name == "all" else name)
-    return run_parts(
-        f"study {name}", subject, {part: PARTS[part] for part in wanted}, out, refresh=refresh,
-        exhibits=[asdict(exhibit) for exhibit in shown],
-    )  # fmt: skip
+    return run_parts(name, subject, {part: PARTS[part] for part in wanted}, out, refresh=refresh)
 
 
 def run_parts(
-    study: str,
+    name: str,
     subject: Subject,
     makers: Mapping[str, Part],
     out: Path,
     *,
-    refresh: Callable[[Record], None] = lambda _: None,
-    **beside: Any,
-) -> Record:
-    """Run parts in order and keep each in the folder; beside: further parts of the combined record."""
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
+    """Run parts in order and keep each in the folder."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
-        return _run(study, subject, makers, out, refresh, beside)
+        return _run(name, subject, makers, out, refresh)
 
 
 def _run(
-    study: str,
+    name: str,
     subject: Subject,
     makers: Mapping[str, Part],
     out: Path,
-    refresh: Callable[[Record], None],
-    beside: Mapping[str, Any],
-) -> Record:
+    refresh: Callable[[Record[Combined]], None],
+) -> Record[Combined]:
     settings = subject.settings
     unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in makers)
     fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
-    _with_defaults(out / "settings.json")
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
-    record = Record(study, Signature(settings.model, arguments={"data": settings.data}), {"records": {}})
-    record.parts |= {"missing": {}, **beside, "settings": json.loads(json.dumps(asdict(settings)))}
+    signature = Signature(settings.model, arguments={"data": settings.data})
+    parts = Combined(name, {}, {}, json.loads(json.dumps(asdict(settings))))
     for part, maker in makers.items():
         file = out / "parts" / f"{part}.json"
         try:
@@ -398,24 +391,22 @@ def _run(
         except FolderError:  # not this part alone cannot be written
             raise
         except HeadcountError as error:
-            subject.missing[part] = record.parts["missing"][part] = str(error)
+            subject.missing[part] = str(error)
+            parts = replace(parts, missing={**parts.missing, part: str(error)})
         else:
-            if not file.is_file() and not made.parts.get("missing"):  # other processes are at work on the rest
+            if not file.is_file() and not _unfinished(made):
                 made.save(file)
             subject.done[part] = made
-            record.parts["records"][part] = made.to_plain()
+            parts = replace(parts, records={**parts.records, part: made})
+        record = Record("combined", signature, parts)
         record.save(out / "record.json")
         refresh(record)
-    return record
+    return Record("combined", signature, parts)
 
 
-def _with_defaults(file: Path) -> None:
-    """A folder begun when there were fewer settings has those that came later at their defaults."""
-    if file.is_file():
-        theirs = journal.read_json(file)
-        later = {name: value for name, value in asdict(Settings("", "")).items() if name not in theirs}
-        if later:
-            journal.write_json(file, {**theirs, **later})
+def _unfinished(record: Record) -> bool:
+    """Whether other processes are at work on the rest of a trade-off."""
+    return record.study == "tradeoff" and bool(record.parts["missing"])
 
 
 def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:

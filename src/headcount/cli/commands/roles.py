@@ -50,7 +50,6 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
 @click.option("--seed", default=0, show_default=True, type=int)
-@click.option("--all", "every", is_flag=True, help="Print every head, not the ten clearest of each role.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -67,7 +66,6 @@ def COMMAND(  # noqa: N802
     directions: str,
     frequencies: str,
     relevance: Path | None,
-    every: bool,
     output: options.Output,
     as_json: bool,
     **reading: Any,
@@ -101,7 +99,9 @@ def COMMAND(  # noqa: N802
             live, sentences, tokenizer, name=model, data=f"{data} {split}", frequencies=known, relevance=before,
             progress=lambda done, of: bars.show("sentences", done, of), **reading,
         )  # fmt: skip
-    output.present(record, as_json, lambda console: _show(console, model, record, every))
+    roles = record.parts.roles
+    head = next((head for head, held in roles.items() if held), next(iter(roles)))
+    output.present(record, as_json, f"headcount attention {shlex.quote(model)} --head {head} --text '...'")
 
 
 def _list(text: str | None) -> list[str] | None:
@@ -122,40 +122,3 @@ def _frequencies(asked: str, data: str, languages: list[str] | None, tokenizer: 
         return None
     splits = read_parallel(data, languages=languages).splits
     return counted(splits["train"]["source"], tokenizer, source=f"{data} train") if "train" in splits else None
-
-
-def _show(console: Any, name: str, record: Any, every: bool) -> None:
-    from headcount.cli import role_tables, show
-    from headcount.report.verdicts import undecided
-
-    parts = record.parts
-    trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
-    show.title(console, name, f"what {len(parts['roles'])} heads do on {parts['sentences']} sentences{trees}")
-    console.print(role_tables.summary_table(parts))
-    if every:
-        console.print()
-        console.print(role_tables.every_head_table(parts))
-    else:
-        _show_clearest(console, parts)
-    if parts["syntax"]:
-        console.print("\nBest head of each relation against the best fixed offset:\n")
-        console.print(role_tables.syntax_table(parts["syntax"]))
-    few = undecided(evidence for head in parts["evidence"].values() for evidence in head)
-    if few:
-        console.print("\nNo verdict:")
-    for reason in few:
-        console.print(f"  {reason}", markup=False)
-    for reason, count in parts["skipped"].items():
-        console.print(f"left out: {count} ({reason})", style="yellow")
-    head = next((head for head, held in parts["roles"].items() if held), next(iter(parts["confidence"])))
-    show.line(console, f"Next: headcount attention {shlex.quote(name)} --head {head} --text '...'", dim=True)
-
-
-def _show_clearest(console: Any, parts: dict[str, Any]) -> None:
-    from headcount.cli import role_tables
-
-    for role, heads in role_tables.heads_by_role(parts).items():
-        most = role_tables.CLEAREST
-        title = f"{role}, the {most} clearest of {len(heads)} heads (--all prints every head)"
-        console.print(f"\n{title if len(heads) > most else role}:\n")
-        console.print(role_tables.clearest_table(heads))

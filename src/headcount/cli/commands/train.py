@@ -127,7 +127,7 @@ def COMMAND(  # noqa: N802
             record = _translation(text, preset, like, out, given, options_of_run)
         else:
             record = _fine_tuned(task, start, text, out, given, options_of_run)
-    if record.parts:
+    if record is not None:
         _show(record, task, text, out)
 
 
@@ -216,13 +216,9 @@ def _settings(text: data.ParallelText, preset: str, given: dict[str, Any]) -> An
 
 
 def _show(record: Any, task: str, text: data.ParallelText, out: Path) -> None:
-    from headcount.cli import show, tables
+    from headcount.cli import show
 
-    console, parts = show.console(), record.parts
-    console.print(tables.epoch_table(parts["epochs"]))
-    console.print(f"\n{parts['steps']} steps in {parts['seconds'] / 60:.1f} minutes; kept: {parts['chosen']}")
-    for split, reasons in parts.get("skipped", {}).items():
-        for reason, count in reasons.items():
-            console.print(f"{split}: {count} pairs left out ({reason})", style="yellow")
+    console = show.console()
+    show.result(console, record)
     then = f"evaluate {shlex.quote(str(out))}" + ("" if task == "translation" else f" --task {task}")
     show.line(console, f"Next: headcount {then} {text.as_options()}", dim=True)

@@ -42,7 +42,6 @@ def COMMAND(  # noqa: N802
 
     from headcount.cli import show
     from headcount.methods.course import Course
-    from headcount.report.text import show as show_report
     from headcount.studies.specialisation import Plan, specialisation
 
     plan = Plan(keep, Course(steps=steps, tune=tune), kind)
@@ -51,11 +50,7 @@ def COMMAND(  # noqa: N802
     with tempfile.TemporaryDirectory() as temporary, show.Bars() as bars:
         folder = output.unfinished or Path(temporary)
         record = specialisation(subjects, plan, folder=folder, data=f"{work.text.data} {measured}", progress=bars.show)
-
-    def draw(console: Any) -> None:
-        show_report(console, [record], missing=False)
-
-    output.present(record, as_json, draw)
+    output.present(record, as_json)
 
 
 class _Builder:

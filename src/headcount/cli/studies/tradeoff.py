@@ -69,7 +69,7 @@ def COMMAND(  # noqa: N802
     **course: Any,
 ) -> None:
     """Prune MODEL to several sizes by several methods with the same training each (Voita et al. 2019, section 6)."""
-    from headcount.cli import show, tables
+    from headcount.cli import show
     from headcount.methods.course import Course
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
@@ -95,30 +95,17 @@ def COMMAND(  # noqa: N802
     told: dict[str, Any] = {"looking": looking, "unlooked": unlooked, "folder": output.unfinished}
     with show.Bars() as bars:
         record = tradeoff(live, Data(train, choose, measure), plan, name=model, progress=bars.show, **told)
-
-    def draw(console: Any) -> None:
-        show.measured(console, record.parts)
-        show.title(console, model, f"{record.parts['metric']} {record.parts['whole']['value']:.2f} with all heads")
-        console.print(tables.tradeoff_table(record.parts))
-        if record.parts.get("all_kinds"):
-            console.print(tables.all_kinds_table(record.parts))
-        if record.parts.get("drift"):
-            console.print(tables.drift_table(record.parts["drift"]))
-        else:
-            reason = record.parts.get("lacking", {}).get("whole_roles", "no point is there yet")
-            show.line(console, f"\nWhat the heads that are left do: {reason}.")
-        fewest = f"{kind}={min(counts)}" if kind else str(min(counts))
-        again = f"--keep {fewest} {work.as_options()}"
-        show.line(console, f"\nNext: headcount prune {shlex.quote(model)} --method l0 {again} --out DIR", dim=True)
-
-    if record.parts["missing"]:  # the process that measures the last point writes the record
-        if as_json:
-            show.json(show.console(), record)
-            return
-        draw(show.console())
-        show.line(show.console(), f"{record.parts['missing']} points are under way in other processes.")
+    fewest = f"{kind}={min(counts)}" if kind else str(min(counts))
+    again = f"--method l0 --keep {fewest} {work.as_options()} --out DIR"
+    if not record.parts["missing"]:
+        output.present(record, as_json, f"headcount prune {shlex.quote(model)} {again}")
         return
-    output.present(record, as_json, draw)
+    console = show.console()  # the process that measures the last point writes the record
+    if as_json:
+        show.json(console, record)
+        return
+    show.result(console, record, whole=output.whole)
+    show.line(console, f"{record.parts['missing']} points are under way in other processes.")
 
 
 def _looking(model: str, how: options.Loading, work: data.TaskText, roles: bool, trees: str | None) -> tuple[Any, str]:
