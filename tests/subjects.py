@@ -263,9 +263,9 @@ def explored(model: str = "shop/model-a") -> Record:
     return typed("explore", Signature(model, "a1b2c3"), parts)
 
 
-def combined(records: list[Record], model: str = "shop/model-a") -> Record:
+def combined(records: list[Record], model: str = "shop/model-a", *, missing: dict[str, str] | None = None) -> Record:
     inside = {f"{number}-{record.study}": record for number, record in enumerate(records)}
-    return Record("combined", Signature(model), Combined("all", inside, {}, {}))
+    return Record("combined", Signature(model), Combined("all", inside, missing or {}, {}))
 
 
 def specialisation(model: str = "shop/model-a") -> Record:
@@ -294,6 +294,31 @@ def specialisation(model: str = "shop/model-a") -> Record:
     return Record("specialisation", Signature(model), pooled(models))
 
 
+COST: dict[str, Any] = {
+    "length": 128, "parameters": 134_515_008, "flops": 25_000_000_000, "cache_bytes": 5_900_000,
+    "kinds": {kind: {"num_heads": 72, "parameters": 10**7, "flops": 10**9} for kind in ("encoder", "decoder", "cross")},
+}  # fmt: skip
+
+
+def inspection(model: str = "shop/model-a", *, heads: int = 4) -> Record:
+    sites = [
+        {"site": f"decoder.{layer}", "kind": "decoder", "layer": layer, "indices": list(range(heads - layer % 3)),
+         "total": heads, "head_dim": 64, "kv_heads": 3, "family": "llama", "path": f"layers.{layer}",
+         "parameters": 10**6, "parameters_per_head": 147_456, "obstacle": None}
+        for layer in range(12)
+    ]  # fmt: skip
+    return typed("inspect", Signature(model), {"architecture": "LlamaModel", "sites": sites, "cost": COST})
+
+
+def evaluation(model: str = "shop/model-a") -> Record:
+    parts = {
+        "task": "translation", "quality": quality(30.0), "measures": {"BLEU": 30.0, "token accuracy": 0.61},
+        "examples": 2, "columns": ["a", "b"], "statistics": [[1.0, 2.0], [3.0, 4.0]],
+        "settings": {"BLEU": "case:mixed"},
+    }  # fmt: skip
+    return typed("evaluate", Signature(model, arguments={"data": "grammar test"}), parts)
+
+
 def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list[Record]:
     """All that one model can have."""
     return [
@@ -302,4 +327,5 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
         rules(sites, model), compensation(model), training(model), explored(model), specialisation(model),
+        inspection(model), evaluation(model),
     ]  # fmt: skip

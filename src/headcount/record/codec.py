@@ -78,7 +78,7 @@ def _decode_fields(kind: Any, data: Any, source: str, path: str) -> Any:
     unknown = [key for key in data if key not in hints]
     if unknown:
         raise RecordError(
-            f"{source} is a damaged record: {_joined(path, unknown[0])} is not known; expected {', '.join(hints)}."
+            f"{source} is a damaged record: {_joined(path, unknown[0])} is unknown; expected {', '.join(hints)}."
         )
     values = {}
     for name, hint in hints.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,38 +20,15 @@ from headcount.report.table import Column, Table
 from headcount.report.text import show_result, terminal_table
 from screens import WIDTHS, check_whole, screen
 
-COST: dict[str, Any] = {
-    "length": 128, "parameters": 134_515_008, "flops": 25_000_000_000, "cache_bytes": 5_900_000,
-    "kinds": {kind: {"num_heads": 72, "parameters": 10**7, "flops": 10**9} for kind in ("encoder", "decoder", "cross")},
-}  # fmt: skip
-
-
-def inspected(heads: int) -> Record:
-    sites = [
-        {"site": f"decoder.{layer}", "kind": "decoder", "layer": layer, "indices": list(range(heads - layer % 3)),
-         "total": heads, "head_dim": 64, "kv_heads": 3, "family": "llama", "path": f"layers.{layer}",
-         "parameters": 10**6, "parameters_per_head": 147_456, "obstacle": None}
-        for layer in range(12)
-    ]  # fmt: skip
-    return records.typed(
-        "inspect", Signature("shop/model-a"), {"architecture": "LlamaModel", "sites": sites, "cost": COST}
-    )
-
-
-def evaluated(_: int) -> Record:
-    parts = {
-        "task": "translation", "quality": records.quality(30.0), "measures": {"BLEU": 30.0, "token accuracy": 0.61},
-        "examples": 2, "columns": ["a", "b"], "statistics": [[1.0, 2.0], [3.0, 4.0]],
-        "settings": {"BLEU": "case:mixed"},
-    }  # fmt: skip
-    return records.typed("evaluate", Signature("shop/model-a", arguments={"data": "grammar test"}), parts)
-
 
 def pruned(heads: int) -> Record:
     record = made.pruned(made.even(12, heads))
     site = {"rho": 0.0123, "explained_without": 0.912, "explained": 0.987}
     fitted = {"how": "lstsq", "rows": 12345, "sites": {f"decoder.{layer}": site for layer in range(heads)}}
-    parts = {"compensation": {**fitted, "quality": records.quality(30.0)}, "cost": {"before": COST, "after": COST}}
+    parts = {
+        "compensation": {**fitted, "quality": records.quality(30.0)},
+        "cost": {"before": made.COST, "after": made.COST},
+    }
     return replace(record, parts={**record.parts, **parts})
 
 
@@ -78,8 +54,8 @@ RESULTS: dict[str, Callable[[int], Record]] = {
     "prune": pruned,
     "prune sweep": lambda heads: made.sweep(made.even(1, heads)),
     "train": lambda _: made.training(),
-    "inspect": inspected,
-    "evaluate": evaluated,
+    "inspect": lambda heads: made.inspection(heads=heads),
+    "evaluate": lambda _: made.evaluation(),
     "attention": records.attention,
     "examples": lambda heads: made.examples(made.even(1, heads), ["the", "cat", "sees", "me"]),
     "explore": lambda _: made.explored(),

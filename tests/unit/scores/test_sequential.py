@@ -97,11 +97,11 @@ def test_only_what_matters_stops_early() -> None:
 
 def test_the_study_says_how_many_examples_it_took() -> None:
     model, task = setting()
-    early = ablate(model, task, early=True, alone=False).parts["one_out"]
-    whole = ablate(model, task, alone=False).parts["one_out"]
-    assert early["encoder.1.1"]["examples"] < whole["encoder.1.1"]["examples"] == 120
-    assert early["encoder.1.1"]["corrected"] < 0.01
-    same = [head for head in early if early[head]["examples"] == 120]
+    early = ablate(model, task, early=True, alone=False).parts.one_out
+    whole = ablate(model, task, alone=False).parts.one_out
+    assert early["encoder.1.1"].examples < whole["encoder.1.1"].examples == 120
+    assert early["encoder.1.1"].corrected < 0.01
+    same = [head for head in early if early[head].examples == 120]
     assert same
     for head in same:
-        assert np.isclose(early[head]["difference"], whole[head]["difference"])
+        assert np.isclose(early[head].difference, whole[head].difference)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-import headcount as hc
 import zoo
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.record import Record, Signature
+from headcount.record.results.score import Scoring
 from headcount.studies.roles import look, persons
 from planted import at, planted, tokenizer, trees
 
@@ -39,31 +39,38 @@ def test_the_best_heads_are_the_best(measured: tuple[Any, Record]) -> None:
             if (one["role"], one["label"]) == (row["role"], row["label"]) and head.startswith(row["kind"])
         ]
         assert row["value"] == max(rivals)
-    assert len(parts["syntax"]) == 8
+    assert len(measured[1].parts.syntax) == 8
     assert sum(parts["relative"]["nsubj v->s"].values()) == parts["relations"]["nsubj"]
 
 
 def test_claims_follow_from_the_evidence(measured: tuple[Any, Record]) -> None:
-    claims = measured[1].parts["claims"]
-    assert claims["positional"]["heads"] == {"encoder.1.2": "-1"}
-    assert claims["positional"]["confidence"]["encoder.1.2"] == pytest.approx(0.9)
-    assert claims["positional"]["above"] == 1
-    assert claims["by_role"]["positional"] == 1
-    assert claims["heads"] == 12
-    assert claims["rare"]["two_rarest"] == 0.0  # first-layer heads look everywhere alike
-    assert claims["rare"]["chance_two_rarest"] > 0
+    paper = measured[1].parts.paper
+    assert paper.positional.labels == {"encoder.1.2": "-1"}
+    assert paper.positional.confidence["encoder.1.2"] == pytest.approx(0.9)
+    assert paper.positional.above == 1
+    assert paper.by_role["positional"] == 1
+    assert paper.num_heads == 12
+    assert paper.rare is not None
+    assert paper.rare.two_rarest == 0.0  # first-layer heads look everywhere alike
+    assert paper.rare.chance_two_rarest > 0
 
 
 def test_relevance_goes_with_roles_of_the_same_model(measured: tuple[Any, Record]) -> None:
     model, record = measured
-    scores = {head: value["value"] for head, value in record.parts["confidence"].items()}
+    scores = {head: interval.value for head, interval in record.parts.confidence.items()}
     chosen, marks = Sentences(list(trees(2))), tokenizer()
-    same = Record("score", Signature(weights=record.signature.weights), {"scores": scores})
+    same = Record("score", Signature(weights=record.signature.weights), Scoring("relevance", scores, {}))
     found = look(model, chosen, marks, relevance=same, resamples=20)
-    assert found.parts["relevance"] == scores
-    assert -1 <= found.parts["agreement"]["encoder"]["r"] <= 1
+    assert found.parts.relevance == scores
+    assert -1 <= found.parts.agreement["encoder"].r <= 1
     with pytest.raises(UsageError, match="another model"):
-        look(model, chosen, marks, relevance=Record("score", Signature(weights="x"), {"scores": scores}), resamples=20)
+        look(
+            model,
+            chosen,
+            marks,
+            relevance=Record("score", Signature(weights="x"), Scoring("relevance", scores, {})),
+            resamples=20,
+        )
     with pytest.raises(UsageError, match="holds no scores"):
         look(model, chosen, marks, relevance=Record("ablate", Signature(), {}), resamples=20)
 
@@ -78,4 +85,3 @@ def test_persons_of_subjects() -> None:
     found = persons(Sentences([sentence(word) for word in ("I", "We", "you", "dogs", "He", "it")]))
     assert found == {"1": 2, "2": 1, "3": 3}
     assert persons(Sentences(["no trees here"])) == {}
-    assert hc.Record("roles", Signature(), found).parts == found

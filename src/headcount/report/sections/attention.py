@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from headcount.record import Record
 from headcount.record.results.attention import AttentionMap
 from headcount.report.fitted import FittedTable
-from headcount.report.section import Section
+from headcount.report.section import Labelled, Section, table_of
+from headcount.report.table import Column, Table
 
 _SHADES = " \u00b7\u2591\u2592\u2593\u2588"
 _BOUNDS = (0.02, 0.06, 0.15, 0.3, 0.6)  # weights below which each shade stands for
@@ -21,6 +24,18 @@ def _answer(record: Record[AttentionMap]) -> str:
     return (
         f"{parts.head} looks most at {len(keys)} of {len(parts.keys)} tokens, with a weight of {mean:.2f} on average."
     )
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record[AttentionMap]) -> list[list[Any]]:
+        tops = [max(range(len(row)), key=row.__getitem__) for row in record.parts.weights]
+        return [
+            [query, record.parts.keys[top], row[top]]
+            for query, row, top in zip(record.parts.queries, record.parts.weights, tops, strict=True)
+        ]
+
+    columns = [Column("token"), Column("looks most at"), Column("weight", 2)]
+    return [table_of("What each token looks at most", labelled, columns, rows)]
 
 
 class AttentionSketch:
@@ -36,11 +51,8 @@ class AttentionSketch:
         table.add_column("")
         for index in range(len(parts.keys)):
             table.add_column("\n".join(str(index)), no_wrap=True)
-        table.add_column("  most", no_wrap=True)
         for index, (query, row) in enumerate(zip(parts.queries, parts.weights, strict=True)):
-            top = max(range(len(row)), key=row.__getitem__)
-            most = Text(f"  {row[top]:.2f} {parts.keys[top]}", style="dim")
-            table.add_row(query, f" {index:>2}  ", *map(_shade, row), most)
+            table.add_row(query, f" {index:>2}  ", *map(_shade, row))
         yield table
         if parts.queries != parts.keys:
             columns = " ".join(f"{index}:{key}" for index, key in enumerate(parts.keys))
@@ -62,6 +74,7 @@ SECTION = Section(
     command="headcount attention MODEL --head HEAD --text TEXT --out DIR",
     answer=_answer,
     how="The attention weights of one head on one sentence: rows look, columns are looked at.",
+    tables=_tables,
     sketch=lambda record: AttentionSketch(record.parts),
     figures=("attention",),
 )

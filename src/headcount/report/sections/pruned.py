@@ -29,7 +29,11 @@ def _answer(record: Record) -> str:
     parts = record.parts
     gone, total, method = len(parts["removed"]), parts["heads"], parts.get("method", "a given list")
     before, after = parts["cost"]["before"]["parameters"], parts["cost"]["after"]["parameters"]
-    said = f"{gone} of {total} heads were removed by {method}, and {1 - after / before:.0%} of all parameters with them"
+    verified = " (verified)" if parts.get("verified") else ""
+    said = (
+        f"{gone} of {total} heads were removed by {method}{verified}, and {1 - after / before:.0%} of all parameters "
+        "with them"
+    )
     ends = _ends(record)
     if ends:
         digits = max(digits_for(end["value"]) for end in ends)
