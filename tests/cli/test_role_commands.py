@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headcount.record.results.score import Scoring
 import headcount as hc
 import laboratory
 import zoo
-from headcount.cli.main import mainfrom planted import tokenizer
+from headcount.cli.main import main
+from headcount.record.results.score import Scoring
+from planted import tokenizer
 
 BANK = """# text = The dog chased a small cat.
 1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_

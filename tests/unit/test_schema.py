@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 import pytest
 
@@ -39,14 +40,12 @@ def test_a_key_has_one_type_everywhere(key: str) -> None:
 
 def has(kind: Any, name: str) -> bool:
     """Whether a result has a part; a.b is part b of part a."""
-    for key in name.split("."):
-        kind = next((inner for inner in get_args(kind) if inner is not type(None)), kind) if get_args(kind) else kind
-        if get_origin(kind) is not None:
-            return True  # a key of an object
-        if not hasattr(kind, key) and key not in field_types(kind)[0]:
-            return False
-        kind = field_types(kind)[0].get(key, kind)
-    return True
+    key, _, inner = name.partition(".")
+    hint = field_types(kind)[0].get(key)
+    if hint is None:
+        return hasattr(kind, key)
+    classes = list(_classes(hint))
+    return not inner or get_origin(hint) is Mapping or has(classes[0], inner)
 
 
 def test_sections_and_figures_name_parts_that_exist() -> None:

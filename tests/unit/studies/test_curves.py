@@ -105,11 +105,13 @@ def test_dynamics_prunes_every_epoch(tmp_path: Path) -> None:
 
 
 def test_a_bend_is_measured_from_the_straight_line() -> None:
+    from headcount.record.results.dynamics import Epoch, EpochStep
     from headcount.studies.dynamics import _bend
 
-    def line(values: list[float]) -> dict[str, Any]:
+    def line(values: list[float]) -> Epoch:
         shares = np.linspace(0, 1, len(values))
-        return {"points": [{"share": s, "value": v} for s, v in zip(shares, values, strict=True)]}
+        points = (EpochStep(0, s, v, v, v, {}, 1.0) for s, v in zip(shares, values, strict=True))
+        return Epoch(1, values[0], tuple(points))
 
     assert _bend(line([10, 8, 6, 4, 2, 0])) == pytest.approx(0)
     assert _bend(line([10, 10, 10, 10, 10, 0])) == pytest.approx(0.8)
