@@ -7,6 +7,29 @@ from typing import Any
 import numpy as np
 
 from headcount.record import Record, Signature
+from headcount.record.codec import decode, encode
+from headcount.record.record import results
+
+MEASURED_ON = {
+    "split": "test", "examples": 20, "chosen_on": [{"split": "dev", "examples": 20}], "overlap": 0, "held_out": True,
+}  # fmt: skip
+
+
+def typed(study: str, signature: Signature, parts: Any) -> Record:
+    """A record of plain numbers, checked against the type of its result."""
+    return Record(study, signature, decode(results[study], encode(parts), source=f"the {study} sample", path="parts"))
+
+
+def changed(record: Record, **parts: Any) -> Record:
+    """The same record with other parts."""
+    return typed(record.study, record.signature, {**encode(record.parts), **parts})
+
+
+def summary(heads: int) -> dict[str, int]:
+    return {
+        "num_heads": heads, "significant": 5, "significant_and_better_without": 1, "significant_corrected": 4,
+        "significant_corrected_and_better_without": 0,
+    }  # fmt: skip
 
 
 def names(sites: dict[str, int]) -> list[str]:
@@ -24,6 +47,7 @@ def effects(sites: dict[str, int], seed: int) -> dict[str, dict[str, float]]:
         found[name] = {
             "value": 30 + change, "difference": change, "low": change - 0.4, "high": change + 0.4,
             "p": 0.001 if abs(change) > 1 else 0.3, "corrected": 0.005 if abs(change) > 1 else 1.0,
+            "examples": 20,
         }  # fmt: skip
     return found
 
@@ -31,14 +55,13 @@ def effects(sites: dict[str, int], seed: int) -> dict[str, dict[str, float]]:
 def ablation(model: str = "shop/model-a", seed: int = 0) -> Record:
     correlation = {"r": 0.6, "low": 0.2, "high": 0.8, "p": 0.01}
     parts = {
-        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "alpha": 0.01,
-        "one_out": effects(TRANSLATION, seed),
-        "summary": {"heads": 15, "significant": 5, "significant_corrected": 4},
+        "metric": "BLEU", "higher_is_better": True, "distance": False, "value": 30.0, "alpha": 0.01,
+        "one_out": effects(TRANSLATION, seed), "summary": summary(15),
         "other": {
             "value": 20.0, "pearson": correlation, "spearman": correlation, "one_out": effects(TRANSLATION, seed + 1),
         },
     }  # fmt: skip
-    return Record("ablate", Signature(model), parts)
+    return typed("ablate", Signature(model), parts)
 
 
 def _points(total: int, seed: int) -> list[dict[str, object]]:
@@ -62,31 +85,51 @@ def curves(model: str = "shop/model-a") -> Record:
         for number, (order, seed) in enumerate([("gradient", None), ("ablation", None), ("random", 0), ("random", 1)])
     ]
     alone = [{"order": "gradient", "kinds": [kind], "seed": None, "points": _points(5, 9)} for kind in kinds]
-    parts = {"metric": "BLEU", "higher_is_better": True, "value": 30.0, "curves": lines, "by_kind": alone}
-    return Record("pruning curves", Signature(model), parts)
+    parts = {
+        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "measured_on": MEASURED_ON, "num_heads": 15,
+        "curves": lines, "against_random": {}, "claims": [], "by_kind": alone,
+    }  # fmt: skip
+    return typed("curves", Signature(model), parts)
 
 
 def dynamics() -> Record:
     epochs = []
     for epoch in (1, 2, 5):
         points = [{**point, "kept_share": float(point["value"]) / 30} for point in _points(10, epoch)]  # type: ignore[arg-type]
+        for point in points:
+            del point["heads"]
         epochs.append({"epoch": epoch, "value": 10.0 * epoch, "points": points})
     epochs[0]["points"][-1]["kept_share"] = None  # type: ignore[index]
-    parts = {"metric": "BLEU", "higher_is_better": True, "order": "gradient", "epochs": epochs, "claims": []}
-    return Record("dynamics", Signature("shop/model-a"), parts)
+    parts: dict[str, Any] = {
+        "metric": "BLEU",
+        "higher_is_better": True,
+        "order": "gradient",
+        "by_epoch": epochs,
+        "claims": [],
+    }
+    parts["measured_on"] = MEASURED_ON
+    return typed("dynamics", Signature("shop/model-a"), parts)
 
 
 def speed() -> Record:
     rows = [
         {
-            "model": name, "what": what, "batch": batch, "length": 32, "seconds": 0.1, "spread": [0.09, 0.12],
-            "per_second": 10.0 * batch, "faster": faster, "low": faster - 0.1, "high": faster + 0.1,
+            "model": name, "what": what, "batch": batch, "length": 32, "seconds": 0.1, "shortest": 0.09,
+            "longest": 0.12, "per_second": 10.0 * batch, "faster": faster, "low": faster - 0.1, "high": faster + 0.1,
         }
         for what in ("reading", "writing")
         for batch in (1, 4, 16)
         for name, faster in (("shop/model-a", 1.0), ("shop/model-b", 1.2))
     ]  # fmt: skip
-    return Record("bench", Signature("shop/model-a"), {"rows": rows, "verdict": {"shop/model-b": "faster"}})
+    sizes = {name: size(15) for name in ("shop/model-a", "shop/model-b")}
+    parts = {"rows": rows, "models": sizes, "threads": 2, "device": "cpu"}
+    return typed("bench", Signature("shop/model-a"), parts)
+
+
+def size(heads: int) -> dict[str, int]:
+    return {
+        "num_heads": heads, "parameters": 1000, "weight_bytes": 4000, "cache_bytes": 300, "flops": 5000, "length": 32,
+    }  # fmt: skip
 
 
 def evidence(role: str, label: str, value: float, *, holds: bool = True) -> dict[str, object]:
@@ -114,10 +157,10 @@ def roles(model: str = "shop/model-a", seed: int = 0, *, relevance: bool = True)
         [evidence("alignment", "monotone", 0.7)],
     ]  # fmt: skip
     labels = ("nsubj v->s", "nsubj s->v", "obj v->o", "obj o->v")
-    parts = {
+    parts: dict[str, Any] = {
         "confidence": {head: {"value": float(random.random()), "low": 0.1, "high": 0.9} for head in heads},
         "roles": {head: held[place % len(held)] for place, head in enumerate(heads)},
-        "syntax": [
+        "best": [
             {"kind": "encoder", "head": "encoder.0.1", **evidence("syntactic", label, 0.3 + place / 9, holds=place > 1)}
             for place, label in enumerate(labels)
         ],
@@ -125,29 +168,48 @@ def roles(model: str = "shop/model-a", seed: int = 0, *, relevance: bool = True)
     }  # fmt: skip
     if relevance:
         parts["relevance"] = {head: float(random.random()) for head in heads}
-    return Record("roles", Signature(model, arguments={"data": "grammar dev"}), parts)
+    parts |= {"evidence": parts["roles"], **corpus(heads)}
+    return typed("roles", Signature(model, arguments={"data": "grammar dev"}), parts)
+
+
+def corpus(heads: list[str]) -> dict[str, Any]:
+    """What a record of roles says beside its evidence."""
+    positional = {"labels": {}, "confidence": {}, "above": 0, "mean_confidence_of_others": 0.5}
+    paper = {
+        "kind": "encoder", "num_heads": 7, "by_role": {}, "without_role": 1, "positional": positional, "rare": None,
+    }  # fmt: skip
+    return {
+        "left_out": dict.fromkeys(heads, 0.25), "relations": {"obj": 9}, "paper": paper, "sentences": 30, "trees": 30,
+        "skipped": {}, "persons": {},
+    }  # fmt: skip
 
 
 def attention(tokens: int = 30) -> Record:
     weights = np.random.default_rng(0).dirichlet(np.full(tokens, 0.1), tokens)
     words = [f"word{number}" if number % 3 else "$5" for number in range(tokens)]
-    found = {"queries": words, "keys": words, "weights": weights.tolist()}
-    return Record("attention", Signature("shop/model-a"), {"head": "encoder.0.3", "text": "", "attention": found})
+    parts = {"head": "encoder.0.3", "text": "", "queries": words, "keys": words, "weights": weights.tolist()}
+    return typed("attention", Signature("shop/model-a"), parts)
+
+
+def quality(value: float) -> dict[str, Any]:
+    return {"metric": "BLEU", "value": value, "low": value - 1, "high": value + 1}
 
 
 def compensation(model: str = "shop/model-a") -> Record:
     def points(height: float) -> list[dict[str, object]]:
         return [
             {"removed": count, "share": count / 20, "value": height * count, "low": height * count * 0.9,
-             "high": height * count * 1.1, "seconds": 2.0 + count * height, "heads": []}
+             "high": height * count * 1.1, "seconds": 2.0 + count * height, "removed_heads": []}
             for count in (2, 4, 6)
         ]  # fmt: skip
 
     parts = {
-        "metric": "BLEU", "heads": 20, "full": {"value": 30.0, "loss": 3.0},
-        "compensations": {"none": points(0.3), "lstsq": points(0.1)}, "at": {"reached": True, "removed": 4},
+        "metric": "BLEU", "num_heads": 20, "order": "gradient", "measured_on": MEASURED_ON,
+        "full": {"loss": 3.0, "quality": quality(30.0)}, "course": [{"removed": 4, "quality": quality(28.0)}],
+        "compensations": {"none": points(0.3), "lstsq": points(0.1)},
+        "at": {"removed": 4, "quality": {"none": quality(28.0), "lstsq": quality(29.0)}, "ratios": {}},
     }  # fmt: skip
-    return Record("compensation", Signature(model), parts)
+    return typed("compensation", Signature(model), parts)
 
 
 def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:

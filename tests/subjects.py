@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from headcount.record import Record, Signature
+from headcount.record.results.combined import Combined
+from records import MEASURED_ON, corpus, quality, size, summary, typed
 
 Sites = dict[str, int]  # site -> heads
 
@@ -31,15 +32,14 @@ def ablation(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> Record
         sure = abs(change) > 1
         effects[head] = {
             "value": 30 + change, "difference": change, "low": change - 0.4, "high": change + 0.4,
-            "p": 0.0002 if sure else 0.3, "corrected": 0.004 if sure else 1.0,
+            "p": 0.0002 if sure else 0.3, "corrected": 0.004 if sure else 1.0, "examples": 20,
         }  # fmt: skip
     best = {site: {"head": f"{site}.0", **effects[f"{site}.0"]} for site in sites}
     parts = {
-        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "alpha": 0.01, "one_out": effects,
-        "all_but_one": best,
-        "summary": {"heads": len(effects), "significant": 5, "significant_corrected": 4},
+        "metric": "BLEU", "higher_is_better": True, "distance": False, "value": 30.0, "alpha": 0.01, "one_out": effects,
+        "all_but_one": best, "summary": summary(len(effects)),
     }  # fmt: skip
-    return Record("ablate", Signature(model, "a1b2c3", "d4e5f6", arguments={"metric": "BLEU"}), parts)
+    return typed("ablate", Signature(model, "a1b2c3", "d4e5f6", arguments={"metric": "BLEU"}), parts)
 
 
 def score(sites: Sites, method: str = "gradient", model: str = "shop/model-a", seed: int = 1) -> Record:
@@ -50,7 +50,7 @@ def score(sites: Sites, method: str = "gradient", model: str = "shop/model-a", s
         "low": {head: value - 0.1 for head, value in values.items()},
         "high": {head: value + 0.1 for head, value in values.items()},
     }  # fmt: skip
-    return Record("score", Signature(model, "a1b2c3", "d4e5f6", arguments={"score": method}), parts)
+    return typed("score", Signature(model, "a1b2c3", "d4e5f6", arguments={"score": method}), parts)
 
 
 def curves(sites: Sites, model: str = "shop/model-a", seed: int = 2) -> Record:
@@ -73,13 +73,14 @@ def curves(sites: Sites, model: str = "shop/model-a", seed: int = 2) -> Record:
         return {"order": order, "kinds": some, "seed": line_seed, "points": points}
 
     parts = {
-        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "heads": len(heads),
+        "metric": "BLEU", "higher_is_better": True, "value": 30.0, "num_heads": len(heads), "measured_on": MEASURED_ON,
+        "against_random": {},
         "curves": [line("gradient", 0, kinds), line("ablation", 1, kinds), line("random", 2, kinds, 0)],
         "claims": [{"claim": "gradient is better than random order", "holds": True, "evidence": []}],
     }  # fmt: skip
     if len(kinds) > 1:
         parts["by_kind"] = [line("gradient", 3 + number, [kind]) for number, kind in enumerate(kinds)]
-    return Record("pruning curves", Signature(model, "a1b2c3", "d4e5f6"), parts)
+    return typed("curves", Signature(model, "a1b2c3", "d4e5f6"), parts)
 
 
 def evidence(role: str, label: str, value: float, *, holds: bool = True) -> dict[str, Any]:
@@ -99,18 +100,19 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
     ]
     own = {head: held[place % len(held)] for place, head in enumerate(heads)}
     few = {**evidence("syntactic", "advmod a->v", 1.0), "trials": 2, "holds": None}
-    parts = {
+    parts: dict[str, Any] = {
         "confidence": {head: {"value": 0.5, "low": 0.4, "high": 0.6} for head in heads},
         "roles": own,
         "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False), few] for head, some in own.items()},
-        "syntax": [
+        "best": [
             {"kind": "encoder", "head": heads[0], **some} for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
         ],
         "relative": {"nsubj v->s": {"-1": 20, "1": 8}},
-        "claims": {"positional": {"confidence": {heads[0]: 0.9}, "above": 1}, "rare": None},
+        **corpus(heads),
         "persons": {"1": 1, "2": 1, "3": 8},
     }
-    return Record("roles", Signature(model, "a1b2c3", arguments={"data": "grammar dev"}), parts)
+    parts["paper"]["positional"] |= {"labels": {heads[0]: "-1"}, "confidence": {heads[0]: 0.9}, "above": 1}
+    return typed("roles", Signature(model, "a1b2c3", arguments={"data": "grammar dev"}), parts)
 
 
 def examples(sites: Sites, tokens: list[str], model: str = "shop/model-a") -> Record:
@@ -122,26 +124,25 @@ def examples(sites: Sites, tokens: list[str], model: str = "shop/model-a") -> Re
         "sides": {kind: ["source", "source"] for kind in kinds},
         "tree": {
             "side": "source", "words": [[place] for place in range(count)],
-            "heads": [-1, *range(count - 1)], "relations": ["root", *["obj"] * (count - 1)],
+            "parents": [-1, *range(count - 1)], "relations": ["root", *["obj"] * (count - 1)],
         },
         "attention": dict.fromkeys(names(sites), rows),
     }  # fmt: skip
-    return Record("examples", Signature(model), {"examples": [one], "left_out": 0})
+    return typed("examples", Signature(model), {"examples": [one], "too_long": 0})
 
 
 def bench(total: int, model: str = "shop/model-a") -> Record:
     rows = [
         {
-            "model": name, "what": what, "batch": batch, "length": 32, "seconds": 0.1, "spread": [0.09, 0.12],
-            "per_second": 10.0 * batch, "faster": faster, "low": faster - 0.1, "high": faster + 0.1,
+            "model": name, "what": what, "batch": batch, "length": 32, "seconds": 0.1, "shortest": 0.09,
+            "longest": 0.12, "per_second": 10.0 * batch, "faster": faster, "low": faster - 0.1, "high": faster + 0.1,
         }
         for what in ("reading", "writing")
         for batch in (1, 16)
         for name, faster in ((model, 1.0), ("shop/small", 1.25))
     ]  # fmt: skip
-    size = {"parameters": 1000, "weight_bytes": 4000, "flops": 5000}
-    sizes = {model: {"heads": total, **size}, "shop/small": {"heads": total // 2, **size}}
-    return Record("bench", Signature(model), {"rows": rows, "models": sizes, "verdict": {"shop/small": "faster"}})
+    sizes = {model: size(total), "shop/small": size(total // 2)}
+    return typed("bench", Signature(model), {"rows": rows, "models": sizes, "threads": 2, "device": "cpu"})
 
 
 def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
@@ -151,7 +152,9 @@ def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
         {**end, "removed": removed, "share": removed / len(heads), "kept": {}, "heads": heads[removed:]}
         for removed, end in zip((0, 2), ends, strict=True)
     ]
-    cost = {"before": {"parameters": 1000}, "after": {"parameters": 900}}
+    of_kind = {"num_heads": 4, "parameters": 100, "flops": None}
+    spent = {"length": 128, "flops": 5000, "cache_bytes": 300, "kinds": {"encoder": of_kind}}
+    cost = {"before": {**spent, "parameters": 1000}, "after": {**spent, "parameters": 900}}
     parts = {
         "method": "rank-gradient", "metric": "BLEU", "curve": steps, "removed": heads[:2], "heads": len(heads),
         "verified": True, "cost": cost, "quality": {"before": ends[0], "cut": ends[1], "after": ends[1]},
@@ -214,9 +217,12 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads 
 
 def rules(sites: Sites, model: str = "shop/model-a") -> Record:
     values = {head: 0.1 * place for place, head in enumerate(names(sites))}
-    agreement = {"all": {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}}
-    parts = {"scores": {"ding": values, "attnlrp": values}, "spearman": {"ding / attnlrp": agreement}, "refused": {}}
-    return Record("rules", Signature(model), parts)
+    spearman = {"all": {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}}
+    parts = {
+        "by_rule": {"ding": values, "attnlrp": values}, "conservation": {},
+        "agreements": [{"rule": "ding", "other": "attnlrp", "spearman": spearman}], "refused": {},
+    }  # fmt: skip
+    return typed("rules", Signature(model), parts)
 
 
 def agreement(sites: Sites, model: str = "shop/model-a") -> Record:
@@ -247,19 +253,28 @@ def compensation(model: str = "shop/model-a") -> Record:
         return [
             {
                 "removed": count, "share": count / 20, "value": height * count, "low": height * count * 0.9,
-                "high": height * count * 1.1, "seconds": 2.0, "heads": [],
+                "high": height * count * 1.1, "seconds": 2.0, "removed_heads": [],
             }
             for count in (2, 4)
         ]  # fmt: skip
 
-    at = {"reached": True, "removed": 4, "ratios": {"lstsq/none": {"value": 0.4, "low": 0.3, "high": 0.5}}}
-    lines = {"none": points(0.3), "lstsq": points(0.1)}
-    return Record("compensation", Signature(model), {"metric": "BLEU", "heads": 20, "compensations": lines, "at": at})
+    ratios = {"lstsq/none": {"value": 0.4, "low": 0.3, "high": 0.5}}
+    parts = {
+        "metric": "BLEU", "num_heads": 20, "order": "gradient", "measured_on": MEASURED_ON,
+        "full": {"loss": 3.0, "quality": quality(30.0)}, "course": [{"removed": 4, "quality": quality(28.0)}],
+        "compensations": {"none": points(0.3), "lstsq": points(0.1)},
+        "at": {"removed": 4, "quality": {"none": quality(28.0), "lstsq": quality(29.0)}, "ratios": ratios},
+    }  # fmt: skip
+    return typed("compensation", Signature(model), parts)
 
 
 def training(model: str = "shop/model-a") -> Record:
-    epochs = [{"epoch": number, "step": 10 * number, "loss": 3.0 / number} for number in (1, 2)]
-    return Record("train translation", Signature(model), {"epochs": epochs, "steps": 20})
+    epochs = [{"epoch": number, "step": 10 * number, "measures": {"loss": 3.0 / number}} for number in (1, 2)]
+    parts = {
+        "task": "translation", "chosen": "epoch 2", "candidates": {}, "epochs": epochs, "steps": 20, "seconds": 90.0,
+        "texts": {"train": 100, "dev": 10},
+    }  # fmt: skip
+    return typed("train", Signature(model), parts)
 
 
 def explored(model: str = "shop/model-a") -> Record:
@@ -268,42 +283,63 @@ def explored(model: str = "shop/model-a") -> Record:
         "because": "", "looked_at": "12 sentences", "gradient_on": "8 texts", "one_out_on": "4 texts",
         "counted_in": "9 other sentences",
     }  # fmt: skip
-    return Record("explore", Signature(model, "a1b2c3"), parts)
+    return typed("explore", Signature(model, "a1b2c3"), parts)
 
 
-def combined(records: list[Record], model: str = "shop/model-a") -> Record:
-    inside = {
-        f"{number}-{record.study}": {
-            "study": record.study, "signature": asdict(record.signature), "parts": record.parts,
-            "schema": record.schema,
-        }
-        for number, record in enumerate(records)
-    }  # fmt: skip
-    return Record("all", Signature(model), {"records": inside})
+def combined(records: list[Record], model: str = "shop/model-a", *, missing: dict[str, str] | None = None) -> Record:
+    inside = {f"{number}-{record.study}": record for number, record in enumerate(records)}
+    return Record("combined", Signature(model), Combined("all", inside, missing or {}, {}))
 
 
 def specialisation(model: str = "shop/model-a") -> Record:
     """Two models of four heads; the positional one is needed and kept."""
+    from headcount.record.codec import decode
+    from headcount.record.results.specialisation import ModelRow
     from headcount.studies.specialisation import pooled
 
-    evidence = {
-        "role": "positional", "label": "-1", "value": 0.97, "baseline": 0.1, "threshold": 0.9, "low": 0.95,
-        "high": 0.98, "trials": 900, "holds": True, "head": "encoder.0.0", "confidence": 0.9, "has_role": True,
+    best = {
+        **evidence("positional", "-1", 0.97), "head": "encoder.0.0", "head_confidence": 0.9, "has_role": True,
     }  # fmt: skip
     lost = {"difference": -0.2, "low": -0.4, "high": 0.1, "p": 0.3}
-    one = {
-        "metric": "BLEU", "quality": {"value": 98.0, "low": 97.5, "high": 98.4}, "without": {"value": 60.0, **lost},
-        "pruned": {"keep": 1, "after": {"value": 97.8}, "lost": lost}, "best": [evidence],
-        "heads": {
+    row = {
+        "weights": "a1b2c3", "metric": "BLEU", "whole": {"value": 98.0, "low": 97.5, "high": 98.4},
+        "without": {"num_heads": 0, "value": 60.0, "lost": lost},
+        "pruned": {"num_heads": 1, "value": 97.8, "lost": lost}, "best_of_roles": [best],
+        "by_head": {
             f"encoder.0.{number}": {
-                "roles": [] if number else ["positional"], "labels": [], "confidence": 0.9,
-                "at_neighbour": 1 / (1 + number), "cost": 0.01 if number else 0.3, "kept": not number,
+                "role_names": [] if number else ["positional"], "labels": [], "head_confidence": 0.9,
+                "at_neighbour": 1 / (1 + number), "loss_added": 0.01 if number else 0.3, "survives": not number,
             }
             for number in range(4)
         },
     }  # fmt: skip
-    models = {f"{model}-0": one, f"{model}-1": one}
-    return Record("specialisation", Signature(model), {"models": models, **pooled(list(models.values()))})
+    models = {f"{model}-{number}": decode(ModelRow, row, source="the sample") for number in (0, 1)}
+    return Record("specialisation", Signature(model), pooled(models))
+
+
+COST: dict[str, Any] = {
+    "length": 128, "parameters": 134_515_008, "flops": 25_000_000_000, "cache_bytes": 5_900_000,
+    "kinds": {kind: {"num_heads": 72, "parameters": 10**7, "flops": 10**9} for kind in ("encoder", "decoder", "cross")},
+}  # fmt: skip
+
+
+def inspection(model: str = "shop/model-a", *, heads: int = 4) -> Record:
+    sites = [
+        {"site": f"decoder.{layer}", "kind": "decoder", "layer": layer, "indices": list(range(heads - layer % 3)),
+         "total": heads, "head_dim": 64, "kv_heads": 3, "family": "llama", "path": f"layers.{layer}",
+         "parameters": 10**6, "parameters_per_head": 147_456, "obstacle": None}
+        for layer in range(12)
+    ]  # fmt: skip
+    return typed("inspect", Signature(model), {"architecture": "LlamaModel", "sites": sites, "cost": COST})
+
+
+def evaluation(model: str = "shop/model-a") -> Record:
+    parts = {
+        "task": "translation", "quality": quality(30.0), "measures": {"BLEU": 30.0, "token accuracy": 0.61},
+        "examples": 2, "columns": ["a", "b"], "statistics": [[1.0, 2.0], [3.0, 4.0]],
+        "settings": {"BLEU": "case:mixed"},
+    }  # fmt: skip
+    return typed("evaluate", Signature(model, arguments={"data": "grammar test"}), parts)
 
 
 def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list[Record]:
@@ -314,5 +350,5 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
         rules(sites, model), replacement(sites, model), agreement(sites, model), compensation(model), training(model),
-        explored(model), specialisation(model),
+        explored(model), specialisation(model), inspection(model), evaluation(model),
     ]  # fmt: skip

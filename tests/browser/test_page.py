@@ -14,6 +14,7 @@ import records
 import subjects as made
 from browser.devtools import NAMES, Browser, installed
 from headcount.record import Record
+from headcount.record.codec import encode
 from headcount.report import html
 
 pytestmark = [
@@ -79,9 +80,9 @@ def test_a_click_on_a_head_opens_its_card(opened: Any) -> None:
     assert cells(browser, "#map") == 24
     browser.click('#map [data-place="5"]')
     assert browser.text("#card-title") == "encoder.1.1"
-    effect = one_model()[0].parts["one_out"]["encoder.1.1"]
+    effect = one_model()[0].parts.one_out["encoder.1.1"]
     card = browser.text("#card")
-    assert f"without it: {effect['difference']:+.3f}".replace("-", "\u2212") in card
+    assert f"without it: {effect.difference:+.3f}".replace("-", "\u2212") in card
     for said in (
         "Masked alone",
         "after Holm's correction",
@@ -134,7 +135,7 @@ def test_the_map_is_coloured_by_any_measure_and_says_its_values(opened: Any) -> 
     first_row = browser.value(
         "[...document.querySelector('#map [role=row]').querySelectorAll('[role=gridcell]')].map((c) => +c.dataset.place)"
     )
-    changes = [effect["difference"] for effect in one_model()[0].parts["one_out"].values()][:4]
+    changes = [effect.difference for effect in one_model()[0].parts.one_out.values()][:4]
     assert first_row == sorted(range(4), key=lambda place: changes[place])  # most needed first
 
 
@@ -145,15 +146,15 @@ def test_the_slider_shows_mask_quality_and_speed(opened: Any) -> None:
     browser.value("document.querySelector('#slider-range').focus()")
     for _ in range(3):
         browser.press("ArrowLeft")
-    point = one_model()[2].parts["curves"][0]["points"][3]
-    assert browser.text("#slider-kept") == f"{len(point['heads'])} of 24"
+    point = one_model()[2].parts.curves[0].points[3]
+    assert browser.text("#slider-kept") == f"{len(point.heads)} of 24"
     facts = browser.text("#slider-facts")
-    assert f"{point['value']:.1f}" in facts
+    assert f"{point.value:.1f}" in facts
     assert "1.25" in facts  # the timed model of 12 heads is nearer to 10 than the whole one
     masked = browser.value(
         "[...document.querySelectorAll('#slider-mask [role=gridcell]')].filter((c) => c.getAttribute('aria-label').endsWith('masked')).length"
     )
-    assert masked == point["removed"]
+    assert masked == point.removed
     browser.wait("document.querySelector('#slider-plot').dataset.ready")
     assert browser.value("document.querySelectorAll('#slider-plot .scatterlayer .trace').length") > 3
     browser.choose("#slider-curve", "by gradient, cross only")
@@ -173,8 +174,8 @@ def test_two_records_stand_side_by_side(opened: Any) -> None:
     browser = opened("two", two_models())
     assert cells(browser, "#compare-left-map") == cells(browser, "#compare-right-map") == 24
     browser.choose("#compare-measure", "change of BLEU without it")
-    here, there = (record.parts["one_out"] for record in two_models() if record.study == "ablate")
-    order = [sorted(found, key=lambda head: found[head]["difference"])[:2] for found in (here, there)]
+    here, there = (record.parts.one_out for record in two_models() if record.study == "ablate")
+    order = [sorted(found, key=lambda head: found[head].difference)[:2] for found in (here, there)]
     assert f"{len({*order[0]} & {*order[1]})} come first on the right" in browser.text("#compare-answer")
     scale = (
         "[...document.querySelectorAll('{} text')].map((t) => t.textContent).filter((t) => t.includes('needed')).join()"
@@ -255,7 +256,8 @@ def test_hostile_text_stays_text(opened: Any) -> None:
         made.ablation(SITES, EVIL), made.examples(SITES, [EVIL, "<b>", "&amp;"], EVIL), made.curves(SITES, EVIL),
         made.roles(SITES, EVIL), made.score(SITES, "gradient", EVIL),
     ]  # fmt: skip
-    hostile[3].parts["roles"]["encoder.0.0"][0]["label"] = EVIL
+    held = {**encode(hostile[3].parts.roles), "encoder.0.0": [made.evidence("positional", EVIL, 0.9)]}
+    hostile[3] = records.changed(hostile[3], roles=held)
     browser = opened("hostile", hostile)
     browser.click('#map [data-place="0"]')
     assert "<script>" in browser.text("#card")

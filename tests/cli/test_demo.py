@@ -20,6 +20,7 @@ from headcount import journal
 from headcount.cli.main import main
 from headcount.corpora.source import Source
 from headcount.record import Record
+from headcount.record.codec import encode
 from headcount.studies import demo, parts, whole
 from headcount.studies.subject import Subject
 
@@ -48,8 +49,8 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     assert done.exit_code == 0, done.output
     assert "report.html in a browser" in done.output
     record = Record.load(small / "study" / "record.json")
-    assert list(record.parts["missing"]) == ["attention"], "a vocabulary of 300 pieces has no rare ones"
-    assert {*record.parts["records"], "attention"} == set(whole.PAPERS["all"])
+    assert list(record.parts.missing) == ["attention"], "a vocabulary of 300 pieces has no rare ones"
+    assert {*record.parts.records, "attention"} == set(whole.PAPERS["all"])
     page = (small / "report.html").read_text(encoding="utf-8")
     assert "headcount demo" in page
     assert len(hc.locate(hc.load(small / "smaller")).heads) == round(0.6 * 24)
@@ -57,7 +58,7 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     def again(subject: Subject) -> Record:
         raise AssertionError("a finished part is run again")
 
-    for part in record.parts["records"]:
+    for part in record.parts.records:
         monkeypatch.setitem(parts.PARTS, part, again)
     (small / "report.html").unlink()
     assert CliRunner().invoke(main, ["demo", "--quick", "--out", str(small)]).exit_code == 0
@@ -99,10 +100,10 @@ def test_interrupted_twice_at_random_the_demo_ends_with_the_same_numbers(small: 
     subprocess.run([*command, "demo"], check=True, cwd=elsewhere.parent, capture_output=True)
     assert (elsewhere / "report.html").is_file()
     files = (folder / "study" / "record.json" for folder in (small, elsewhere))
-    whole_run, pieces = (Record.load(file).parts["records"] for file in files)
+    whole_run, pieces = (Record.load(file).parts.records for file in files)
     assert set(whole_run) == set(pieces)
     for part in set(whole_run) - {"speed"}:  # which is of the clock
-        assert _timeless(pieces[part]["parts"]) == _timeless(whole_run[part]["parts"]), part
+        assert _timeless(encode(pieces[part].parts)) == _timeless(encode(whole_run[part].parts)), part
     weights = [(folder / "smaller" / "model.safetensors").read_bytes() for folder in (small, elsewhere)]
     assert weights[0] == weights[1]
 

@@ -55,14 +55,16 @@ def test_the_task_is_found_and_measured(
     done = run("evaluate", str(folder / task), "--data", str(file), "--out", str(tmp_path), *options)
     assert done.exit_code == 0, done.output
     record = hc.Record.load(tmp_path / "record.json")
-    assert record.parts["task"] == task
-    value, (low, high) = record.parts["quality"][metric], record.parts["interval"]
+    assert record.parts.task == task
+    quality = record.parts.quality
+    value, low, high = quality.value, quality.low, quality.high
+    assert quality.metric == metric
     assert low <= value <= high
-    assert f"{metric:15} {value:.4g}  (95% {low:.4g} to {high:.4g})" in done.output
+    assert f"is {value:.4g} (95% {low:.4g} to {high:.4g})" in " ".join(done.output.split())
     assert f"headcount ablate {folder / task} --task {task}" in done.output
-    assert len(record.parts["statistics"]) == record.parts["examples"] == len(TEXTS)
+    assert len(record.parts.statistics) == record.parts.examples == len(TEXTS)
     if task == "language-modelling":
-        assert record.parts["quality"]["loss"] == pytest.approx(math.log(value))
+        assert record.parts.measures["loss"] == pytest.approx(math.log(value))
 
 
 def test_an_embedding_model_is_compared_with_another(folder: Path, tmp_path: Path) -> None:
@@ -74,7 +76,7 @@ def test_an_embedding_model_is_compared_with_another(folder: Path, tmp_path: Pat
     assert "Give that with --against" in refused.output
     done = run("evaluate", small, *plain, "--against", model, "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
-    assert hc.Record.load(tmp_path / "record.json").parts["quality"]["cosine distance"] > 1e-6
+    assert hc.Record.load(tmp_path / "record.json").parts.measures["cosine distance"] > 1e-6
 
 
 def test_what_is_wrong_is_said(folder: Path, tmp_path: Path) -> None:

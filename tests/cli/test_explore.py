@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -11,6 +10,7 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import zoo
 from headcount.corpora.grammar.corpus import Grammar
+from headcount.record.results.combined import Combined
 from tokens import sentences, word_tokenizer
 
 SMALL = ["--limit", "12", "--one-out", "6"]
@@ -30,7 +30,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def explored(model: Path, out: Path, *options: str) -> tuple[Result, dict[str, Any]]:
+def explored(model: Path, out: Path, *options: str) -> tuple[Result, Combined]:
     done = run("explore", str(model), *SMALL, "--out", str(out), *options)
     assert done.exit_code == 0, done.output
     return done, hc.Record.load(out / "record.json").parts
@@ -48,20 +48,20 @@ def explored(model: Path, out: Path, *options: str) -> tuple[Result, dict[str, A
 )
 def test_every_kind_of_model(models: Path, tmp_path: Path, architecture: str, objective: str, said: str) -> None:
     done, parts = explored(models / architecture, tmp_path / "out")
-    records = parts["records"]
-    assert records["setup"]["parts"]["objective"] == objective
+    records = parts.records
+    assert records["setup"].parts.objective == objective
     assert said in " ".join(done.output.split())
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "What is importance here, and on which text?" in page
     assert "12 embedded English sentences with gold trees" in page
     assert "3000 other embedded English sentences" in page
     heads = len(hc.locate(hc.load(models / architecture)).heads)
-    assert len(records["ablation"]["parts"]["one_out"]) == heads
-    assert len(records["roles"]["parts"]["confidence"]) == heads
-    assert records["ablation"]["parts"]["metric"] == ("cosine distance" if objective == "embedding" else "loss")
-    assert ("gradient" in parts["missing"]) == (objective == "embedding")
+    assert len(records["ablation"].parts.one_out) == heads
+    assert len(records["roles"].parts.confidence) == heads
+    assert records["ablation"].parts.metric == ("cosine distance" if objective == "embedding" else "loss")
+    assert ("gradient" in parts.missing) == (objective == "embedding")
     if objective != "embedding":
-        assert set(parts["records"]) == {"setup", "roles", "gradient", "ablation", "examples"}
+        assert set(parts.records) == {"setup", "roles", "gradient", "ablation", "examples"}
     for part in records:
         assert (tmp_path / "out" / "parts" / f"{part}.json").is_file()
 
@@ -70,10 +70,10 @@ def test_a_classifier_with_labelled_texts(models: Path, tmp_path: Path) -> None:
     rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences(10)))
     (tmp_path / "texts.tsv").write_text(f"text\tlabel\n{rows}")
     _, parts = explored(models / "bert", tmp_path / "out", "--data", str(tmp_path / "texts.tsv"))
-    assert parts["records"]["setup"]["parts"]["objective"] == "classification"
-    assert parts["records"]["ablation"]["parts"]["metric"] == "accuracy"
-    assert parts["records"]["roles"]["parts"]["sentences"] == 10 + 12  # with the embedded trees, for syntax
-    assert "10 sentences of" in parts["records"]["setup"]["parts"]["counted_in"]
+    assert parts.records["setup"].parts.objective == "classification"
+    assert parts.records["ablation"].parts.metric == "accuracy"
+    assert parts.records["roles"].parts.sentences == 10 + 12  # with the embedded trees, for syntax
+    assert "10 sentences of" in parts.records["setup"].parts.counted_in
 
 
 def test_a_treebank_and_frequencies_of_ones_own(models: Path, tmp_path: Path) -> None:
@@ -89,22 +89,22 @@ def test_a_treebank_and_frequencies_of_ones_own(models: Path, tmp_path: Path) ->
     (tmp_path / "counts.tsv").write_text("w3\t10\nw4\t2\n")
     own = ["--data", str(tmp_path / "bank.conllu"), "--frequencies", str(tmp_path / "counts.tsv")]
     _, parts = explored(models / "roberta", tmp_path / "out", *own)
-    setup = parts["records"]["setup"]["parts"]
-    assert setup["looked_at"].startswith("8 sentences of")
-    assert setup["counted_in"] == str(tmp_path / "counts.tsv")
-    assert parts["records"]["roles"]["parts"]["trees"] == 8
+    setup = parts.records["setup"].parts
+    assert setup.looked_at.startswith("8 sentences of")
+    assert setup.counted_in == str(tmp_path / "counts.tsv")
+    assert parts.records["roles"].parts.trees == 8
 
 
 def test_sentences_to_look_at_may_change(models: Path, tmp_path: Path) -> None:
     first = ["w5 w6 w7", "w8 w9"]
     _, parts = explored(models / "llama", tmp_path / "out", *(word for text in first for word in ("--text", text)))
-    shown = [one["tokens"]["source"] for one in parts["records"]["examples"]["parts"]["examples"]]
+    shown = [list(one.tokens["source"]) for one in parts.records["examples"].parts.examples]
     assert shown[:2] == [["<s>", "w5", "w6", "w7", "</s>"], ["<s>", "w8", "w9", "</s>"]]
     assert len(shown) == 4
     roles = tmp_path / "out" / "parts" / "roles.json"
     before = roles.stat().st_mtime_ns
     _, parts = explored(models / "llama", tmp_path / "out", "--text", "w20 w21")
-    assert parts["records"]["examples"]["parts"]["examples"][0]["tokens"]["source"] == ["<s>", "w20", "w21", "</s>"]
+    assert parts.records["examples"].parts.examples[0].tokens["source"] == ("<s>", "w20", "w21", "</s>")
     assert roles.stat().st_mtime_ns == before
 
 

@@ -11,6 +11,7 @@ import headcount as hc
 import laboratory
 import zoo
 from headcount.cli.main import main
+from headcount.record.results.score import Scoring
 from planted import tokenizer
 
 BANK = """# text = The dog chased a small cat.
@@ -57,17 +58,23 @@ def test_roles_of_a_translation_model(translator: str, tmp_path: Path) -> None:
         "--common", "20", "--play", "--out", str(out), "--format", "png", "--all",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    for said in ("encoder.0.0", "cross.1.3", "nsubj v->s", "Next: headcount attention", "20 sentences, 20 with trees"):
+    for said in (
+        "encoder.0.0",
+        "cross.1.3",
+        "nsubj v->s",
+        "Next: headcount attention",
+        "20 sentences, 20 of them with trees",
+    ):
         assert said in done.output
     assert "syntactic amod n->a: not enough trials" in done.output
     record = hc.Record.load(out / "record.json")
     assert record.study == "roles"
-    assert set(record.parts["persons"]) == {"1", "2", "3"}
-    assert len(record.parts["syntax"]) == 8
-    assert record.parts["claims"]["heads"] == 8
+    assert set(record.parts.persons) == {"1", "2", "3"}
+    assert len(record.parts.syntax) == 8
+    assert record.parts.paper.num_heads == 8
     assert (out / "figures" / "head-roles.png").is_file()
     assert (out / "figures" / "relative-positions.png").is_file()
-    score = hc.Record("score", record.signature, {"scores": dict.fromkeys(record.parts["confidence"], 0.5)})
+    score = hc.Record("score", record.signature, Scoring("relevance", dict.fromkeys(record.parts.confidence, 0.5), {}))
     score.save(tmp_path / "s" / "record.json")
     again = run(
         "roles", translator, "--data", "grammar:light:dialogue", "--limit", "20", "--relevance", str(tmp_path / "s"),
@@ -98,10 +105,10 @@ def test_attention_of_one_head(translator: str, encoder: str, tmp_path: Path) ->
     done = run("attention", encoder, "--head", "encoder.1.2", "--text", "the dog saw a man", "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert "[CLS]" in done.output
-    found = hc.Record.load(tmp_path / "record.json").parts["attention"]
-    assert found["queries"] == found["keys"]
-    assert "".join(found["keys"][1:-1]) == "thedogsawaman"
-    assert all(abs(sum(row) - 1) < 1e-4 for row in found["weights"])
+    found = hc.Record.load(tmp_path / "record.json").parts
+    assert found.queries == found.keys
+    assert "".join(found.keys[1:-1]) == "thedogsawaman"
+    assert all(abs(sum(row) - 1) < 1e-4 for row in found.weights)
     assert (tmp_path / "figures" / "attention.svg").is_file()
     for head in ("encoder.0.0", "decoder.1.2", "cross.0.1"):
         for target in ((), ("--target", "vo dulo")):
@@ -115,7 +122,7 @@ def test_the_map_is_of_the_head_asked_for(encoder: str, tmp_path: Path) -> None:
     import torch
 
     run("attention", encoder, "--head", "encoder.1.2", "--text", "the dog saw a man", "--out", str(tmp_path))
-    found = torch.tensor(hc.Record.load(tmp_path / "record.json").parts["attention"]["weights"])
+    found = torch.tensor(hc.Record.load(tmp_path / "record.json").parts.weights)
     model = hc.load(encoder)
     with torch.no_grad(), hc.tapped(model, "attention") as taps:
         model(input_ids=torch.tensor([tokenizer()("the dog saw a man")["input_ids"]]))

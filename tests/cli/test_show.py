@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import records as made
+from headcount import journal
 from headcount.cli import lines, show
 from headcount.cli.main import main
 from headcount.record import Record, Signature
+from headcount.record.results.score import Scoring
 from headcount.training.loop import Report
 
 
@@ -53,11 +55,13 @@ def test_long_work_has_a_line_every_half_minute(
 
 def test_text_of_a_record_is_text(tmp_path: Path) -> None:
     signature = Signature("model\x1b[31mred\x1b]0;title\x07\x9b2J")
-    Record("score", signature, {"method": "\x1b[2Jx", "scores": {"encoder.0.0": 1.0}}).save(tmp_path / "record.json")
+    Record("score", signature, Scoring("\x1b[2Jx", {"encoder.0.0": 1.0}, {"encoder.0.0": 1})).save(
+        tmp_path / "record.json"
+    )
     shown = CliRunner().invoke(main, ["report", "--plain", str(tmp_path)], color=True)
     assert shown.exit_code == 0
     assert "modelred" in shown.output
-    Record("odd\x1b[31mstudy", signature).save(tmp_path / "record.json")
+    Record("odd\x1b[31mstudy", signature, {}).save(tmp_path / "record.json")
     wrong = CliRunner().invoke(main, ["figure", "all", str(tmp_path), "--out", str(tmp_path / "out")], color=True)
     assert "oddstudy" in wrong.output
     assert not set("\x1b\x9b\x07") & set(shown.output + wrong.output)
@@ -66,15 +70,15 @@ def test_text_of_a_record_is_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["report"], ["report", "--plain"], ["figure", "ablation-map"]], ids=" ".join)
 @pytest.mark.parametrize(("part", "value"), [("one_out", 5), ("alpha", None)])
 def test_a_record_that_lacks_something_is_named(command: list[str], part: str, value: Any, tmp_path: Path) -> None:
-    record = made.ablation()
-    record.parts |= {part: value}
+    plain = made.ablation().to_plain()
+    plain["parts"][part] = value
     if value is None:
-        del record.parts[part]
-    file = record.save(tmp_path / "record.json")
+        del plain["parts"][part]
+    file = journal.write_json(tmp_path / "record.json", plain)
     out = [] if "--plain" in command else ["--out", str(tmp_path / "out")]
     done = CliRunner().invoke(main, [*command, str(file), *out])
     assert done.exit_code == 1
-    assert f"Error: {file} cannot be shown: something in it is missing or of another type" in done.output
+    assert f"Error: {file} is a damaged record: parts.{part} is " in done.output
 
 
 def test_a_reader_that_has_enough_ends_the_program_quietly(tmp_path: Path) -> None:

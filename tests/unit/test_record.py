@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headcount.errors import RecordError, UsageError
 from headcount.record import SCHEMA, Record, Signature, displayed
+from headcount.record.codec import decode, encode
+from headcount.record.results.ablate import Transfer
+from headcount.statistics import Correlation, Interval
 
 
 def test_record_survives_a_file(tmp_path: Path) -> None:
@@ -26,21 +33,26 @@ def test_signature_says_where_a_number_comes_from() -> None:
     assert signature.time.endswith("+00:00")
 
 
+WHOLE = {"schema": SCHEMA, "version": 1}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "not JSON"),
         ("[]", "no schema"),
         (json.dumps({"schema": SCHEMA + 1}), "update headcount"),
+        (json.dumps({"schema": SCHEMA - 1}), "run its command again"),
+        (json.dumps({**WHOLE, "version": 2, "study": "score", "signature": {}, "parts": {}}), "score record 2.*update"),
         (json.dumps({"schema": SCHEMA, "study": "x"}), "damaged"),
-        (json.dumps({"schema": SCHEMA, "study": "x", "signature": {"odd": 1}, "parts": {}}), "damaged"),
+        (json.dumps({**WHOLE, "study": "x", "signature": {"odd": 1}, "parts": {}}), "damaged"),
         (json.dumps({"schema": True, "study": "x", "signature": {}, "parts": {}}), "no schema"),
-        (json.dumps({"schema": SCHEMA, "study": ["x"], "signature": {}, "parts": {}}), "study is of type list"),
-        (json.dumps({"schema": SCHEMA, "study": "x", "signature": [], "parts": {}}), "signature is of type list"),
-        (json.dumps({"schema": SCHEMA, "study": "x", "signature": {}, "parts": []}), "parts is of type list"),
-        (json.dumps({"schema": SCHEMA, "study": "x", "signature": {"model": 5}, "parts": {}}), "model is of type int"),
-        (json.dumps({"schema": SCHEMA, "study": "x", "signature": {"arguments": 5}, "parts": {}}), "arguments is"),
-        (json.dumps({"schema": SCHEMA, "study": "x", "signature": {"seed": "a"}, "parts": {}}), "seed is of type str"),
+        (json.dumps({**WHOLE, "study": ["x"], "signature": {}, "parts": {}}), "study is of type list"),
+        (json.dumps({**WHOLE, "study": "x", "signature": [], "parts": {}}), "signature is of type list"),
+        (json.dumps({**WHOLE, "study": "x", "signature": {}, "parts": []}), "parts is of type list"),
+        (json.dumps({**WHOLE, "study": "x", "signature": {"model": 5}, "parts": {}}), "model is of type int"),
+        (json.dumps({**WHOLE, "study": "x", "signature": {"arguments": 5}, "parts": {}}), "arguments is"),
+        (json.dumps({**WHOLE, "study": "x", "signature": {"seed": "a"}, "parts": {}}), "seed is of type str"),
         ("[" * 100_000, "nested too deeply"),
         ('{"schema": ' + "1" * 5000 + "}", "4300 digits"),
     ],
@@ -57,10 +69,53 @@ def test_missing_record(tmp_path: Path) -> None:
         Record.load(tmp_path / "none.json")
 
 
-def test_numbers_that_are_not_json_are_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError):
-        Record("x", Signature(), {"bad": float("nan")}).save(tmp_path / "record.json")
-    assert not list(tmp_path.iterdir())
+def test_a_number_that_is_not_defined_is_null_in_the_file_and_nan_here(tmp_path: Path) -> None:
+    parts = Transfer(1.0, Correlation(math.nan, math.nan, math.nan, 1.0), Correlation(0.5, 0.1, 0.8, 0.02), {})
+    plain = encode(parts)
+    assert plain["pearson"] == {"r": None, "low": None, "high": None, "p": 1.0}
+    again = decode(Transfer, plain, source="a")
+    assert math.isnan(again.pearson.r)
+    assert again.spearman == parts.spearman
+    Record("x", Signature(), {"ratio": math.inf}).save(tmp_path / "record.json")
+    assert Record.load(tmp_path / "record.json").parts == {"ratio": None}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Every kind of field."""
+
+    name: str
+    counts: Mapping[str, int]
+    rows: tuple[tuple[float, ...], ...]
+    interval: Interval | None = None
+    certain: bool | None = None
+
+
+GOOD = {"name": "a", "counts": {"b": 1}, "rows": [[1, 2.5], []], "interval": {"value": 1, "low": 0, "high": 2}}
+
+
+def test_dataclasses_survive_json() -> None:
+    sample = decode(Sample, GOOD, source="a.json")
+    assert sample == Sample("a", {"b": 1}, ((1.0, 2.5), ()), Interval(1.0, 0.0, 2.0))
+    assert decode(Sample, json.loads(json.dumps(encode(sample))), source="a.json") == sample
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": 5}, "a.json is a damaged record: parts.name is of type int, expected text"),
+        ({"counts": {"b": 1.5}}, "parts.counts.b is of type float, expected a whole number"),
+        ({"counts": {"b": True}}, "parts.counts.b is of type bool, expected a whole number"),
+        ({"counts": []}, "parts.counts is of type list, expected an object"),
+        ({"rows": [[1], ["x"]]}, r"parts.rows\[1\]\[0\] is of type str, expected a number"),
+        ({"interval": {"value": 1, "low": 0}}, "parts.interval.high is missing"),
+        ({"certain": 1}, "parts.certain is of type int, expected true or false"),
+        ({"odd": 1}, "parts.odd is unknown; expected name, counts, rows, interval, certain"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file_and_key(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        decode(Sample, {**GOOD, **change}, source="a.json", path="parts")
 
 
 def test_json_has_no_characters_that_a_terminal_obeys() -> None:

@@ -27,12 +27,16 @@ figure_formats = click.option(
 )
 
 
+every_row = click.option("--all", "whole", is_flag=True, help="Print every head, not the first and last ten.")
+
+
 @dataclass(frozen=True)
 class Output:
     """Where results go: nowhere, or a folder with record.json and figures."""
 
     out: Path | None
     formats: tuple[str, ...]
+    whole: bool = False  # print every row of tables of many heads
 
     @property
     def unfinished(self) -> Path | None:
@@ -51,8 +55,11 @@ class Output:
         shutil.rmtree(self.unfinished, ignore_errors=True)
         return figures
 
-    def present(self, record: Any, as_json: bool, draw: Callable[[Any], None]) -> None:
-        """Save a record and show it: as JSON, or drawn on a console, with where its numbers are."""
+    def present(self, record: Any, as_json: bool, command: str = "") -> None:
+        """Save a record and show it: as JSON, or as its sections of the report, with where its numbers are.
+
+        command: the next useful one.
+        """
         from headcount.cli import show
 
         figures = self.save(record)
@@ -60,10 +67,11 @@ class Output:
         if as_json:
             show.json(console, record)
             return
-        draw(console)
-        show.line(console, f"\n{record.signature}", dim=True)
+        show.result(console, record, whole=self.whole)
         if self.out:
             show.line(console, written(self.out, figures=bool(figures)), dim=True)
+        if command:
+            show.line(console, f"Next: {command}", dim=True)
 
 
 def written(out: Path, *, figures: bool) -> str:
@@ -108,10 +116,10 @@ def output(function: Command, *, shared: bool = False) -> Command:
     """The options --out and --format, given to the command as `output`."""
 
     @wraps(function)
-    def command(out: Path | None, formats: tuple[str, ...], **rest: Any) -> Any:
-        return function(output=Output(out, formats), **rest)
+    def command(out: Path | None, formats: tuple[str, ...], whole: bool, **rest: Any) -> Any:
+        return function(output=Output(out, formats, whole), **rest)
 
-    return figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command))
+    return every_row(figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command)))
 
 
 def shared_output(function: Command) -> Command:

@@ -1,8 +1,8 @@
-"""The terminal: where results and progress are shown. What is in them is in `tables`."""
+"""The terminal: where results and progress are shown. What is in them is in `report`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
@@ -11,12 +11,12 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
-from rich.text import Text
 
 from headcount import processes
 from headcount.cli.characters import printable
 from headcount.cli.lines import Lines, clock
 from headcount.errors import UsageError
+from headcount.record import Record
 
 
 class _Console(Console):
@@ -35,7 +35,7 @@ def console() -> Console:
     return _Console(highlight=False, quiet=not processes.is_main())
 
 
-def json(console: Console, record: Any) -> None:
+def json(console: Console, record: Record) -> None:
     """A record as JSON, as it is."""
     console.print(record.to_json(), soft_wrap=True, markup=False)
 
@@ -54,14 +54,11 @@ def title(console: Console, name: str, rest: str) -> None:
     console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
 
 
-def measured(console: Console, parts: Mapping[str, Any]) -> None:
-    """The first line of a result: what it was measured on, and whether heads were chosen on other texts."""
-    from headcount.studies.held_out import measured_line
+def result(console: Console, record: Record, *, whole: bool = False) -> None:
+    """A record as its sections of the report."""
+    from headcount.report.text import show_result
 
-    described = parts.get("measured_on")
-    if described:
-        style = "" if described["held_out"] else "yellow"
-        console.print(measured_line(described), style=style, markup=False, soft_wrap=True)
+    show_result(console, record, whole=whole)
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:
@@ -164,11 +161,3 @@ def _summary_writer(folder: Path) -> Any:
     except ImportError as error:
         raise UsageError("--tensorboard needs the package tensorboard: pip install tensorboard.") from error
     return SummaryWriter(str(folder))
-
-
-def claims(console: Console, found: list[Mapping[str, Any]]) -> None:
-    """What the paper says, and whether it holds here."""
-    words = {True: Text("holds", style="green"), False: Text("does not hold", style="red"), None: Text("open")}
-    for claim in found:
-        console.print(Text.assemble("\n", words[claim["holds"]], f": {claim['claim']}"), end="")
-    console.print("\n")

@@ -98,7 +98,6 @@ def _run(
     as_json: bool,
 ) -> None:
     from headcount.cli import show
-    from headcount.record import Record
     from headcount.report.figure import write_all
     from headcount.studies.whole import whole_study
 
@@ -108,14 +107,14 @@ def _run(
         )
     console = show.console()
     figures: list[Path] = []
-    for part, found in record.parts["records"].items():
-        figures += write_all(Record.from_plain(found), out / "figures" / part, formats)
+    for part, result in record.parts.records.items():
+        figures += write_all(result, out / "figures" / part, formats)
     if as_json:
         show.json(console, record)
         return
-    for part in record.parts["records"]:
+    for part in record.parts.records:
         show.line(console, f"{part}: {out / 'parts' / part}.json")
-    for part, reason in record.parts["missing"].items():
+    for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
     show.line(console, options.written(out, figures=bool(figures)), dim=True)
     show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

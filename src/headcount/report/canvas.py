@@ -75,8 +75,8 @@ def head_map(
     return image
 
 
-def band(axes: Axes, x: Sequence[float], points: Sequence[Mapping[str, float]], **style: Any) -> None:
-    """A line through the values of points with their 95% intervals as a band."""
-    (line,) = axes.plot(x, [point["value"] for point in points], **style)
-    low, high = [point["low"] for point in points], [point["high"] for point in points]
+def band(axes: Axes, x: Sequence[float], points: Sequence[Any], **style: Any) -> None:
+    """A line through the values of points with their 95% intervals as a band; points have value, low and high."""
+    (line,) = axes.plot(x, [point.value for point in points], **style)
+    low, high = [point.low for point in points], [point.high for point in points]
     axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -47,10 +47,10 @@ class Figure:
     def lacks(self, record: Record) -> str | None:
         """Why a record has no such figure, None where it has; `lacking` of a record says why a part is missing."""
         for name in self.parts:
-            found = _part(record.parts, name)
-            if found is None or (name in self.reasons and not found):
-                said = (record.parts.get("lacking") or {}).get(name)
-                return str(said or self.reasons.get(name) or f"the {record.study} record has no {name}")
+            part = part_of(record, name)
+            if part is None or (name in self.reasons and not part):
+                reason = (part_of(record, "lacking") or {}).get(name)
+                return str(reason or self.reasons.get(name) or f"the {record.study} record has no {name}")
         return self.obstacle(record)
 
     def fits(self, record: Record) -> bool:
@@ -117,8 +117,9 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return str(pd.DataFrame(list(rows)).to_csv(index=False))
 
 
-def _part(parts: Mapping[str, Any], name: str) -> Any:
-    found: Any = parts
+def part_of(record: Record, name: str) -> Any:
+    """A part of a record, None where it has none; a.b is part b of part a."""
+    part: Any = record.parts
     for key in name.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        part = part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
+    return part

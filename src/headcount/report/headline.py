@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
-from headcount.report.joined import STUDY
+from headcount.record.results.roles import RolesFound
+from headcount.report.joined import STUDY, RoleImportance
 
 
 def headline(records: Sequence[Record]) -> str:
@@ -18,21 +18,20 @@ def headline(records: Sequence[Record]) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _important(record: Record) -> str:
-    rows = [row for row in record.parts["comparisons"] if row["roles"] == "of the paper"]
-    if not rows:
+def _important(record: Record[RoleImportance]) -> str:
+    row = next((row for row in record.parts.comparisons if row.group == "of the paper"), None)
+    if row is None:
         return ""
-    row = rows[0]
     return (
-        f"{row['top_with_role']} of the {row['top']} most important {row['kind']} heads have a role of the paper "
-        f"(positional, syntactic or rare); by chance it would be {row['top_expected']:.1f}."
+        f"{row.top_with_role} of the {row.top} most important {row.kind} heads have a role of the paper "
+        f"(positional, syntactic or rare); by chance it would be {row.top_expected:.1f}."
     )
 
 
 def _marked(records: Sequence[Record]) -> set[str]:
     """Heads with a role of the paper."""
-    held: Mapping[str, Any] = next((record.parts["roles"] for record in records if record.study == "roles"), {})
-    return {head for head, roles in held.items() if {one["role"] for one in roles} & set(PAPER_ROLES)}
+    roles = next((record.parts.roles for record in records if isinstance(record.parts, RolesFound)), {})
+    return {head for head, held in roles.items() if {item.role for item in held} & set(PAPER_ROLES)}
 
 
 def _kept(record: Record, marked: set[str]) -> str:

@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -15,6 +16,7 @@ from string import Template
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.codec import encode
 from headcount.report.figure import Figure, draw, figures, named
 from headcount.report.headline import headline
 from headcount.report.palette import INK, STYLE
@@ -61,7 +63,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
         "other": _other(found, [section for _, section in every], known),
         "papers": _papers(shown(found, every, all_figures)),
-        "missing": _missing([section for _, section, labelled in present if not labelled], data, found),
+        "missing": _missing([section for _, section, labelled in present if not labelled], found),
         "signatures": _signatures(found),
         "data": _inert(data),
         "charts": _packed_charts(),
@@ -172,7 +174,8 @@ def _once(svg: str) -> str:
     return re.sub(r' id="([^"]*)"', first, svg)
 
 
-def _table(table: Table) -> str:
+def _table(whole: Table) -> str:
+    table = whole.shortened("every head stands in the table of heads")
     numeric = [any(_is_number(row[place]) for row in table.rows) for place in range(len(table.columns))]
     shades = [' class="number"' if number else "" for number in numeric]
     head = "".join(
@@ -189,7 +192,7 @@ def _table(table: Table) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _cell(column: Column, value: Any, shade: str) -> str:
@@ -202,9 +205,11 @@ def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping
     told: list[str] = []
     for subject in found:
         for record in subject.records:
-            if record.study == "examples" or any(section.fits(record) for section in everyone):
+            if any(section.fits(record) for section in everyone):
                 continue
-            rows = [[name, value] for name, value in record.parts.items() if isinstance(value, str | int | float)]
+            rows = [
+                [name, value] for name, value in encode(record.parts).items() if isinstance(value, str | int | float)
+            ]
             drawn = [
                 _figure(f"other{len(told)}", name, figure, [record])
                 for name, figure in known.items()
@@ -239,13 +244,9 @@ def _papers(lines: Sequence[Shown]) -> str:
     )
 
 
-def _missing(absent: Sequence[Section], data: dict[str, Any], found: Sequence[Subject]) -> str:
+def _missing(absent: Sequence[Section], found: Sequence[Subject]) -> str:
     """Questions without records, with the commands for them; parts of a study that could not be, with the reasons."""
     rows = [[section.question, section.command] for section in absent]
-    if not any(subject["examples"] for subject in data["subjects"]):
-        rows.append(
-            ["Where do heads look in example sentences?", "headcount study examples MODEL --data DATA --out DIR"]
-        )
     reasons = [(subject.label, part, why) for subject in found for part, why in subject.missing.items()]
     if not rows and not reasons:
         return ""

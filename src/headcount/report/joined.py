@@ -1,21 +1,17 @@
-"""Joined: what heads do beside what they are worth, from records of both. Makes a record that no study has to write.
-
-Its part `comparisons` is a list with, for each measure of importance, kind of attention and group of roles:
-heads, with_role, mean_with, mean_without, difference (with low and high over heads), top (how many heads are the most
-important quarter), top_with_role and top_expected (by chance), correlation of importance with having such a role;
-within_layers: the difference with each head's importance less the mean of its layer, as layers differ for themselves.
-"""
+"""Joined: what heads do beside what they are worth, from records of both. Makes a record that no study has to write."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
-from headcount.statistics import mean_difference, spearman
+from headcount.record.result import Result
+from headcount.record.results.ablate import Ablation
+from headcount.record.results.roles import RolesFound
+from headcount.record.results.score import Scoring
+from headcount.statistics import Correlation, Interval, mean_difference, spearman
 
 STUDY = "role and importance"
 GROUPS: dict[str, tuple[str, ...]] = {"of the paper": PAPER_ROLES, "any": ()}  # roles; all of them where none is named
@@ -23,9 +19,37 @@ TOP = 0.25  # share of the heads of a kind that count as the most important
 _NOT_IMPORTANCE = ("confidence", "random", "magnitude")  # scores that are not of the model's work on data
 
 
-def joined(records: Sequence[Record]) -> Record | None:
+@dataclass(frozen=True)
+class Comparison:
+    """Importance of the heads of one kind that have a role, and of those that have none."""
+
+    measure: str  # of importance
+    kind: str
+    group: str  # of roles, see GROUPS
+    num_heads: int
+    num_with_role: int
+    mean_with: float
+    mean_without: float
+    difference: Interval  # of the means, over heads
+    within_layers: (
+        Interval  # the same with each head's importance less the mean of its layer: layers differ by themselves
+    )
+    top: int  # how many heads are the most important quarter
+    top_with_role: int
+    top_expected: float  # by chance
+    correlation: Correlation  # of importance with having such a role, by ranks
+
+
+@dataclass(frozen=True)
+class RoleImportance(Result):
+    """For each measure of importance, kind of attention and group of roles."""
+
+    comparisons: tuple[Comparison, ...]
+
+
+def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
     """Roles and importance of one model side by side; None where a side is missing or of other weights."""
-    roles = next((record for record in records if record.study == "roles" and record.parts.get("roles")), None)
+    roles = next((record for record in records if isinstance(record.parts, RolesFound) and record.parts.roles), None)
     if roles is None:
         return None
     measures = {
@@ -34,70 +58,63 @@ def joined(records: Sequence[Record]) -> Record | None:
         if not _differ(roles.signature.weights, record.signature.weights)
         for label, values in _importance(record)
     }
-    comparisons = [
+    comparisons = tuple(
         comparison
         for label, values in measures.items()
         for kind in dict.fromkeys(Head.parse(name).kind for name in values)
-        for comparison in _comparisons(label, kind, values, roles.parts["roles"])
-    ]
+        for comparison in _comparisons(label, kind, values, roles.parts)
+    )
     if not comparisons:
         return None
     signature = replace(roles.signature, arguments={**roles.signature.arguments, "importance": list(measures)})
-    return Record(STUDY, signature, {"comparisons": comparisons})
+    return Record(STUDY, signature, RoleImportance(comparisons))
 
 
 def _differ(weights: str, others: str) -> bool:
     return bool(weights and others and weights != others)
 
 
-def _importance(record: Record) -> Iterator[tuple[str, dict[str, float]]]:
+def _importance(record: Record) -> Iterator[tuple[str, Mapping[str, float]]]:
     """Measures of importance in a record by name, higher = more important."""
     parts = record.parts
-    if record.study == "ablate" and parts.get("one_out"):
-        sign = -1 if parts["higher_is_better"] else 1
-        values = {head: sign * float(effect["difference"]) for head, effect in parts["one_out"].items()}
-        yield f"{parts['metric']} {'lost' if parts['higher_is_better'] else 'added'} without it", values
-    elif record.study == "score" and parts.get("method") not in _NOT_IMPORTANCE:
-        yield f"{parts['method']} score", {head: float(value) for head, value in parts["scores"].items()}
+    if isinstance(parts, Ablation):
+        label = f"{parts.metric} {'lost' if parts.higher_is_better else 'added'} without it"
+        yield label, {head: parts.harm(effect) for head, effect in parts.one_out.items()}
+    elif isinstance(parts, Scoring) and parts.method not in _NOT_IMPORTANCE:
+        yield f"{parts.method} score", parts.scores
 
 
-def _comparisons(
-    label: str, kind: str, values: Mapping[str, float], roles: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> Iterator[dict[str, Any]]:
-    heads = [name for name in values if name in roles and Head.parse(name).kind == kind]
+def _comparisons(label: str, kind: str, values: Mapping[str, float], parts: RolesFound) -> Iterator[Comparison]:
+    heads = [name for name in values if name in parts.roles and Head.parse(name).kind == kind]
     for group, names in GROUPS.items():
-        playing = {head for head in heads if any(not names or evidence["role"] in names for evidence in roles[head])}
+        playing = {head for head in heads if any(not names or item.role in names for item in parts.roles[head])}
         if heads and 0 < len(playing) < len(heads):
-            yield {"measure": label, "kind": kind, "roles": group, **_compared(heads, playing, values)}
+            yield _compared(label, kind, group, heads, playing, values)
 
 
-def _compared(heads: Sequence[str], playing: set[str], values: Mapping[str, float]) -> dict[str, Any]:
+def _compared(
+    label: str, kind: str, group: str, heads: Sequence[str], playing: set[str], values: Mapping[str, float]
+) -> Comparison:
     groups = [[head for head in heads if (head in playing) == plays] for plays in (True, False)]
-    sides = [[values[head] for head in group] for group in groups]
-    difference = mean_difference(*sides)
-    correlation = spearman([float(head in playing) for head in heads], [values[head] for head in heads])
+    sides = [[values[head] for head in names] for names in groups]
     within = _within_layers(heads, values)
-    inside = mean_difference(*([within[head] for head in group] for group in groups))
     top = max(1, round(TOP * len(heads)))
     best = sorted(heads, key=lambda head: -values[head])[:top]
-    return {
-        "heads": len(heads),
-        "with_role": len(playing),
-        "mean_with": sum(sides[0]) / len(sides[0]),
-        "mean_without": sum(sides[1]) / len(sides[1]),
-        "difference": difference.value,
-        "low": difference.low,
-        "high": difference.high,
-        "within_layers": inside.value,
-        "within_layers_low": inside.low,
-        "within_layers_high": inside.high,
-        "top": top,
-        "top_with_role": sum(head in playing for head in best),
-        "top_expected": top * len(playing) / len(heads),
-        "correlation": _plain(correlation.r),
-        "correlation_low": _plain(correlation.low),
-        "correlation_high": _plain(correlation.high),
-    }
+    return Comparison(
+        measure=label,
+        kind=kind,
+        group=group,
+        num_heads=len(heads),
+        num_with_role=len(playing),
+        mean_with=sum(sides[0]) / len(sides[0]),
+        mean_without=sum(sides[1]) / len(sides[1]),
+        difference=mean_difference(*sides),
+        within_layers=mean_difference(*([within[head] for head in names] for names in groups)),
+        top=top,
+        top_with_role=sum(head in playing for head in best),
+        top_expected=top * len(playing) / len(heads),
+        correlation=spearman([float(head in playing) for head in heads], [values[head] for head in heads]),
+    )
 
 
 def _within_layers(heads: Sequence[str], values: Mapping[str, float]) -> dict[str, float]:
@@ -107,8 +124,3 @@ def _within_layers(heads: Sequence[str], values: Mapping[str, float]) -> dict[st
         layers.setdefault(Head.parse(head).site, []).append(values[head])
     means = {site: sum(numbers) / len(numbers) for site, numbers in layers.items()}
     return {head: values[head] - means[Head.parse(head).site] for head in heads}
-
-
-def _plain(value: float) -> float | None:
-    """JSON knows no NaN."""
-    return None if math.isnan(value) else value

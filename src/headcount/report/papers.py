@@ -19,7 +19,7 @@ _COMMAND = "headcount study {} MODEL --data DATA --parts {}"
 # Parts of a whole study, and what the study of their records is called.
 _STUDIES = {
     "roles": "roles", "attention": "attention", "tradeoff": "tradeoff", "all-kinds": "tradeoff", "ablation": "ablate",
-    "curves": "pruning curves", "speed": "bench", "dynamics": "dynamics",
+    "curves": "curves", "speed": "bench", "dynamics": "dynamics",
 }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def _places(
             for figure in figures_for(section, records, all_sections, known):
                 places.setdefault(figure, name)
     for record in (record for subject in found for record in subject.records):
-        if record.study != "examples" and not any(section.fits(record) for section in all_sections):
+        if not any(section.fits(record) for section in all_sections):
             for figure, member in known.items():
                 if member.fits(record):
                     places.setdefault(figure, "other")

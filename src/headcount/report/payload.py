@@ -12,6 +12,14 @@ from typing import Any
 from headcount.errors import UnknownHead
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
+from headcount.record.codec import encode
+from headcount.record.results.ablate import Ablation
+from headcount.record.results.attention import AttentionMap
+from headcount.record.results.curves import Curves
+from headcount.record.results.examples import Examples
+from headcount.record.results.roles import RolesFound
+from headcount.record.results.rules import Rules
+from headcount.record.results.score import Scoring
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
@@ -30,13 +38,13 @@ def payload(found: Sequence[Subject]) -> dict[str, Any]:
 
 
 def _subject(subject: Subject) -> dict[str, Any]:
-    heads = _heads(subject)
+    heads, roles = _heads(subject), subject.first(RolesFound)
     return {
         "label": subject.label,
         "heads": heads,
         "measures": _measures(subject, heads),
-        "roles": _roles(subject, heads),
-        "evidence": _by_head(subject.find("evidence", "roles"), heads),
+        "roles": _by_head(roles.roles if roles else None, heads),
+        "evidence": _by_head(roles.evidence if roles else None, heads),
         "effects": _effects(subject, heads),
         "curves": _curves(subject, heads),
         "gone": _gone(subject),
@@ -63,23 +71,22 @@ def _heads(subject: Subject) -> list[str]:
 
 def _named(record: Record) -> Iterable[Iterable[str]]:
     parts = record.parts
-    if record.study == "rules":
-        yield from parts.get("scores", {}).values()
-        return
-    for part in ("one_out", "scores", "confidence", "roles", "lost_alone"):
-        if isinstance(parts.get(part), Mapping):
-            yield parts[part]
-    if isinstance(parts.get("curves"), list):
-        for line in parts["curves"]:
-            yield from (point.get("heads") or () for point in line["points"][:1])
-    if isinstance(parts.get("curve"), list):
-        yield from (point.get("heads") or () for point in parts["curve"][:1])
-    if isinstance(parts.get("removed"), list):
-        yield parts["removed"]
-    if isinstance(parts.get("tradeoff"), list):
-        yield from (point["heads"] for point in parts["tradeoff"])
-    for example in parts.get("examples") or ():
-        yield example["attention"]
+    if isinstance(parts, Ablation):
+        yield parts.one_out
+    elif isinstance(parts, Scoring):
+        yield parts.scores
+    elif isinstance(parts, Rules):
+        yield from parts.by_rule.values()
+    elif isinstance(parts, RolesFound):
+        yield parts.confidence
+    elif isinstance(parts, Curves):
+        yield from (curve.points[0].heads for curve in parts.curves)
+    elif isinstance(parts, Examples):
+        yield from (example.attention for example in parts.examples)
+    elif isinstance(parts, Mapping):
+        yield from (point.get("heads") or () for point in (parts.get("curve") or ())[:1])
+        yield parts.get("removed") or ()
+        yield from (point["heads"] for point in parts.get("tradeoff") or ())
 
 
 def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
@@ -103,26 +110,27 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
 
     for record in subject.records:
         parts = record.parts
-        if record.study == "ablate":
-            sign = -1 if parts["higher_is_better"] else 1
-            for where, effects in (
-                ("", parts.get("one_out")),
-                (", second data", (parts.get("other") or {}).get("one_out")),
-            ):
-                sides = {side: _column(effects, side) for side in ("difference", "low", "high")}
-                label = f"change of {parts['metric']} without it{where}"
-                add(label, sides["difference"], form="diverging", sign=sign, low=sides["low"], high=sides["high"])
-        elif record.study == "score":
-            add(f"{parts['method']} score", parts["scores"], low=parts.get("low"), high=parts.get("high"))
-        elif record.study == "rules":
-            for variant, values in parts.get("scores", {}).items():
-                add(f"relevance, {variant}", values)
-        elif record.study == "roles":
-            sides = {side: _column(parts.get("confidence"), side) for side in ("value", "low", "high")}
-            add("confidence", sides["value"], low=sides["low"], high=sides["high"])
-            add("relevance", parts.get("relevance"))
-        elif record.study == "first look":
-            add("accuracy lost without it", parts.get("lost_alone"), form="diverging")
+        if isinstance(parts, Ablation):
+            sign = -1 if parts.higher_is_better else 1
+            for data, effects in (("", parts.one_out), (", second data", parts.other.one_out if parts.other else {})):
+                low, change, high = (
+                    {head: getattr(effect, side) for head, effect in effects.items()}
+                    for side in ("low", "difference", "high")
+                )
+                label = f"change of {parts.metric} without it{data}"
+                add(label, change, form="diverging", sign=sign, low=low, high=high)
+        elif isinstance(parts, Scoring):
+            add(f"{parts.method} score", parts.scores, low=parts.low, high=parts.high)
+        elif isinstance(parts, Rules):
+            for rule, values in parts.by_rule.items():
+                add(f"relevance, {rule}", values)
+        elif isinstance(parts, RolesFound):
+            low, confidence, high = (
+                {head: getattr(interval, side) for head, interval in parts.confidence.items()}
+                for side in ("low", "value", "high")
+            )
+            add("confidence", confidence, low=low, high=high)
+            add("relevance", parts.relevance)
         elif record.study == "prune":
             add(f"gate, {parts.get('method')}", (parts.get("gates") or {}).get("values"))
     for curve in _curves(subject, heads):
@@ -130,10 +138,6 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             goes = {head: _goes_at(curve["points"], place) for place, head in enumerate(heads)}
             add(f"% pruned when it goes, by {curve['order']}", goes)
     return found
-
-
-def _column(rows: Mapping[str, Mapping[str, Any]] | None, name: str) -> dict[str, Any]:
-    return {head: row.get(name) for head, row in (rows or {}).items()}
 
 
 def _goes_at(points: Sequence[Mapping[str, Any]], place: int) -> float | None:
@@ -148,42 +152,40 @@ def _number(value: Any) -> float | None:
 
 
 def _by_head(values: Mapping[str, Any] | None, heads: list[str]) -> list[Any] | None:
-    return None if values is None else [values.get(head) for head in heads]
-
-
-def _roles(subject: Subject, heads: list[str]) -> list[Any] | None:
-    return _by_head(subject.find("roles", "roles"), heads)
+    return None if values is None else [encode(values.get(head)) for head in heads]
 
 
 def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:
-    for record in subject.of("ablate"):
-        parts = record.parts
-        return {
-            "metric": parts["metric"], "alpha": parts["alpha"], "better": parts["higher_is_better"],
-            "heads": _by_head(parts["one_out"], heads),
-        }  # fmt: skip
-    return None
+    parts = subject.first(Ablation)
+    if parts is None:
+        return None
+    return {
+        "metric": parts.metric, "alpha": parts.alpha, "better": parts.higher_is_better,
+        "heads": _by_head(parts.one_out, heads),
+    }  # fmt: skip
 
 
 def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
     """Lines of pruning step by step: of the whole model, of one kind, of smaller models that were made."""
-    found = []
-    for record in subject.of("pruning curves"):
-        parts = record.parts
-        lines = [(line, True) for line in parts["curves"]] + [(line, False) for line in parts.get("by_kind") or ()]
-        for line, whole in lines:
-            kinds = "" if whole else f", {' and '.join(line['kinds'])} only"
-            seed = "" if line.get("seed") is None else f" {line['seed'] + 1}"
-            found.append(_line(f"by {line['order']}{seed}{kinds}", line["order"], line["points"], parts, heads, whole))
+    lines = []
+    for record in subject.of("curves"):
+        parts: Curves = record.parts
+        known = {"metric": parts.metric, "higher_is_better": parts.higher_is_better}
+        for curve in (*parts.curves, *(parts.by_kind or ())):
+            whole = curve in parts.curves
+            kinds = "" if whole else f", {' and '.join(curve.kinds)} only"
+            seed = "" if curve.seed is None else f" {curve.seed + 1}"
+            label = f"by {curve.order}{seed}{kinds}"
+            lines.append(_line(label, curve.order, encode(curve.points), known, heads, whole))
     several = len(subject.of("tradeoff")) > 1
     for record in subject.of("tradeoff"):
-        found += _ways(record, heads, f", {record.parts.get('pruned')}" if several else "")
+        lines += _ways(record, heads, f", {record.parts.get('pruned')}" if several else "")
     for record in subject.of("prune"):
         if record.parts.get("curve"):
             order = str(record.parts.get("method")).removeprefix("rank-")
-            parts = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
-            found.append(_line(f"smaller model by {order}", order, record.parts["curve"], parts, heads, True))
-    return found
+            known = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
+            lines.append(_line(f"smaller model by {order}", order, record.parts["curve"], known, heads, True))
+    return lines
 
 
 def _ways(record: Record, heads: list[str], pruned: str) -> list[dict[str, Any]]:
@@ -214,7 +216,7 @@ def _line(
                 "mask": "".join("1" if head in kept else "0" for head in heads),
             }
         )
-    known = any(point.get("heads") for point in points)  # older records say how many stay, not which
+    known = any(point.get("heads") for point in points)
     return {
         "label": label, "order": order, "whole": whole and known, "known": known, "metric": parts["metric"],
         "better": parts["higher_is_better"], "points": told,
@@ -243,31 +245,29 @@ def _gone(subject: Subject) -> list[dict[str, Any]]:
 
 def _speed(subject: Subject) -> list[dict[str, Any]]:
     """Models that were timed: heads they have, and how much faster than the first they are."""
-    found = []
-    for record in subject.of("bench"):
-        sizes = record.parts.get("models") or {}
-        for row in record.parts["rows"]:
-            if row["model"] in sizes:
-                found.append(
-                    {
-                        "heads": sizes[row["model"]]["heads"], "model": row["model"].rstrip("/").rpartition("/")[2],
-                        **{name: row[name] for name in ("what", "batch", "length", "faster", "low", "high")},
-                    }
-                )  # fmt: skip
-    return found
+    names = ("what", "batch", "length", "faster", "low", "high")
+    return [
+        {
+            "heads": record.parts.models[row.model].num_heads, "model": row.model.rstrip("/").rpartition("/")[2],
+            **{name: encode(getattr(row, name)) for name in names},
+        }
+        for record in subject.of("bench")
+        for row in record.parts.rows
+    ]  # fmt: skip
 
 
 def _examples(subject: Subject) -> list[dict[str, Any]]:
-    found = [example for record in subject.of("examples") for example in record.parts["examples"]]
+    examples: list[dict[str, Any]] = [
+        encode(example) for record in subject.of("examples") for example in record.parts.examples
+    ]
     for record in subject.of("attention"):
-        seen = record.parts["attention"]
-        rows = [" ".join(f"{weight:.3g}" for weight in row) for row in seen["weights"]]
-        found.append(
+        parts: AttentionMap = record.parts
+        examples.append(
             {
-                "sides": {Head.parse(record.parts["head"]).kind: ["queries", "keys"]},
-                "tokens": {"queries": seen["queries"], "keys": seen["keys"]},
+                "sides": {Head.parse(parts.head).kind: ["queries", "keys"]},
+                "tokens": {"queries": parts.queries, "keys": parts.keys},
                 "tree": None,
-                "attention": {record.parts["head"]: rows},
+                "attention": {parts.head: [" ".join(f"{weight:.3g}" for weight in row) for row in parts.weights]},
             }
         )
-    return found[:EXAMPLES]
+    return examples[:EXAMPLES]

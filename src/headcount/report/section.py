@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import RenderableType
+
 from headcount.record import Record
 from headcount.registry import Registry
-from headcount.report.figure import Figure
+from headcount.report.figure import Figure, part_of
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
 
@@ -41,6 +43,7 @@ class Section:
     answer: Callable[[Record], str]  # one sentence, made of the numbers
     how: str  # measured
     tables: Callable[[Labelled], list[Table]] = _nothing
+    sketch: Callable[[Record], RenderableType | None] = lambda _: None  # for the terminal, which has no figures
     figures: tuple[str, ...] = ()  # those that belong here first
     printed: Callable[[Record], list[Printed]] = _nothing  # in the papers
     when: Callable[[Record], bool] = lambda _: True  # whether a record that has the parts has something to say
@@ -57,13 +60,6 @@ sections: Registry[Section] = Registry("section of the report", "headcount.repor
 def ordered() -> list[tuple[str, Section]]:
     """All sections in the order of the page."""
     return sorted(sections.items(), key=lambda item: item[1].order)
-
-
-def part_of(record: Record, name: str) -> Any:
-    found: Any = record.parts
-    for key in name.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
 
 
 def figures_for(
@@ -96,9 +92,9 @@ def labelled_for(section: Section, found: Sequence[Subject]) -> Labelled:
     for subject in found:
         own = [record for record in subject.records if section.fits(record)]
         for record in own:
-            method = (record.parts.get("method") or record.parts.get("pruned")) if len(own) > 1 else None
-            some = [part for part in ((subject.label if len(found) > 1 else ""), str(method or "")) if part]
-            labelled.append((", ".join(some) or subject.label, record))
+            method = (part_of(record, "method") or part_of(record, "pruned")) if len(own) > 1 else None
+            names = [name for name in ((subject.label if len(found) > 1 else ""), str(method or "")) if name]
+            labelled.append((", ".join(names) or subject.label, record))
     return labelled
 
 
@@ -124,8 +120,31 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
     )
 
 
-def told(labelled: Labelled, row: Callable[[Record], list[list[Any]]], columns: Sequence[Column]) -> tuple[Any, Any]:
-    """Columns and rows over several records; with more than one, the first column says which."""
+def table_of(
+    title: str,
+    labelled: Labelled,
+    columns: Sequence[Column],
+    rows: Callable[[Record], Sequence[Sequence[Any]]],
+    *,
+    note: str = "",
+    ranked: bool = False,
+    grouped: bool = False,
+) -> Table:
+    """The same rows of several records in one table; with more than one record, the first column says which."""
     if len(labelled) == 1:
-        return list(columns), row(labelled[0][1])
-    return [Column("model"), *columns], [[label, *line] for label, record in labelled for line in row(record)]
+        return Table(title, columns, rows(labelled[0][1]), note, ranked, grouped)
+    lines = [[label, *line] for label, record in labelled for line in rows(record)]
+    return Table(title, [Column("model"), *columns], lines, note, grouped=ranked or grouped)
+
+
+def claims_table(labelled: Labelled) -> list[Table]:
+    """What the paper says of a result, and whether it holds here."""
+    words = {True: "holds", False: "does not hold", None: "open"}
+    columns = [Column("the paper says"), Column("here")]
+    table = table_of(
+        "Claims of the paper",
+        labelled,
+        columns,
+        lambda record: [[c.claim, words[c.holds]] for c in record.parts.claims],
+    )
+    return [table] if table.rows else []

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from headcount.record import Record, Signature
-from headcount.report.figure import named
+from headcount.record.codec import encode
+from headcount.record.results.combined import Combined
+from headcount.report.figure import named, part_of
 from headcount.report.joined import joined
 
+Parts = TypeVar("Parts")
 _MANY = ("score", "prune", "attention")  # a subject has several of these, told apart by their arguments
 _BY = {"tradeoff": "pruned"}  # and of these, told apart by this part
 
@@ -23,25 +26,21 @@ class Subject:
     records: list[Record] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)  # part of a study -> why it could not be measured
 
+    def first(self, kind: type[Parts]) -> Parts | None:
+        """The result of this kind, None where there is none."""
+        return next((record.parts for record in self.records if isinstance(record.parts, kind)), None)
+
     def of(self, *studies: str) -> list[Record]:
         return [record for record in self.records if record.study in studies]
 
-    def find(self, part: str, *studies: str) -> Any:
-        """A part of the first record of these studies that has it; of any study if none is named."""
-        for record in self.records:
-            if (not studies or record.study in studies) and record.parts.get(part) is not None:
-                return record.parts[part]
-        return None
-
 
 def flat(record: Record) -> Iterator[Record]:
-    """A record, or those that it is made of: its part `records` holds them by name, each as a record's JSON."""
-    inside = record.parts.get("records")
-    if not isinstance(inside, Mapping):
+    """A record, or those that it is made of."""
+    if not isinstance(record.parts, Combined):
         yield record
         return
-    for name, plain in inside.items():
-        yield from flat(Record.from_plain(plain, source=f"part {name} of the {record.study} record"))
+    for part in record.parts.records.values():
+        yield from flat(part)
 
 
 def subjects(records: Sequence[Record]) -> list[Subject]:
@@ -58,7 +57,7 @@ def subjects(records: Sequence[Record]) -> list[Subject]:
         subject = found.setdefault(home, Subject(named(records[place])))
         subject.records += groups[place]
         if place in combined:
-            subject.missing |= records[place].parts.get("missing") or {}
+            subject.missing |= records[place].parts.missing
         taken.setdefault(home, set()).update(brought)
     ordered = [found[place] for place in sorted(found)]
     for subject in ordered:
@@ -71,10 +70,10 @@ def subjects(records: Sequence[Record]) -> list[Subject]:
 def _slot(record: Record) -> str:
     """What a subject has once: a second one belongs to another subject."""
     if record.study in _BY:
-        return json.dumps([record.study, record.parts.get(_BY[record.study])])
+        return json.dumps([record.study, part_of(record, _BY[record.study])])
     if record.study not in _MANY:
         return record.study
-    return json.dumps([record.study, record.parts.get("method"), record.signature.arguments], sort_keys=True)
+    return json.dumps([record.study, part_of(record, "method"), encode(record.signature.arguments)], sort_keys=True)
 
 
 def _tell_apart(found: Sequence[Subject]) -> None:

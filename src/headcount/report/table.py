@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from math import isnan
 from typing import Any
+
+_ENDS = 10  # heads of a long table that are shown at each end
 
 
 @dataclass(frozen=True)
@@ -14,12 +18,15 @@ class Column:
     name: str
     digits: int | None = None
     signed: bool = False  # changes: + or - always
+    unit: str | None = None  # of large numbers with three digits: 1234567 -> 1.23M, with unit B 1.23MB
 
     def text(self, value: Any) -> str:
-        if value is None:
+        if value is None or value != value:  # NaN
             return "\u2013"
         if isinstance(value, bool):
             return "yes" if value else "no"
+        if self.unit is not None:
+            return f"{count(value)}{self.unit}"
         if self.digits is None or not isinstance(value, int | float):
             return str(value)
         if value and abs(value) < 0.5 * 10**-self.digits:
@@ -30,23 +37,52 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a title; note: what its signs mean, or what is left out."""
+    """A table with a title.
+
+    note: what its signs mean. ranked, grouped: rows are heads, and where they are many the first and the last ones are
+    enough, or the first ones of each value of the first column.
+    """
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
     note: str = ""
+    ranked: bool = False
+    grouped: bool = False
+
+    def shortened(self, where: str) -> Table:
+        """Without heads in the middle, where there are many; where: how to see the others."""
+        if self.grouped:
+            groups = groupby(self.rows, key=lambda row: row[0])
+            rows = [row for _, group in groups for row in islice(group, _ENDS)]
+            extent = f"The first {_ENDS} heads of each {self.columns[0].name}"
+        elif self.ranked and len(self.rows) > 2 * _ENDS + 4:
+            rows = [*self.rows[:_ENDS], *self.rows[-_ENDS:]]
+            extent = f"The first {_ENDS} and the last {_ENDS} of {len(self.rows)} heads"
+        else:
+            return self
+        if len(rows) == len(self.rows):
+            return self
+        return replace(self, rows=rows, note=f"{self.note} {extent}; {where}.".strip())
 
 
 def interval(low: float | None, high: float | None, digits: int) -> str:
     """A 95% interval as text."""
-    if low is None or high is None:
+    if low is None or high is None or isnan(low) or isnan(high):
         return "\u2013"
     column = Column("", digits)
     return f"{column.text(low)} to {column.text(high)}"
 
 
+def count(value: float) -> str:
+    """1234567 -> 1.23M, with three significant digits."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
 def digits_for(value: float) -> int:
     """Digits after the point that leave about three significant ones."""
-    size = abs(value)
+    size = 0.0 if isnan(value) else abs(value)
     return 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 1 else 3

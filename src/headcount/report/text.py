@@ -1,31 +1,43 @@
-"""The same record for the terminal: every question with its answer and its tables, for people without a browser."""
+"""Records for the terminal: every question with its answer, a sketch and its tables, for people without a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from headcount.errors import UnknownHead
+from headcount.heads import Head
 from headcount.record import Record
+from headcount.report.figure import named
 from headcount.report.fitted import FittedTable
+from headcount.report.headmap import colour
+from headcount.report.measured import measured_line
 from headcount.report.section import Labelled, Section, answers, beside, labelled_for, ordered
 from headcount.report.subject import subjects
 from headcount.report.table import Table
 
 
-def show(console: Console, records: Sequence[Record], *, tables: bool = True, missing: bool = True) -> None:
+def show(
+    console: Console, records: Sequence[Record], *, tables: bool = True, missing: bool = True, whole: bool = False
+) -> None:
     """Print the report.
 
     tables: also the numbers behind the answers. missing: also the questions that these records do not answer.
+    whole: every row of tables of many heads.
     """
-    found = subjects(records)
-    present = [(section, labelled_for(section, found)) for _, section in ordered()]
-    console.print(f"[bold]The heads of {escape(' and '.join(subject.label for subject in found))}[/]\n", soft_wrap=True)
+    models = subjects(records)
+    present = [(section, labelled_for(section, models)) for _, section in ordered()]
+    console.print(f"[bold]The heads of {escape(' and '.join(model.label for model in models))}[/]\n", soft_wrap=True)
     for section, labelled in present:
         if labelled:
-            _section(console, section, labelled, tables)
+            _section(console, section, labelled, tables=tables, whole=whole)
+            for _, record in labelled if tables else ():
+                console.print(Text(str(record.signature), style="dim"), soft_wrap=True)
+            console.print()
     absent = [section for section, labelled in present if not labelled]
     if absent and missing:
         console.print("[bold]Not measured[/]", soft_wrap=True)
@@ -34,28 +46,56 @@ def show(console: Console, records: Sequence[Record], *, tables: bool = True, mi
             console.print(Text(f"    {section.command}", style="dim"), soft_wrap=True)
 
 
-def _section(console: Console, section: Section, labelled: Labelled, tables: bool) -> None:
+def show_result(console: Console, record: Record, *, whole: bool = False) -> None:
+    """Print the result of a command: its sections of the report, and first of all what it was measured on."""
+    line, held_out = measured_line(record)
+    if line:
+        console.print(Text(line, style="" if held_out else "yellow"), soft_wrap=True)
+    console.print(Text(named(record), style="bold"), soft_wrap=True)
+    for _, section in ordered():
+        if section.fits(record):
+            console.print()
+            _section(console, section, [(named(record), record)], tables=True, whole=whole)
+    console.print(Text(f"\n{record.signature}", style="dim"), soft_wrap=True)
+
+
+def _section(console: Console, section: Section, labelled: Labelled, *, tables: bool, whole: bool) -> None:
     console.print(Text(section.question, style="bold"))
     for answer in answers(section, labelled):
         console.print(Text(answer))
-    if tables:
-        paper = beside(section, labelled)
-        for table in (*section.tables(labelled), *([paper] if paper else [])):
-            console.print()
-            console.print(terminal_table(table))
-            if table.note:
-                console.print(Text(table.note, style="dim"))
-        for _, record in labelled:
-            console.print(Text(str(record.signature), style="dim"), soft_wrap=True)
-    console.print()
+    if not tables:
+        return
+    for label, record in labelled:
+        sketch = section.sketch(record)
+        if sketch is not None:
+            console.print(Text(f"\n{label}" if len(labelled) > 1 else ""))
+            console.print(sketch)
+    paper = beside(section, labelled)
+    for table in (*section.tables(labelled), *([paper] if paper else [])):
+        shown = table if whole else table.shortened("--all prints every head")
+        console.print(Text(f"\n{shown.title}", style="italic"))
+        console.print(terminal_table(shown))
+        if shown.note:
+            console.print(Text(shown.note, style="dim"))
 
 
 def terminal_table(table: Table) -> FittedTable:
     keys = 2 if table.columns[0].name == "model" else 1  # several models: which one, then which row of it
-    shown = FittedTable(keys=keys, title=Text(table.title, style="italic"), title_justify="left")
-    for place, column in enumerate(table.columns):
-        numbers = any(isinstance(row[place], int | float) and not isinstance(row[place], bool) for row in table.rows)
-        shown.add_column(column.name, justify="right" if numbers else "left", no_wrap=numbers)
+    fitted = FittedTable(keys=keys)
+    for index, column in enumerate(table.columns):
+        numbers = any(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in table.rows)
+        fitted.add_column(column.name, justify="right" if numbers else "left", no_wrap=numbers)
     for row in table.rows:
-        shown.add_row(*(column.text(value) for column, value in zip(table.columns, row, strict=True)))
-    return shown
+        fitted.add_row(
+            *(Text(column.text(value), style=_style(value)) for column, value in zip(table.columns, row, strict=True))
+        )
+    return fitted
+
+
+def _style(value: Any) -> str:
+    """Heads and sites have the colour of their kind."""
+    try:
+        kind = Head.parse(value if value.count(".") > 1 else f"{value}.0").kind if isinstance(value, str) else ""
+    except UnknownHead:
+        return ""
+    return colour(kind) if kind else ""

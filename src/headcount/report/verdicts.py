@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from headcount.record.results.roles import Evidence
 
 
-def verdict(evidence: Mapping[str, Any]) -> str:
+def verdict(evidence: Evidence) -> str:
     """Whether the role is held, or why that is open."""
-    if evidence["holds"] is None:
-        return f"not enough trials ({evidence['trials']})"
-    return "yes" if evidence["holds"] else "no"
+    if evidence.holds is None:
+        return f"not enough trials ({evidence.trials})"
+    return "yes" if evidence.holds else "no"
 
 
-def undecided(evidence: Iterable[Mapping[str, Any]]) -> list[str]:
+def undecided(evidence: Iterable[Evidence]) -> list[str]:
     """Roles with their labels that have no verdict, each once: trials depend on the text, not on the head."""
-    return list(
-        dict.fromkeys(f"{one['role']} {one['label']}: {verdict(one)}" for one in evidence if one["holds"] is None)
-    )
+    reasons = (f"{item.role} {item.label}: {verdict(item)}" for item in evidence if item.holds is None)
+    return list(dict.fromkeys(reasons))
 
 
-def uncertain(evidence: Iterable[Mapping[str, Any]]) -> int:
+def uncertain(evidence: Iterable[Evidence]) -> int:
     """How often a role reaches its threshold by value, but not beyond doubt."""
-    return sum(one["holds"] is False and one["value"] >= one["threshold"] > one["baseline"] for one in evidence)
+    return sum(item.holds is False and item.value >= item.threshold > item.baseline for item in evidence)

@@ -27,7 +27,7 @@ from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.roles.encoding import Batch, Encoder, batches, windows
-from headcount.roles.evidence import Evidence, decided, held
+from headcount.roles.evidence import HalvedEvidence, decided, held
 from headcount.roles.reading import Reading
 from headcount.roles.role import FURTHEST, Role, Trials
 from headcount.roles.role import roles as members
@@ -267,7 +267,7 @@ class Work:
         read_BT[:, 0] = getattr(self._config, "decoder_start_token_id", None) or 0
         return read_BT
 
-    def evidence(self) -> dict[tuple[str, int], list[list[Evidence]]]:
+    def evidence(self) -> dict[tuple[str, int], list[list[HalvedEvidence]]]:
         """For each site that ran, for each head, what was found; verdicts are corrected for all of them."""
         by_site = {
             key: tally.evidence(self._roles["cross" if key[0] == "cross" else "self"], self._reading)
@@ -278,7 +278,7 @@ class Work:
 
     def result(self, encoder: Encoder, signature: Signature) -> Roles:
         heads, found = self._sites.heads, self.evidence()
-        evidence: dict[Any, tuple[Evidence, ...]] = dict.fromkeys(heads, ())
+        evidence: dict[Any, tuple[HalvedEvidence, ...]] = dict.fromkeys(heads, ())
         confidence: dict[Any, Interval | None] = dict.fromkeys(heads, None)
         left_out: dict[Any, float] = dict.fromkeys(heads, float("nan"))
         relative: dict[str, dict[int, int]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
-from headcount.roles.evidence import MIN_TRIALS, Evidence
+from headcount.roles.evidence import MIN_TRIALS, HalvedEvidence
 from headcount.roles.reading import Reading
 from headcount.roles.role import FURTHEST, Role
 from headcount.statistics import Interval, percentile_interval
@@ -130,9 +130,9 @@ class Tally:
             drawn_RHL = self.drawn_hits_RHL / self.drawn_trials_RL[:, None]
         return value_HL, *percentile_interval(drawn_RHL)
 
-    def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[Evidence]]:
+    def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[HalvedEvidence]]:
         """For each head what was seen, verdicts not corrected yet; labels without a single trial are left out."""
-        found: list[list[Evidence]] = [[] for _ in self.hits_HL]
+        found: list[list[HalvedEvidence]] = [[] for _ in self.hits_HL]
         values_HL, trials_L = self.values(), self.trials_L
         both = self._sums[0] + self._sums[1]
         for place, column in enumerate(self.columns):
@@ -145,7 +145,7 @@ class Tally:
             for head, (value, low, high) in enumerate(zip(*(part[:, place] for part in values_HL), strict=True)):
                 holds = bool(low >= threshold and low > baseline) if trials_L[place] >= MIN_TRIALS else None
                 found[head].append(
-                    Evidence(
+                    HalvedEvidence(
                         column.role, column.label, float(value), baseline, threshold, float(low), float(high),
                         int(trials_L[place]), holds, float(p_H[head]), None, (halves[0][head], halves[1][head]),
                     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,13 @@ from headcount.heads import Head, HeadGrid
 from headcount.metrics import ACCURACY, Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
+from headcount.record.results.ablate import Effect
 from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
 from headcount.statistics import holm, mcnemar, paired_bootstrap, resamples_for
 from headcount.tasks.task import Task
-
-
-@dataclass(frozen=True)
-class Effect:
-    """How a variant differs from the unmasked model."""
-
-    value: float  # the metric of the variant
-    difference: float  # variant minus unmasked
-    low: float  # 95% interval of the difference
-    high: float
-    p: float  # two-sided
-    corrected: float  # p after Holm's correction for all variants
-    examples: int = 0  # that it was measured on
 
 
 def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
@@ -49,9 +36,12 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
     ]
     values_V = metric.of_sums(measured.variants.sum(1))
     return [
-        Effect(float(value), found.difference, found.low, found.high, p, float(corrected), len(measured.base))
-        for value, found, p, corrected in zip(values_V, compared, p_V, holm(p_V), strict=True)
-    ]
+        Effect(
+            value=float(value), difference=comparison.difference, low=comparison.low, high=comparison.high, p=p,
+            corrected=float(corrected), examples=len(measured.base),
+        )
+        for value, comparison, p, corrected in zip(values_V, compared, p_V, holm(p_V), strict=True)
+    ]  # fmt: skip
 
 
 def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any]:

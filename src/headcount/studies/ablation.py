@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -13,7 +12,8 @@ from headcount.journal import Shelf
 from headcount.metrics import Metric
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
-from headcount.scores.ablation import Effect, effects, identity
+from headcount.record.results.ablate import Ablation, BestAlone, Effect, Summary, Transfer
+from headcount.scores.ablation import effects, identity
 from headcount.scores.pieces import shelf
 from headcount.scores.sequential import Stopped, until_certain
 from headcount.scores.variants import Outcome, Variant, all_but_one, measure, one_out
@@ -34,7 +34,7 @@ def ablate(
     early: bool = False,
     keep: Path | None = None,
     progress: Progress = silent,
-) -> Record:
+) -> Record[Ablation]:
     """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
 
     other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
@@ -55,22 +55,25 @@ def ablate(
         return _effects(model, data, out, lonely, alpha, kept, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
-    parts: dict[str, Any] = {
-        "metric": metric.name,
-        "higher_is_better": better,
-        "distance": metric.distance,
-        "value": value,
-        "alpha": alpha,
-        "one_out": _by_head(out, ones),
-        "summary": _summary(ones, better, alpha),
-    }
-    if alone:
-        parts["all_but_one"] = _best(model, lonely, alones, alones, better)
+    transfer, best_elsewhere = None, None
     if other is not None:
         there, ones_there, alones_there = both(other, "masking heads, second data", "second")
-        parts["other"] = {"value": there, **_agreement(ones, ones_there), "one_out": _by_head(out, ones_there)}
-        if alone:
-            parts["all_but_one_chosen_elsewhere"] = _best(model, lonely, alones, alones_there, better)
+        # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
+        pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
+        transfer = Transfer(there, pearson(*pair), spearman(*pair), _by_head(out, ones_there))
+        best_elsewhere = _best(model, lonely, alones, alones_there, better) if alone else None
+    parts = Ablation(
+        metric=metric.name,
+        higher_is_better=better,
+        distance=metric.distance,
+        value=value,
+        alpha=alpha,
+        one_out=_by_head(out, ones),
+        summary=_summary(ones, better, alpha),
+        all_but_one=_best(model, lonely, alones, alones, better) if alone else None,
+        other=transfer,
+        all_but_one_chosen_elsewhere=best_elsewhere,
+    )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     return Record("ablate", Signature(name, weights, task.fingerprint, arguments=arguments), parts)
 
@@ -112,40 +115,44 @@ def _early(
 def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:
     corrected = holm([variant.p for variant in stopped])
     return [
-        Effect(metric.of(variant.outcome.variants[0]), *variant.difference, variant.p, float(p), variant.examples)
+        Effect(
+            value=metric.of(variant.outcome.variants[0]), difference=variant.difference.value,
+            low=variant.difference.low, high=variant.difference.high, p=variant.p, corrected=float(p),
+            examples=variant.examples,
+        )
         for variant, p in zip(stopped, corrected, strict=True)
-    ]
+    ]  # fmt: skip
 
 
-def _by_head(out: list[Variant], found: list[Effect]) -> dict[str, dict[str, float]]:
-    return {str(variant.off[0]): asdict(effect) for variant, effect in zip(out, found, strict=True)}
+def _by_head(out: list[Variant], measured: list[Effect]) -> dict[str, Effect]:
+    return {str(variant.off[0]): effect for variant, effect in zip(out, measured, strict=True)}
 
 
-def _summary(found: list[Effect], higher_is_better: bool, alpha: float) -> dict[str, int]:
+def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Summary:
     def better(effect: Effect) -> bool:
         return (effect.difference > 0) == higher_is_better
 
-    raw = [effect for effect in found if effect.p < alpha]
-    corrected = [effect for effect in found if effect.corrected < alpha]
-    return {
-        "heads": len(found),
-        "significant": len(raw),
-        "significant_and_better_without": sum(map(better, raw)),
-        "significant_corrected": len(corrected),
-        "significant_corrected_and_better_without": sum(map(better, corrected)),
-    }
+    raw = [effect for effect in measured if effect.p < alpha]
+    corrected = [effect for effect in measured if effect.corrected < alpha]
+    return Summary(
+        num_heads=len(measured),
+        significant=len(raw),
+        significant_and_better_without=sum(map(better, raw)),
+        significant_corrected=len(corrected),
+        significant_corrected_and_better_without=sum(map(better, corrected)),
+    )
 
 
 def _best(
     model: nn.Module, lonely: list[Variant], chosen_on: list[Effect], measured_on: list[Effect], higher_is_better: bool
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, BestAlone]:
     """For each site the head that does best alone; chosen and measured on the same data, or not (paper's appendix)."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
         values = [chosen_on[place].value for place in places]
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)
-        table[name] = {"head": str(head), **asdict(measured_on[best])}
+        table[name] = BestAlone(head=str(head), **asdict(measured_on[best]))
     return table
 
 
@@ -154,13 +161,3 @@ def _by_site(variants: list[Variant]) -> dict[str, list[int]]:
     for place, variant in enumerate(variants):
         sites.setdefault(".".join(map(str, variant.site)), []).append(place)
     return sites
-
-
-def _agreement(found: list[Effect], again: list[Effect]) -> dict[str, Any]:
-    """Whether the same heads matter on both data sets (the paper: r = .56 and .68)."""
-    pair = [effect.difference for effect in found], [effect.difference for effect in again]
-    return {"pearson": _plain(pearson(*pair)), "spearman": _plain(spearman(*pair))}
-
-
-def _plain(correlation: Any) -> dict[str, float | None]:
-    return {name: None if np.isnan(value) else value for name, value in correlation._asdict().items()}

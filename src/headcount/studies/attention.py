@@ -13,6 +13,7 @@ from headcount.heads import Head
 from headcount.hooks import original_module
 from headcount.probes.taps import tapped
 from headcount.record import Record, Signature
+from headcount.record.results.attention import AttentionMap
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -21,7 +22,7 @@ from headcount.sites.running import evaluating
 
 def attention_map(
     model: nn.Module, tokenizer: Any, text: str, *, head: str, target: str | None = None, name: str = ""
-) -> Record:
+) -> Record[AttentionMap]:
     """The attention weights of one head on one sentence, with the tokens on both sides.
 
     target: what the decoder of an encoder-decoder reads, for its heads; what the model writes itself if not given.
@@ -47,15 +48,8 @@ def attention_map(
     queries, keys = _sides(found.kind, both, source, written)
     site = locate(model)[found.site]
     weights_QK: Tensor = taps.calls(found.site)[0][0, site.heads.index(found.index)].float().cpu()
-    parts = {
-        "head": str(found),
-        "text": text,
-        "attention": {
-            "queries": queries,
-            "keys": keys,
-            "weights": [[round(x, 6) for x in r] for r in weights_QK.tolist()],
-        },
-    }
+    weights = tuple(tuple(round(weight, 6) for weight in row) for row in weights_QK.tolist())
+    parts = AttentionMap(str(found), text, tuple(queries), tuple(keys), weights)
     arguments = {"head": str(found), "text": text, "target": target}
     return Record("attention", Signature(name, weight_hash(model), arguments=arguments), parts)
 

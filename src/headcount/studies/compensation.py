@@ -22,16 +22,19 @@ from headcount.probes.projections import Projection, projected
 from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
 from headcount.pruning.ranking import counts_to
-from headcount.pruning.run import described, without_statistics
 from headcount.pruning.search import Search
 from headcount.record import Record, Signature
+from headcount.record.codec import decode
+from headcount.record.result import MeasuredOn
+from headcount.record.result import Quality as Measured
+from headcount.record.results.compensation import CompensationCurves, CoursePoint, ExcessPoint, Reached, Whole
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
 from headcount.selection.select import select
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.statistics import Interval, bootstrap_sums
+from headcount.statistics import Interval, bootstrap_interval, bootstrap_sums
 from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
@@ -74,7 +77,7 @@ def study_compensation(
     group: int = 1,
     add_bias: bool = False,
     progress: Progress = silent,
-) -> Record:
+) -> Record[CompensationCurves]:
     """Curves of every compensation under the same masks, and of greedy search.
 
     task: data to score, search and calibrate on. measure_on: data that nothing was chosen on.
@@ -98,15 +101,17 @@ def study_compensation(
     if greedy:
         curves["greedy"] = _greedily(model, task, measure_on, counts, candidates, group, add_bias, progress)
     reach = points if points is not None else 2.0 if whole.metric.name not in ("accuracy", "F1", "Matthews") else 0.02
-    parts: dict[str, Any] = {
-        "metric": whole.metric.name,
-        "heads": len(heads),
-        "order": order,
-        "measured_on": measured_on([task], measure_on),
-        "full": {"loss": float(full_N.mean()), **without_statistics(described(whole))},
-        "compensations": {how: _points(curve, full_N, len(heads)) for how, curve in curves.items()},
-        "at": _at(model, measure_on, curves, full_N, whole, reach),
-    }
+    course, at = _at(model, measure_on, curves, full_N, whole, reach)
+    parts = CompensationCurves(
+        metric=whole.metric.name,
+        num_heads=len(heads),
+        order=order,
+        measured_on=decode(MeasuredOn, measured_on([task], measure_on), source="measured_on"),
+        full=Whole(float(full_N.mean()), _measured(whole)),
+        compensations={how: _points(curve, full_N, len(heads)) for how, curve in curves.items()},
+        course=course,
+        at=at,
+    )
     arguments = {
         "order": order, "step": step, "most": most, "points": reach, "candidates": candidates, "group": group,
         "add_bias": add_bias, "calibration": task.fingerprint,
@@ -130,11 +135,6 @@ def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) ->
         value = float(above_N.sum() / below_N.sum())
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Interval(value, float(low), float(high))
-
-
-def _plain(found: Interval) -> dict[str, float | None]:
-    """For a record; None where there is no number, because nothing was lost to compare with."""
-    return {name: value if np.isfinite(value) else None for name, value in found._asdict().items()}
 
 
 def _greedily(
@@ -167,40 +167,40 @@ def _greedily(
     return curve
 
 
-def _points(curve: Curve, full_N: np.ndarray, heads: int) -> list[dict[str, Any]]:
+def _points(curve: Curve, full_N: np.ndarray, heads: int) -> tuple[ExcessPoint, ...]:
     """Excess loss of an example at every point, with its 95% interval over examples."""
-    found = []
+    points = []
     for removed, loss_N, seconds, mask in zip(curve.removed, curve.losses, curve.seconds, curve.masks, strict=True):
-        mean, low, high = ratio(loss_N - full_N, np.ones_like(full_N))
-        gone = [str(head) for head in mask.heads if not mask[head]]
-        found.append({
-            "removed": removed, "share": removed / heads, "value": mean, "low": low, "high": high,
-            "seconds": seconds, "heads": gone,
-        })  # fmt: skip
-    return found
+        excess = ratio(loss_N - full_N, np.ones_like(full_N))
+        removed_heads = tuple(str(head) for head in mask.heads if not mask[head])
+        points.append(ExcessPoint(removed, removed / heads, *excess, seconds, removed_heads))
+    return tuple(points)
 
 
 def _at(
     model: nn.Module, task: Task, curves: dict[str, Curve], full_N: np.ndarray, whole: Quality, points: float
-) -> dict[str, Any] | None:
-    """Where `none` first loses so many points of the metric: all ways there, and what they leave of its excess."""
+) -> tuple[tuple[CoursePoint, ...], Reached | None]:
+    """The quality of `none` up to where it first loses so many points of the metric; all ways there, and what they
+    leave of its excess."""
     metric: Metric = whole.metric
     plain = curves["none"]
     course = []
-    for place, removed in enumerate(plain.removed):
-        value = _quality(model, task, plain.models[place])
-        course.append({"removed": removed, **without_statistics(described(value))})
+    for index, removed in enumerate(plain.removed):
+        value = _quality(model, task, plain.models[index])
+        course.append(CoursePoint(removed, _measured(value)))
         if -metric.gain(value.value - whole.value) >= points:
             break
     else:
-        return {"reached": False, "course": course}
-    excess = {how: curve.losses[place] - full_N for how, curve in curves.items() if len(curve.losses) > place}
+        return tuple(course), None
+    excess = {how: curve.losses[index] - full_N for how, curve in curves.items() if len(curve.losses) > index}
     below = {"lstsq": "none", "scale": "none", "bias": "none", "greedy": "lstsq"}
-    ratios = {
-        f"{how}/{other}": _plain(ratio(excess[how], excess[other])) for how, other in below.items() if how in excess
-    }
-    quality = {how: without_statistics(described(_quality(model, task, curves[how].models[place]))) for how in excess}
-    return {"reached": True, "removed": removed, "course": course, "quality": quality, "ratios": ratios}
+    ratios = {f"{how}/{other}": ratio(excess[how], excess[other]) for how, other in below.items() if how in excess}
+    quality = {how: _measured(_quality(model, task, curves[how].models[index])) for how in excess}
+    return tuple(course), Reached(removed, quality, ratios)
+
+
+def _measured(quality: Quality) -> Measured:
+    return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
 
 
 def _quality(model: nn.Module, task: Task, projections: dict[Any, Projection]) -> Quality:

@@ -6,9 +6,8 @@ Shapes: K random orders, N examples, C columns of statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -17,6 +16,10 @@ from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
+from headcount.record.codec import decode
+from headcount.record.result import Claim, Finding, MeasuredOn
+from headcount.record.result import Step as Point
+from headcount.record.results.curves import Curve, Curves, Gain
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -47,17 +50,17 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Curve:
-    """One line: how heads were ordered, which kinds might go, and the model after each step."""
+class _Line:
+    """One curve with the quality of every step."""
 
     order: str
     kinds: tuple[str, ...]
     steps: list[Step]
     seed: int | None = None
 
-    def to_plain(self) -> dict[str, Any]:
-        points = [step.to_plain(self.kinds) for step in self.steps]
-        return {"order": self.order, "kinds": list(self.kinds), "seed": self.seed, "points": points}
+    def result(self) -> Curve:
+        points = tuple(decode(Point, step.to_plain(self.kinds), source="a step") for step in self.steps)
+        return Curve(self.order, self.kinds, self.seed, points)
 
 
 def pruning_curves(
@@ -68,47 +71,43 @@ def pruning_curves(
     plan: Plan | None = None,
     name: str = "",
     progress: Progress = silent,
-) -> Record:
+) -> Record[Curves]:
     """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
     plan, where = plan or Plan(), measure_on or task
     kinds = tuple(locate(model).kinds)
-    found = list(_curves(model, task, where, plan, kinds, progress))
-    first = found[0].steps[0].quality
-    parts: dict[str, Any] = {
-        "metric": first.metric.name,
-        "higher_is_better": first.metric.higher_is_better,
-        "value": first.value,
-        "measured_on": measured_on([task], where),
-        "heads": len(locate(model).heads),
-        "curves": [line.to_plain() for line in found if line.kinds == kinds],
-        "against_random": _against_random(found, kinds),
-        "claims": _claims(found, kinds),
-    }
-    if plan.by_kind and len(kinds) > 1:
-        parts["by_kind"] = [line.to_plain() for line in found if line.kinds != kinds]
+    lines = list(_lines(model, task, where, plan, kinds, progress))
+    whole = lines[0].steps[0].quality
+    by_kind = tuple(line.result() for line in lines if line.kinds != kinds)
+    against_random = _against_random(lines, kinds)
+    parts = Curves(
+        metric=whole.metric.name,
+        higher_is_better=whole.metric.higher_is_better,
+        value=whole.value,
+        measured_on=decode(MeasuredOn, measured_on([task], where), source="measured_on"),
+        num_heads=len(locate(model).heads),
+        curves=tuple(line.result() for line in lines if line.kinds == kinds),
+        against_random=against_random,
+        claims=(*_better_than_random(against_random), *_cross_suffers_most(lines, kinds)),
+        by_kind=by_kind if plan.by_kind and len(kinds) > 1 else None,
+    )
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
     arguments |= {"measured_on": where.fingerprint}
     signature = Signature(name, weight_hash(model), task.fingerprint, arguments=arguments)
     return Record("pruning curves", signature, parts)
 
 
-def _curves(
+def _lines(
     model: nn.Module, task: Task, where: Task, plan: Plan, kinds: tuple[str, ...], progress: Progress
-) -> Iterator[_Curve]:
-    def line(order: Order, some: tuple[str, ...], seed: int | None = None) -> _Curve:
+) -> Iterator[_Line]:
+    def line(order: Order, some: tuple[str, ...], seed: int | None = None) -> _Line:
         total = sum(head.kind in some for head in locate(model).heads)
         counts = counts_to(total, round(plan.upto * total), plan.step)
         said = " ".join([order.score, *(some if some != kinds else ()), *([] if seed is None else [f"#{seed + 1}"])])
         steps = curve(
-            model,
-            task,
-            order,
-            counts,
-            measure_on=where,
-            restrictions=Restrictions(some),
+            model, task, order, counts, measure_on=where, restrictions=Restrictions(some),
             progress=named(f"pruning by {said}", progress),
-        )
-        return _Curve(order.score, some, list(steps), seed)
+        )  # fmt: skip
+        return _Line(order.score, some, list(steps), seed)
 
     for name in plan.orders:
         yield line(Order(name, plan.recompute), kinds)
@@ -119,30 +118,23 @@ def _curves(
             yield line(Order(plan.orders[0], plan.recompute), (kind,))
 
 
-def _against_random(found: Sequence[_Curve], kinds: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
+def _against_random(lines: Sequence[_Line], kinds: tuple[str, ...]) -> dict[str, tuple[Gain, ...]]:
     """How much better than the mean of the random orders each other order is after each step; none without them."""
-    random = [line for line in found if line.order == "random"]
+    random = [line for line in lines if line.order == "random"]
     if not random:
         return {}
-    named = [line for line in found if line.order != "random" and line.kinds == kinds]
-    return {line.order: [_gain(line, random, place) for place in range(len(line.steps))] for line in named}
+    named = [line for line in lines if line.order != "random" and line.kinds == kinds]
+    return {line.order: tuple(_gain(line, random, index) for index in range(len(line.steps))) for line in named}
 
 
-def _gain(line: _Curve, random: Sequence[_Curve], place: int) -> dict[str, Any]:
+def _gain(line: _Line, random: Sequence[_Line], index: int) -> Gain:
     """The mean gain over random orders; which orders were drawn is in its interval, with the examples."""
-    ours = line.steps[place]
-    theirs = [other.steps[place].quality for other in random]
+    ours = line.steps[index]
+    theirs = [other.steps[index].quality for other in random]
     gain = gain_over([ours.quality, *theirs])
     beaten = sum(ours.quality.metric.gain(ours.quality.value - quality.value) > 0 for quality in theirs)
-    return {
-        "share": ours.removed / len(ours.mask),
-        "value": gain.value,
-        "low": gain.low,
-        "high": gain.high,
-        "variance": gain.parts,
-        "beaten": beaten,
-        "random": len(theirs),
-    }
+    share = ours.removed / len(ours.mask)
+    return Gain(share, gain.value, gain.low, gain.high, beaten, len(theirs), variance=gain.parts)
 
 
 def gain_over(qualities: Sequence[Quality]) -> Runs:
@@ -160,39 +152,33 @@ def gain_over(qualities: Sequence[Quality]) -> Runs:
     return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)])
 
 
-def _claims(found: Sequence[_Curve], kinds: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What the paper says of these curves, and whether it holds here."""
-    claims: list[dict[str, Any]] = []
-    against = _against_random(found, kinds)
-    for order, points in against.items():
-        middle = [point for point in points if 0.2 - 1e-9 <= round(point["share"], 1) <= 0.6 + 1e-9]
-        claims.append(
-            {
-                "claim": f"{order} is better than random order at every step from 20% to 60%",
-                "holds": all(point["value"] > 0 for point in middle) if middle else None,
-                "significant": all(point["low"] > 0 for point in middle) if middle else None,
-                "evidence": [{name: point[name] for name in ("share", "value", "low", "high")} for point in middle],
-            }
+def _better_than_random(against_random: Mapping[str, Sequence[Gain]]) -> Iterator[Claim]:
+    for order, gains in against_random.items():
+        middle = [gain for gain in gains if 0.2 - 1e-9 <= round(gain.share, 1) <= 0.6 + 1e-9]
+        yield Claim(
+            f"{order} is better than random order at every step from 20% to 60%",
+            holds=all(gain.value > 0 for gain in middle) if middle else None,
+            evidence=tuple(Finding(f"{100 * gain.share:.0f}%", gain.value, gain.low, gain.high) for gain in middle),
+            significant=all(gain.low > 0 for gain in middle) if middle else None,
         )
-    alone = {line.kinds[0]: line for line in found if len(line.kinds) == 1 and len(kinds) > 1}
+
+
+def _cross_suffers_most(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Claim]:
+    alone = {line.kinds[0]: line for line in lines if len(line.kinds) == 1 and len(kinds) > 1}
     if "cross" in alone:
         lost = {kind: _lost_beyond(line, 0.6) for kind, line in alone.items()}
-        known = {kind: value for kind, value in lost.items() if value is not None}
-        claims.append(
-            {
-                "claim": "cross attention is the kind that suffers most when more than 60% of its heads go",
-                "holds": max(known, key=lambda kind: known[kind]) == "cross" if len(known) == len(lost) else None,
-                "evidence": lost,
-            }
+        yield Claim(
+            "cross attention is the kind that suffers most when more than 60% of its heads go",
+            holds=None if np.isnan([*lost.values()]).any() else max(lost, key=lambda kind: lost[kind]) == "cross",
+            evidence=tuple(Finding(kind, value) for kind, value in lost.items()),
         )
-    return claims
 
 
-def _lost_beyond(line: _Curve, share: float) -> float | None:
-    """Mean loss of the metric over the steps at which more than this share of the kind is gone; None without any."""
+def _lost_beyond(line: _Line, share: float) -> float:
+    """Mean loss of the metric over the steps at which more than this share of the kind is gone; NaN without any."""
     total = sum(head.kind in line.kinds for head in line.steps[0].mask.heads)
     values = [step.quality for step in line.steps if step.removed > share * total]
     if not values:
-        return None
+        return float("nan")
     metric = values[0].metric
     return float(np.mean([-metric.gain(quality.value - line.steps[0].quality.value) for quality in values]))

@@ -19,6 +19,7 @@ from headcount.corpora.source import Source
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.record import Record
+from headcount.record.results.combined import Combined
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.translation import Settings as Training
 from headcount.studies.translation import train_translation
@@ -85,8 +86,8 @@ def demo(
     *,
     quick: bool = False,
     progress: Progress = silent,
-    refresh: Callable[[Record], None] = lambda _: None,
-) -> Record:
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
     """Study a trained model and prune it; refresh is called with what is known after each part of the study."""
     record = whole_study("all", study(model, quick=quick), out / "study", progress=progress, refresh=refresh)
     if not (out / "smaller" / "config.json").is_file():
@@ -94,7 +95,7 @@ def demo(
     return record
 
 
-def _smaller(out: Path, record: Record, progress: Progress) -> None:
+def _smaller(out: Path, record: Record[Combined], progress: Progress) -> None:
     """Remove the heads with the lowest gradient scores, make up for them, save what is left."""
     from headcount.checkpoints.load import load
     from headcount.pruning.prune import prune
@@ -102,7 +103,7 @@ def _smaller(out: Path, record: Record, progress: Progress) -> None:
     from headcount.selection.budget import Budget
     from headcount.studies.subject import Subject
 
-    settings = StudySettings.read(record.parts["settings"])
+    settings = StudySettings.read(record.parts.settings)
     subject = Subject(settings, Loading(), out / "study", progress)
     result = prune(
         load(settings.model), subject.choosing, keep=Budget(share=KEPT), choose="gradient", compensate="lstsq",

@@ -5,17 +5,19 @@ The pruning curve of every epoch of a training run: what share of its own score 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
-from headcount.pruning.ranking import Order, counts_to, curve
+from headcount.pruning.ranking import Order, Step, counts_to, curve
 from headcount.record import Record, Signature
+from headcount.record.codec import decode
+from headcount.record.result import Claim, Finding, MeasuredOn
+from headcount.record.results.dynamics import Dynamics, Epoch, EpochStep
 from headcount.sites.locate import locate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
@@ -46,9 +48,9 @@ def dynamics(
     step: float = 0.1,
     name: str = "",
     progress: Progress = silent,
-) -> Record:
+) -> Record[Dynamics]:
     """Prune every epoch's model by its own scores and measure after each step."""
-    lines: list[dict[str, Any]] = []
+    epochs: list[Epoch] = []
     metric = None
     for epoch, folder in checkpoints.items():
         model = load(folder)
@@ -60,70 +62,78 @@ def dynamics(
             )
         )  # fmt: skip
         metric = steps[0].quality.metric
-        whole = steps[0].quality.value
-        points = [point.to_plain(locate(model).kinds) for point in steps]
-        for point in points:
-            point.pop("heads")
-            point["kept_share"] = _kept(point["value"], whole, metric.higher_is_better)
-        lines.append({"epoch": epoch, "value": whole, "points": points})
+        epochs.append(_epoch(epoch, steps, locate(model).kinds))
     if metric is None:
         raise UsageError("There are no checkpoints to prune.")
-    parts = {
-        "metric": metric.name,
-        "higher_is_better": metric.higher_is_better,
-        "order": order,
-        "measured_on": measured_on([task], measure_on or task),
-        "epochs": lines,
-        "claims": _claims(lines),
-    }
+    parts = Dynamics(
+        metric=metric.name,
+        higher_is_better=metric.higher_is_better,
+        order=order,
+        measured_on=decode(MeasuredOn, measured_on([task], measure_on or task), source="measured_on"),
+        by_epoch=tuple(epochs),
+        claims=_claims(epochs),
+    )
     arguments = {"order": order, "step": step, "measured_on": (measure_on or task).fingerprint}
     return Record("dynamics", Signature(name, "", task.fingerprint, arguments=arguments), parts)
 
 
-def _kept(value: float, whole: float, higher_is_better: bool) -> float | None:
+def _epoch(epoch: int, steps: Sequence[Step], kinds: Sequence[str]) -> Epoch:
+    whole = steps[0].quality
+    points = []
+    for step in steps:
+        plain = step.to_plain(kinds)
+        del plain["heads"]  # half of the size of the record
+        points.append(EpochStep(**plain, kept_share=_kept(plain["value"], whole.value, whole.metric.higher_is_better)))
+    return Epoch(epoch, whole.value, tuple(points))
+
+
+def _kept(value: float, whole: float, higher_is_better: bool) -> float:
     """Share of the unpruned score that is left; of a loss or perplexity, how much of it was there before."""
     over, under = (value, whole) if higher_is_better else (whole, value)
-    return over / under if under else None
+    return over / under if under else float("nan")
 
 
 _ALIKE = 0.05  # bends that differ by less are the same: a curve has about ten points, each with its own noise
 
 
-def _claims(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _claims(epochs: Sequence[Epoch]) -> tuple[Claim, ...]:
     """Early epochs fall in a straight line, late ones keep most of their score up to 40%."""
-    kept = {str(line["epoch"]): _kept_at(line, 0.4) for line in lines}
-    bend = {str(line["epoch"]): _bend(line) for line in lines}
-    early, late = str(lines[0]["epoch"]), str(lines[-1]["epoch"])
+    kept = {epoch.epoch: epoch.kept_at(0.4) for epoch in epochs}
+    bend = {epoch.epoch: _bend(epoch) for epoch in epochs}
+    early, late = epochs[0].epoch, epochs[-1].epoch
     straighter = abs(bend[late]) - abs(bend[early])
-    grown = {epoch: share for epoch, share in kept.items() if int(epoch) >= 10}
-    return [
-        {
-            "claim": "with 40% of the heads gone, late epochs keep more of their score than early ones",
-            "holds": (kept[late] or 0) > (kept[early] or 0),
-            "evidence": kept,
-        },
-        {
-            "claim": "early epochs fall more nearly in a straight line than late ones",
-            "holds": None if abs(straighter) < _ALIKE else straighter > 0,
-            "evidence": bend,  # see _bend
-        },
-        {
-            "claim": "from epoch 10 on, 40% pruned keeps 85 to 90% of the score",
-            "holds": all((share or 0) >= 0.85 for share in grown.values()) if grown else None,
-            "evidence": grown,
-        },
-    ]
+    grown = {epoch: share for epoch, share in kept.items() if epoch >= 10}
+    return (
+        Claim(
+            "with 40% of the heads gone, late epochs keep more of their score than early ones",
+            holds=_or_zero(kept[late]) > _or_zero(kept[early]),
+            evidence=_findings(kept),
+        ),
+        Claim(
+            "early epochs fall more nearly in a straight line than late ones",
+            holds=None if abs(straighter) < _ALIKE else straighter > 0,
+            evidence=_findings(bend),  # see _bend
+        ),
+        Claim(
+            "from epoch 10 on, 40% pruned keeps 85 to 90% of the score",
+            holds=all(_or_zero(share) >= 0.85 for share in grown.values()) if grown else None,
+            evidence=_findings(grown),
+        ),
+    )
 
 
-def _kept_at(line: dict[str, Any], share: float) -> float | None:
-    nearest = min(line["points"], key=lambda point: abs(point["share"] - share))
-    return nearest["kept_share"]
+def _findings(values: Mapping[int, float]) -> tuple[Finding, ...]:
+    return tuple(Finding(f"epoch {epoch}", value) for epoch, value in values.items())
 
 
-def _bend(line: dict[str, Any]) -> float:
+def _or_zero(value: float) -> float:
+    return 0.0 if np.isnan(value) else value
+
+
+def _bend(epoch: Epoch) -> float:
     """How far a curve lies above (or below) the straight line between its ends at most, as a share of its fall."""
-    shares = np.array([point["share"] for point in line["points"]])
-    values = np.array([point["value"] for point in line["points"]])
+    shares = np.array([point.share for point in epoch.points])
+    values = np.array([point.value for point in epoch.points])
     straight = values[0] + (values[-1] - values[0]) * shares / shares[-1]
     fall = values[0] - values[-1]
     away = (values - straight) / fall if fall else np.zeros_like(values)

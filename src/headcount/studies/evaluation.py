@@ -10,6 +10,8 @@ from torch import nn
 from headcount.corpora.ragged import Ragged
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.record.result import Quality as Measured
+from headcount.record.results.evaluate import Evaluation
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import position_limit
 from headcount.statistics import bootstrap_interval
@@ -18,20 +20,21 @@ from headcount.tasks.task import Task
 from headcount.tasks.translation.decoding import decode
 
 
-def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Progress = silent) -> Record:
+def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Progress = silent) -> Record[Evaluation]:
     """The quality of a model at a task with its 95% interval over examples, and what else the task measures."""
-    evaluation = task.evaluation(model, progress)
-    quality = evaluation.quality
-    low, high = bootstrap_interval(quality.statistics, quality.metric.of_sums)[1:]
-    parts = {
-        "task": task.name,
-        "quality": dict(evaluation.measures),
-        "metric": quality.name,
-        "interval": [low, high],
-        "examples": len(quality.statistics),
-        "statistics": quality.statistics.tolist(),
-        **evaluation.parts,
-    }
+    assessed = task.evaluation(model, progress)
+    quality = assessed.quality
+    _, low, high = bootstrap_interval(quality.statistics, quality.metric.of_sums)
+    parts = Evaluation(
+        task=task.name,
+        quality=Measured(next(iter(assessed.measures)), quality.value, low, high),
+        measures=dict(assessed.measures),
+        examples=len(quality.statistics),
+        columns=assessed.columns,
+        statistics=tuple(map(tuple, quality.statistics.tolist())),
+        settings=assessed.settings,
+        translations=assessed.translations,
+    )
     arguments = {"task": task.name, "data": data, **quality.signature.arguments}
     return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 

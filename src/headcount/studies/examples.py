@@ -1,10 +1,4 @@
-"""Examples: the attention of every head on a few sentences, to look at. The part `examples` of a record is a list of
-
-tokens      side -> tokens as text. Sides: source; of an encoder-decoder also read (what the decoder has read at each
-            step) and written (what it writes there)
-sides       kind -> [side whose tokens look, side whose tokens are looked at]
-tree        None, or {side, words: places of each word's tokens, heads: the word each depends on or -1, relations}
-attention   head -> one text per looking token: its weights with three digits after the point, separated by spaces
+"""Examples: the attention of every head on a few sentences, to look at; weights have three digits after the point.
 
 Shapes: T tokens, Q tokens that look, K tokens looked at, H heads of a site.
 """
@@ -24,6 +18,7 @@ from headcount.hooks import original_module
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.record.results.examples import Dependencies, Example, Examples
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -45,7 +40,7 @@ def examples(
     name: str = "",
     data: str = "",
     progress: Progress = silent,
-) -> Record:
+) -> Record[Examples]:
     """Run the model on the first sentences that are short enough and keep every head's attention.
 
     targets: what the decoder of an encoder-decoder reads; what the model writes itself if not given.
@@ -55,32 +50,32 @@ def examples(
     """
     if count < 1 or longest < 2:
         raise UsageError(f"At least one sentence of at least two tokens is needed; got {count} and {longest}.")
-    found: list[dict[str, Any]] = []
-    used, left_out = 0, 0
-    for place, sentence in enumerate(sentences):
-        if len(found) == count:
+    kept: list[Example] = []
+    used, too_long = 0, 0
+    for index, sentence in enumerate(sentences):
+        if len(kept) == count:
             break
-        one = _example(model, tokenizer, sentence, targets[place] if targets else None, longest)
-        if one is None:
-            left_out += 1
+        example = _example(model, tokenizer, sentence, targets[index] if targets else None, longest)
+        if example is None:
+            too_long += 1
             continue
-        used += sum(row.count(" ") + 1 for rows in one["attention"].values() for row in rows)
-        if found and used > weights:
+        used += sum(row.count(" ") + 1 for rows in example.attention.values() for row in rows)
+        if kept and used > weights:
             break
-        found.append(one)
-        progress("looking at examples", len(found), count)
-    if not found:
+        kept.append(example)
+        progress("looking at examples", len(kept), count)
+    if not kept:
         raise UsageError(
             f"None of {len(sentences)} sentences has 2 to {longest} tokens; give shorter ones, or `longest`."
         )
     arguments = {"data": data, "count": count, "longest": longest}
     signature = Signature(name, weight_hash(model), arguments=arguments)
-    return Record("examples", signature, {"examples": found, "left_out": left_out})
+    return Record("examples", signature, Examples(tuple(kept), too_long))
 
 
 def _example(
     model: nn.Module, tokenizer: Any, sentence: Tree | str, target: str | None, longest: int
-) -> dict[str, Any] | None:
+) -> Example | None:
     text = sentence.text if isinstance(sentence, Tree) else sentence
     encoded = pieces(tokenizer, text)
     ids = encoded.ids
@@ -103,25 +98,25 @@ def _example(
             tokens |= {"read": _target_tokens(tokenizer, read_T), "written": _target_tokens(tokenizer, written_T)}
         with tapped(model, "attention") as taps:
             model(**inputs)
-    attention: dict[str, list[str]] = {}
+    attention: dict[str, tuple[str, ...]] = {}
     for site in locate(model):
         if site.num_heads:
             weights_HQK: Tensor = taps.calls(site.key)[0][0].float().cpu()
             for head, weights_QK in zip(site.head_names(), weights_HQK, strict=True):
-                attention[str(head)] = [_row(row) for row in weights_QK.tolist()]
+                attention[str(head)] = tuple(_row(row) for row in weights_QK.tolist())
     kinds = {site.kind for site in locate(model)}
-    return {"tokens": tokens, "sides": _sides(kinds, both), "tree": _tree(tokenizer, sentence), "attention": attention}
+    return Example(tokens, _sides(kinds, both), _tree(tokenizer, sentence), attention)
 
 
 def _row(weights: Sequence[float]) -> str:
     return " ".join(f"{weight:.3f}".rstrip("0").rstrip(".") for weight in weights)
 
 
-def _sides(kinds: set[str], both: bool) -> Mapping[str, list[str]]:
+def _sides(kinds: set[str], both: bool) -> Mapping[str, tuple[str, ...]]:
     if not both:
-        return {kind: ["source", "source"] for kind in kinds}
-    known = {"encoder": ["source", "source"], "decoder": ["read", "read"], "cross": ["written", "source"]}
-    return {kind: sides for kind, sides in known.items() if kind in kinds}
+        return dict.fromkeys(kinds, ("source", "source"))
+    sides = {"encoder": ("source", "source"), "decoder": ("read", "read"), "cross": ("written", "source")}
+    return {kind: pair for kind, pair in sides.items() if kind in kinds}
 
 
 def _target(
@@ -138,22 +133,22 @@ def _target(
     return [start, *written[:-1]], written
 
 
-def _source_tokens(tokenizer: Any, text: str, encoded: Pieces) -> list[str]:
+def _source_tokens(tokenizer: Any, text: str, encoded: Pieces) -> tuple[str, ...]:
     """The characters each token stands for, a blank where it stands for none; specials by name."""
-    return [
+    return tuple(
         _spelled(tokenizer, token) if span is None else text[span[0] : span[1]] or BLANK
         for token, span in zip(encoded.ids, encoded.spans, strict=True)
-    ]
+    )
 
 
-def _target_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+def _target_tokens(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     if hasattr(tokenizer, "_switch_to_target_mode"):  # Marian: two vocabularies, one tokenizer
         tokenizer._switch_to_target_mode()
         try:
-            return [_spelled(tokenizer, token) for token in ids]
+            return tuple(_spelled(tokenizer, token) for token in ids)
         finally:
             tokenizer._switch_to_input_mode()
-    return [_spelled(tokenizer, token) for token in ids]
+    return tuple(_spelled(tokenizer, token) for token in ids)
 
 
 def _spelled(tokenizer: Any, token: int) -> str:
@@ -161,13 +156,8 @@ def _spelled(tokenizer: Any, token: int) -> str:
     return str(piece).strip("\u2581\u0120 ") or str(piece)
 
 
-def _tree(tokenizer: Any, sentence: Tree | str) -> dict[str, Any] | None:
+def _tree(tokenizer: Any, sentence: Tree | str) -> Dependencies | None:
     if not isinstance(sentence, Tree):
         return None
     words = pieces_of_words(sentence.spans, piece_spans(tokenizer, sentence.text))
-    return {
-        "side": "source",
-        "words": words,
-        "heads": list(sentence.heads),
-        "relations": list(sentence.relations),
-    }
+    return Dependencies("source", tuple(map(tuple, words)), tuple(sentence.heads), tuple(sentence.relations))

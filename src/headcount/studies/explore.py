@@ -24,6 +24,8 @@ from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
+from headcount.record.results.combined import Combined
+from headcount.record.results.explore import Setup
 from headcount.studies.parts import PARTS, Part
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.study_settings import StudySettings
@@ -184,23 +186,23 @@ def affordable_sentences(model: Any) -> int:
     return int(np.clip(_WORK / (len(locate(model).heads) * max(1, weights)), _LEAST, _MOST))
 
 
-def _setup(subject: Explored) -> Record:
+def _setup(subject: Explored) -> Record[Setup]:
     """What is measured on what, in words for the page."""
     from headcount.sites.fingerprint import weight_hash
 
     settings, checkpoint = subject.settings, subject.loading.objective(subject.settings.model)
     data = settings.source.data
     source = f"texts of {data}" if data else EMBEDDED
-    parts = {
-        "architecture": checkpoint.architecture or type(subject.model).__name__,
-        "objective": subject.objective,
-        "measured_by": subject.kind.measured_by,
-        "because": _because(subject, checkpoint.task),
-        "looked_at": _looked_at(subject),
-        "gradient_on": "" if subject.kind.stationary else f"{len(subject.choosing)} {source}",
-        "one_out_on": f"{len(subject.measuring)} {source}",
-        "counted_in": subject.frequencies.source,
-    }
+    parts = Setup(
+        architecture=checkpoint.architecture or type(subject.model).__name__,
+        objective=subject.objective,
+        measured_by=subject.kind.measured_by,
+        because=_because(subject, checkpoint.task),
+        looked_at=_looked_at(subject),
+        gradient_on="" if subject.kind.stationary else f"{len(subject.choosing)} {source}",
+        one_out_on=f"{len(subject.measuring)} {source}",
+        counted_in=subject.frequencies.source,
+    )
     arguments = {"data": data, "sentences": settings.sentences}
     return Record("explore", Signature(settings.model, weight_hash(subject.model), arguments=arguments), parts)
 
@@ -287,8 +289,8 @@ def explore(
     loading: Loading | None = None,
     texts: Sequence[str] = (),
     progress: Progress = silent,
-    refresh: Callable[[Record], None] = lambda _: None,
-) -> Record:
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
     """Explore a model in a folder; refresh is called with what there is after each part.
 
     texts: sentences whose attention is shown, besides those of the text; other ones may be given on the same folder.

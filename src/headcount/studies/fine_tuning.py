@@ -13,6 +13,7 @@ from torch import nn
 from headcount import journal
 from headcount.errors import UsageError
 from headcount.record import Record, Signature
+from headcount.record.results.train import TrainingRun
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.task import Task
 from headcount.training.batching import epoch_steps
@@ -54,7 +55,7 @@ def fine_tune(
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
     save_seconds: float = 60.0,
-) -> Record:
+) -> Record[TrainingRun] | None:
     """Train a model on `train` to the end of the recipe, watched on `dev`, from wherever the folder stands."""
     recipe = settings.recipe
     _check_watched(recipe, dev)
@@ -64,7 +65,7 @@ def fine_tune(
         return _fine_tune(model, tokenizer, train, dev, run)
 
 
-def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> Record:
+def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> Record[TrainingRun] | None:
     settings, recipe, accelerator = run.settings, run.recipe, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
@@ -77,22 +78,23 @@ def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> 
     train.smoothing = recipe.smoothing
     run.recipe = resolved_recipe(settings, train)
     progress = run.train(model, train, judge, width=model.config.hidden_size, tokenizer=tokenizer)
-    record = Record(f"train {settings.task}", Signature(arguments=run.plain_settings()))
+    record = None
     if accelerator.is_main_process:
         chosen = run.choose(progress, judge)
         signature = Signature(
             settings.start, weight_hash(chosen.model), dev.fingerprint, recipe.seed, run.plain_settings()
         )
-        parts = {
-            "chosen": chosen.name,
-            "candidates": chosen.candidates,
-            "before": before,
-            "epochs": progress.epochs,
-            "steps": progress.step,
-            "seconds": progress.seconds,
-            "texts": {"train": len(train.lengths), "dev": len(dev.lengths)},
-        }
-        record = Record(f"train {settings.task}", signature, parts)
+        parts = TrainingRun(
+            task=settings.task,
+            chosen=chosen.name,
+            candidates=chosen.candidates,
+            epochs=progress.measured(),
+            steps=progress.step,
+            seconds=progress.seconds,
+            texts={"train": len(train.lengths), "dev": len(dev.lengths)},
+            before=before,
+        )
+        record = Record("train", signature, parts)
         run.finish(chosen.model, tokenizer, record)
     accelerator.wait_for_everyone()
     return record

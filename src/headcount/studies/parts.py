@@ -113,7 +113,7 @@ def _attention(subject: Subject) -> Record:
     roles = subject.done.get("roles")
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
-    head = rare_head(roles.parts["evidence"])
+    head = rare_head(roles.parts.evidence)
     texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
     text = min(texts, key=lambda text: abs(len(text.split()) - 12))
     return attention_map(subject.model, subject.tokenizer, text, head=head, name=subject.settings.model)

@@ -10,49 +10,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from headcount import journal
 from headcount.errors import FolderError, HeadcountError, UsageError
 from headcount.record import Record, Signature
+from headcount.record.results.combined import Combined
 from headcount.studies.parts import Part
 from headcount.studies.subject import Subject
 
 
 def run_parts(
-    study: str,
+    name: str,
     subject: Subject,
     makers: Mapping[str, Part],
     out: Path,
     *,
-    refresh: Callable[[Record], None] = lambda _: None,
-    **further: Any,
-) -> Record:
-    """Run parts in order and keep each in the folder; further: other parts of the combined record."""
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
+    """Run parts in order and keep each in the folder."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
-        return _run(study, subject, makers, out, refresh, further)
+        return _run(name, subject, makers, out, refresh)
 
 
 def _run(
-    study: str,
+    name: str,
     subject: Subject,
     makers: Mapping[str, Part],
     out: Path,
-    refresh: Callable[[Record], None],
-    further: Mapping[str, Any],
-) -> Record:
+    refresh: Callable[[Record[Combined]], None],
+) -> Record[Combined]:
     settings = subject.settings
     unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in makers)
     fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
-    record = Record(study, Signature(settings.model, arguments={"data": settings.source.data}), {"records": {}})
-    record.parts |= {"missing": {}, **further, "settings": json.loads(json.dumps(asdict(settings)))}
+    signature = Signature(settings.model, arguments={"data": settings.source.data})
+    combined = Combined(name, {}, {}, json.loads(json.dumps(asdict(settings))))
     for part, maker in makers.items():
         file = out / "parts" / f"{part}.json"
         try:
@@ -60,12 +58,19 @@ def _run(
         except FolderError:  # not this part alone cannot be written
             raise
         except HeadcountError as error:
-            subject.missing[part] = record.parts["missing"][part] = str(error)
+            subject.missing[part] = str(error)
+            combined = replace(combined, missing={**combined.missing, part: str(error)})
         else:
-            if not file.is_file() and not part_record.parts.get("missing"):  # other processes are at work on the rest
+            if not file.is_file() and not _unfinished(part_record):
                 part_record.save(file)
             subject.done[part] = part_record
-            record.parts["records"][part] = part_record.to_plain()
+            combined = replace(combined, records={**combined.records, part: part_record})
+        record = Record("combined", signature, combined)
         record.save(out / "record.json")
         refresh(record)
-    return record
+    return Record("combined", signature, combined)
+
+
+def _unfinished(record: Record) -> bool:
+    """Whether other processes are at work on the rest of a trade-off."""
+    return record.study == "tradeoff" and bool(record.parts["missing"])

@@ -20,13 +20,14 @@ from headcount.hooks import original_module
 from headcount.metrics import Metric
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
-from headcount.roles.evidence import Evidence, held
+from headcount.record.results.roles import Played, PlayedHead
+from headcount.roles.evidence import HalvedEvidence, held
 from headcount.roles.measure import Roles, counted_in
 from headcount.roles.playing import played
 from headcount.roles.role import Playable
 from headcount.roles.role import roles as members
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, bootstrap_sums, paired_bootstrap
+from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap
 from headcount.tasks.task import Task, task
 
 _RESAMPLES = 2000
@@ -56,19 +57,14 @@ def play(
     frequencies: Frequencies | None = None,
     reading: Mapping[str, Any] | None = None,
     progress: Progress = silent,
-) -> dict[str, Any]:
-    """For every head with a role that can be played, its clearest one: the task's metric with the head replaced by it.
-
-    Each head: role, label; `off`, `played` and `alone`, changes of the metric with intervals: without the head; with
-    the role, and the head's own attention where the role says nothing; with the role and nothing elsewhere. `kept`: of
-    what the head is worth, the share that the role alone gives; None where the head is not worth anything for certain.
-    """
+) -> Played:
+    """The task's metric with each head replaced by its clearest role, of those that have one that can be played."""
     parts = {head: evidence for head in found.heads if (evidence := _clearest(found[head])) is not None}
     base = task.quality(model)
     if frequencies is None and any(evidence.role == "rare" for evidence in parts.values()):
         frequencies = counted_in(sentences, tokenizer)  # as the roles were told
     options: dict[str, Any] = {"tokenizer": tokenizer, "frequencies": frequencies, **(reading or {})}
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, PlayedHead] = {}
     for done, (head, evidence) in enumerate(parts.items(), start=1):
         part = {head: f"{evidence.role} {evidence.label}"}
         known = {**options, "trees": list(sentences) if evidence.role == "syntactic" else None}
@@ -79,29 +75,27 @@ def play(
         with played(model, part, elsewhere="zero", **known):
             alone = task.quality(model).statistics
         worth = comparison(base.metric, base.statistics, off, own, alone)
-        results[str(head)] = {"role": evidence.role, "label": evidence.label, **worth}
+        results[str(head)] = PlayedHead(evidence.role, evidence.label, *worth)
         progress("heads played by their roles", done, len(parts))
-    return {"metric": base.name, "value": base.value, "heads": results}
+    return Played(base.name, base.value, results)
 
 
-def _clearest(evidence: tuple[Evidence, ...]) -> Evidence | None:
-    playable = [one for one in held(evidence) if isinstance(members[one.role], Playable)]
+def _clearest(evidence: tuple[HalvedEvidence, ...]) -> HalvedEvidence | None:
+    playable = [item for item in held(evidence) if isinstance(members[item.role], Playable)]
     return playable[0] if playable else None
 
 
 def comparison(
     metric: Metric, base: np.ndarray, off: np.ndarray, own: np.ndarray, alone: np.ndarray, *, seed: int = 0
-) -> dict[str, Any]:
+) -> tuple[Comparison, Comparison, Comparison, Interval | None]:
     """Changes of the metric, statistics [N, C] each, and the share that is kept; intervals over examples."""
     others = np.stack([off, own, alone])
     changes = paired_bootstrap(base, others, metric.of_sums, resamples=_RESAMPLES, seed=seed)
-    named: dict[str, Any] = {
-        name: change._asdict() for name, change in zip(("off", "played", "alone"), changes, strict=True)
-    }
-    return {**named, "kept": _kept(metric, np.stack([base, off, alone], axis=1), changes[0], seed)}
+    without, replaced, role_alone = changes
+    return without, replaced, role_alone, _kept(metric, np.stack([base, off, alone], axis=1), without, seed)
 
 
-def _kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> dict[str, float] | None:
+def _kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
     """None where the interval of what the head is worth has 0 in it: a share of nothing says nothing."""
     worst = max(metric.gain(off.low), metric.gain(off.high))
     if not worst < 0:
@@ -113,4 +107,4 @@ def _kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int
 
     drawn = np.concatenate([share(sums) for sums in bootstrap_sums(statistics_N3C, resamples=_RESAMPLES, seed=seed)])
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return {"value": float(share(statistics_N3C.sum(0))), "low": float(low), "high": float(high)}
+    return Interval(float(share(statistics_N3C.sum(0))), float(low), float(high))

@@ -18,7 +18,8 @@ from headcount.probes.masks import Means, Replace, masked
 from headcount.probes.means import mean_outputs
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
-from headcount.scores.ablation import Effect, effects
+from headcount.record.results.ablate import Effect
+from headcount.scores.ablation import effects
 from headcount.scores.variants import Outcome
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate

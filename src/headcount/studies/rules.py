@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 from torch import nn
 
 from headcount.errors import ModelError
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
+from headcount.record.results.rules import Agreement, Rules
 from headcount.scores.score import Scores, score
 from headcount.sites.fingerprint import weight_hash
-from headcount.statistics import spearman
+from headcount.statistics import Correlation, spearman
+from headcount.studies.scoring import conservation
 from headcount.tasks.task import Task
 
 VARIANTS = (
@@ -34,35 +35,35 @@ def compare_rules(
     variants: Sequence[str] = VARIANTS,
     target: str = "own",
     progress: Progress = silent,
-) -> Record:
+) -> Record[Rules]:
     """Score by every rule and correlate the ranks of heads, pair by pair: within each kind, and over all heads.
 
     A rule that cannot follow relevance through the model is noted with its reason and left out.
     """
-    found: dict[str, Scores] = {}
+    scores: dict[str, Scores] = {}
     refused: dict[str, str] = {}
     for variant in variants:
         rule, _, bias = variant.partition(" ")
         options = {"rule": rule, "bias": bias or None, "target": target}
         try:
-            found[variant] = score("relevance", model, task, **options, progress=named(variant, progress))
+            scores[variant] = score("relevance", model, task, **options, progress=named(variant, progress))
         except ModelError as error:
             refused[variant] = str(error)
-    parts = {
-        "scores": {variant: {str(head): each[head] for head in each} for variant, each in found.items()},
-        "details": {variant: each.details for variant, each in found.items()},
-        "spearman": {f"{one} / {other}": _agreement(found[one], found[other]) for one, other in combinations(found, 2)},
-        "refused": refused,
-    }
+    parts = Rules(
+        by_rule={variant: {str(head): scored[head] for head in scored} for variant, scored in scores.items()},
+        conservation={variant: conservation(scored) for variant, scored in scores.items()},
+        agreements=tuple(
+            Agreement(rule, other, _agreement(scores[rule], scores[other])) for rule, other in combinations(scores, 2)
+        ),
+        refused=refused,
+    )
     arguments = {"variants": list(variants), "target": target}
     return Record("rules", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
-def _agreement(one: Scores, other: Scores) -> dict[str, dict[str, Any]]:
-    """Spearman's correlation of two scores: kind -> r, 95% interval and p; None where it is not defined."""
-    groups = {"all": one.kinds, **{kind: (kind,) for kind in one.kinds}}
-    found = {}
-    for group, kinds in groups.items():
-        result = spearman(one.of(*kinds).numbers(), other.of(*kinds).numbers())
-        found[group] = {name: value if value == value else None for name, value in result._asdict().items()}
-    return found
+def _agreement(scores: Scores, others: Scores) -> dict[str, Correlation]:
+    """Spearman's correlation of two scores over all heads, and within each kind."""
+    groups = {"all": scores.kinds, **{kind: (kind,) for kind in scores.kinds}}
+    return {
+        group: spearman(scores.of(*kinds).numbers(), others.of(*kinds).numbers()) for group, kinds in groups.items()
+    }

@@ -10,7 +10,8 @@ from torch import nn
 
 from headcount.progress import Progress, named, silent
 from headcount.record import Record
-from headcount.scores.score import options_of, score
+from headcount.record.results.score import Conservation, Cut, Scoring
+from headcount.scores.score import Scores, options_of, score
 from headcount.tasks.task import Task
 
 
@@ -23,22 +24,29 @@ def scoring(
     keep: Path | None = None,
     progress: Progress = silent,
     **options: Any,
-) -> Record:
+) -> Record[Scoring]:
     """Score the heads by a method; the record holds values, intervals where there are any, and ranks.
 
     keep: a folder for unfinished work; the same call goes on with it, where the score can.
     """
     running = {"keep": keep, "progress": named(f"scoring by {method}", progress)}
     options |= {option: value for option, value in running.items() if option in options_of(method)}
-    found = score(method, model, task, **options)
-    heads = [str(head) for head in found.heads]
-    parts: dict[str, Any] = {
-        "method": method,
-        "scores": {head: found[head] for head in heads},
-        "ranks": {head: found.rank()[head] for head in heads},
-        "low": {head: found.low[head] for head in heads} if found.low is not None else None,
-        "high": {head: found.high[head] for head in heads} if found.high is not None else None,
-    }
-    if found.details:
-        parts["details"] = found.details
-    return Record("score", replace(found.signature, model=name), parts)
+    scored = score(method, model, task, **options)
+    heads = [str(head) for head in scored.heads]
+    parts = Scoring(
+        method=method,
+        scores={head: scored[head] for head in heads},
+        ranks={head: scored.rank()[head] for head in heads},
+        low={head: scored.low[head] for head in heads} if scored.low is not None else None,
+        high={head: scored.high[head] for head in heads} if scored.high is not None else None,
+        conservation=conservation(scored) if "cuts" in scored.details else None,
+        left_out=scored.details.get("left_out"),
+    )
+    return Record("score", replace(scored.signature, model=name), parts)
+
+
+def conservation(relevance: Scores) -> Conservation:
+    """What became of relevance, from the details of such a score."""
+    details = relevance.details
+    cuts = {name: Cut(cut["kept"], cut["absorbed"], cut["error"]) for name, cut in details["cuts"].items()}
+    return Conservation(details["examples"], details["predictions"], details["absorbed"], cuts)

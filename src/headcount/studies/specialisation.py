@@ -21,12 +21,24 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
 from headcount.pruning.tuning import AFTER_GATES, Tuning
 from headcount.record import Record, Signature
-from headcount.roles.evidence import Evidence
+from headcount.record.codec import decode, encode
+from headcount.record.result import MeasuredOn
+from headcount.record.results.roles import Evidence
+from headcount.record.results.specialisation import (
+    BestOfRole,
+    CostOfMasking,
+    HeadRow,
+    ModelRow,
+    SmallerModel,
+    Specialisation,
+    Survival,
+)
 from headcount.roles.measure import Roles, roles
 from headcount.scores.score import score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import (
+    Comparison,
     bootstrap_interval,
     chance_of_overlap,
     mean_interval,
@@ -73,40 +85,44 @@ def specialisation(
     folder: Path,
     data: str = "",
     progress: Progress = silent,
-) -> Record:
+) -> Record[Specialisation]:
     """Measure every model and pool them.
 
     subjects: by name, each built when it is needed; what is finished is read from the folder.
     """
     if not subjects:
         raise UsageError("The study needs at least one model.")
-    models: dict[str, Any] = {}
+    models: dict[str, ModelRow] = {}
     for number, (name, build) in enumerate(subjects.items()):
         progress("models", number, len(subjects))
         file = folder / f"{number}.json"
         if not file.is_file():
-            measured = _measure(build(), plan, folder / str(number), progress)
-            journal.write_json(file, measured)
-        models[name] = journal.read_json(file)
+            journal.write_json(file, encode(_measure(build(), plan, folder / str(number), progress)))
+        models[name] = decode(ModelRow, journal.read_json(file), source=str(file))
     progress("models", len(subjects), len(subjects))
     signature = Signature(" ".join(subjects), data=data, arguments={"data": data, **asdict(plan)})
-    measured_on = next(iter(models.values())).get("measured_on")
-    parts = {"models": models, "measured_on": measured_on, **pooled(list(models.values()))}
-    return Record("specialisation", signature, parts)
+    return Record("specialisation", signature, pooled(models))
 
 
-def pooled(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
     """What all models together say of the two claims, and how many of them have which heads."""
-    return {
-        "roles": list(PAPER_ROLES),
-        "survival": _survival(models),
-        "cost": _cost(models),
-        "shares": _shares(models),
-        "counts": _counts(models),
-    }
+    rows = list(models.values())
+    correlations = _neighbour_correlations(rows)
+    labels, relations = _counts(rows)
+    return Specialisation(
+        models=models,
+        measured_on=rows[0].measured_on,
+        survival=_survival(rows, PAPER_ROLES),
+        survival_by_role={role: _survival(rows, (role,)) for role in PAPER_ROLES},
+        masking=_masking(rows),
+        neighbour_correlations=correlations,
+        mean_neighbour_correlation=mean_interval(correlations) if correlations else None,
+        models_with_label=labels,
+        relations_of_models=relations,
+    )
 
 
-def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> dict[str, Any]:
+def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> ModelRow:
     model, measure = subject.model, subject.data.measuring
     heads = [head for head in locate(model).heads if head.kind == plan.kind]
     if not heads:
@@ -126,31 +142,33 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
         progress=lambda part, done, of: progress(f"{subject.name}: {part}", done, of),
     )  # fmt: skip
     (point,) = pruned.parts["tradeoff"]
-    kept = set(point["heads"])
-    return {
-        "weights": weight_hash(model),
-        "measured_on": pruned.parts["measured_on"],
-        "metric": whole.metric.name,
-        "quality": _interval(whole),
-        "without": _lost(whole, without),
-        "pruned": {"keep": keep, **{name: point[name] for name in ("after", "settled") if name in point},
-                   "lost": pruned.parts["compared"][0]["lost"]},
-        "best": _best(chosen, found, heads),
-        "heads": {
-            str(head): {
-                "roles": sorted({one.role for one in found[head] if _has_role(one)}),
-                "labels": [f"{one.role} {one.label}" for one in found[head] if _has_role(one)],
-                "confidence": found.confidence[head].value,
-                "at_neighbour": max(
-                    (one.value for one in found[head] if one.role == "positional" and one.label in NEIGHBOURS),
-                    default=0.0,
-                ),
-                "cost": float(costs[str(head)]),
-                "kept": str(head) in kept,
-            }
-            for head in heads
-        },
-    }  # fmt: skip
+    lost = pruned.parts["compared"][0]["lost"]
+    survivors = set(point["heads"])
+    return ModelRow(
+        weights=weight_hash(model),
+        measured_on=decode(MeasuredOn, pruned.parts["measured_on"], source="measured_on"),
+        metric=whole.metric.name,
+        whole=bootstrap_interval(whole.statistics, whole.metric.of_sums),
+        without=SmallerModel(0, without.value, _lost(whole, without)),
+        pruned=SmallerModel(
+            keep, point["after"]["value"], Comparison(**{name: lost[name] for name in Comparison._fields})
+        ),
+        best_of_roles=_best(chosen, found, heads),
+        by_head={str(head): _row(head, found, float(costs[str(head)]), str(head) in survivors) for head in heads},
+    )
+
+
+def _row(head: Head, found: Roles, loss_added: float, survives: bool) -> HeadRow:
+    held = [evidence for evidence in found[head] if _has_role(evidence)]
+    at_neighbour = (item.value for item in found[head] if item.role == "positional" and item.label in NEIGHBOURS)
+    return HeadRow(
+        role_names=tuple(sorted({evidence.role for evidence in held})),
+        labels=tuple(f"{evidence.role} {evidence.label}" for evidence in held),
+        head_confidence=found.confidence[head].value,
+        at_neighbour=max(at_neighbour, default=0.0),
+        loss_added=loss_added,
+        survives=survives,
+    )
 
 
 def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress) -> Roles:
@@ -160,66 +178,61 @@ def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress)
     )  # fmt: skip
 
 
-def _has_role(one: Evidence) -> bool:
+def _has_role(evidence: Evidence) -> bool:
     """A role of the paper, cleared by the lower end of its interval."""
-    return one.role in PAPER_ROLES and bool(one.holds)
+    return evidence.role in PAPER_ROLES and bool(evidence.holds)
 
 
-def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> list[dict[str, Any]]:
+def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> tuple[BestOfRole, ...]:
     """The best head of every label, chosen on one set of sentences and measured on the other."""
-    labels = dict.fromkeys((one.role, one.label) for head in heads for one in chosen[head] if one.role in PAPER_ROLES)
+    labels = dict.fromkeys(
+        (item.role, item.label) for head in heads for item in chosen[head] if item.role in PAPER_ROLES
+    )
     rows = []
-    for role, label in labels:
-        values = {head: one.value for head in heads for one in chosen[head] if (one.role, one.label) == (role, label)}
+    for label in labels:
+        values = {head: item.value for head in heads for item in chosen[head] if (item.role, item.label) == label}
         best = max(values, key=lambda head: values[head])
-        (one,) = [one for one in found[best] if (one.role, one.label) == (role, label)]
-        confidence = found.confidence[best].value
-        rows.append({"head": str(best), "confidence": confidence, "has_role": _has_role(one), **one.to_plain()})
-    return rows
+        (evidence,) = [item for item in found[best] if (item.role, item.label) == label]
+        rows.append(
+            BestOfRole(
+                head=str(best),
+                head_confidence=found.confidence[best].value,
+                has_role=_has_role(evidence),
+                **asdict(evidence.plain()),
+            )
+        )
+    return tuple(rows)
 
 
-def _interval(quality: Quality) -> dict[str, float]:
-    return bootstrap_interval(quality.statistics, quality.metric.of_sums)._asdict()
-
-
-def _lost(whole: Quality, other: Quality) -> dict[str, float]:
+def _lost(whole: Quality, other: Quality) -> Comparison:
     (compared,) = paired_bootstrap(whole.statistics, other.statistics[None], whole.metric.of_sums, resamples=1000)
-    return {"value": other.value, **compared._asdict()}
+    return compared
 
 
-def _survival(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _survival(models: Sequence[ModelRow], roles: Sequence[str]) -> Survival:
     """Heads with a role that gates keep, against a random choice with as many heads in each layer of each model."""
-    by_role = {role: _overlap(models, (role,)) for role in PAPER_ROLES}
-    return {**_overlap(models, PAPER_ROLES), "by_role": by_role}
-
-
-def _overlap(models: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     layers: dict[tuple[int, int], list[int]] = {}
     both = marked = 0
     for number, model in enumerate(models):
-        for name, head in model["heads"].items():
-            has_role = bool(set(head["roles"]) & set(names))
+        for name, head in model.by_head.items():
+            has_role = bool(set(head.role_names) & set(roles))
             row = layers.setdefault((number, Head.parse(name).layer), [0, 0, 0])
             row[0] += 1
             row[1] += has_role
-            row[2] += head["kept"]
+            row[2] += head.survives
             marked += has_role
-            both += has_role and head["kept"]
+            both += has_role and head.survives
     chance = chance_of_overlap(list(layers.values()))
-    return {
-        "heads": marked,
-        "kept": both,
-        "expected": float(chance @ np.arange(len(chance))),
-        "p": float(min(1.0, chance[both:].sum())),
-    }
+    expected = float(chance @ np.arange(len(chance)))
+    return Survival(marked, both, expected, p=float(min(1.0, chance[both:].sum())))
 
 
-def _cost(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
     """What masking a head alone costs, with a role of the paper and without."""
     rows = [
-        (number, bool(head["roles"]), head["cost"])
+        (number, bool(head.role_names), head.loss_added)
         for number, model in enumerate(models)
-        for head in model["heads"].values()
+        for head in model.by_head.values()
     ]
     means = {
         mark: [
@@ -229,41 +242,41 @@ def _cost(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for mark in (True, False)
     }
     differences = np.array(means[True]) - np.array(means[False])
-    known = differences[~np.isnan(differences)]
-    return {
-        "with_role": _mean(means[True]),
-        "without_role": _mean(means[False]),
-        "difference": mean_interval(known)._asdict() if len(known) else None,
-        "models": len(known),
-        "p": permutation_of_groups(
+    defined = differences[~np.isnan(differences)]
+    return CostOfMasking(
+        mean_with_role=_mean(means[True]),
+        mean_without_role=_mean(means[False]),
+        difference=mean_interval(defined) if len(defined) else None,
+        num_models=len(defined),
+        p=permutation_of_groups(
             [cost for *_, cost in rows], [has_role for _, has_role, _ in rows], [number for number, *_ in rows]
         ),
-    }
+    )
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    known = [float(value) for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else None
+def _mean(values: Sequence[np.floating[Any]]) -> float:
+    """Of those that are defined; NaN without any."""
+    defined = [float(value) for value in values if not np.isnan(value)]
+    return float(np.mean(defined)) if defined else float("nan")
 
 
-def _shares(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The graded statement: how far a head looks at a neighbour against what masking it costs, over the models."""
+def _neighbour_correlations(models: Sequence[ModelRow]) -> tuple[float, ...]:
+    """The graded statement: how far a head looks at a neighbour against what masking it costs, for each model."""
     correlations = [
-        spearman([head["at_neighbour"] for head in heads], [head["cost"] for head in heads]).r
-        for heads in (list(model["heads"].values()) for model in models)
+        spearman([head.at_neighbour for head in heads], [head.loss_added for head in heads]).r
+        for heads in (list(model.by_head.values()) for model in models)
     ]
-    values = [r for r in correlations if not np.isnan(r)]
-    return {"spearman": values, **(mean_interval(values)._asdict() if values else {})}
+    return tuple(r for r in correlations if not np.isnan(r))
 
 
-def _counts(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """In how many models there is a head for each label, and for how many relations."""
+def _counts(models: Sequence[ModelRow]) -> tuple[dict[str, int], tuple[tuple[str, ...], ...]]:
+    """In how many models there is a head for each label, and for which relations in each model."""
     labels: dict[str, int] = {}
     relations = []
     for model in models:
-        names = {f"{row['role']} {row['label']}" for row in model["best"] if row["has_role"]}
+        names = {f"{row.role} {row.label}" for row in model.best_of_roles if row.has_role}
         related = {label.split()[1] for label in names if label.startswith("syntactic ")}
         for name in names | {f"syntactic {relation}" for relation in related}:
             labels[name] = labels.get(name, 0) + 1
-        relations.append(sorted(related & set(RELATIONS)))
-    return {"models": len(models), "labels": dict(sorted(labels.items())), "relations": relations}
+        relations.append(tuple(sorted(related & set(RELATIONS))))
+    return dict(sorted(labels.items())), tuple(relations)

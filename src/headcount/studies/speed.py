@@ -5,7 +5,7 @@ Every repeat runs all models next to each other in a new random order, so that n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
+from headcount.record.results.bench import Size, Speed, Timing
 from headcount.sites.devices import compute_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
@@ -40,7 +41,7 @@ class Bench:
             raise UsageError(f"Batch sizes, lengths, written tokens and repeats are at least 1; got {self}.")
 
 
-def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progress: Progress = silent) -> Record:
+def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progress: Progress = silent) -> Record[Speed]:
     """The first model against each of the others.
 
     Rows say how many examples a second each reads (one forward pass, or what comes before the first written token) and
@@ -49,7 +50,7 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
     bench = bench or Bench()
     if not models:
         raise UsageError("There is no model to measure.")
-    rows: list[dict[str, Any]] = []
+    rows: list[Timing] = []
     first = next(iter(models.values()))
     lengths = sorted({longest(first, length) for length in bench.lengths})
     places = [(batch, length) for length in lengths for batch in bench.batches]
@@ -62,13 +63,12 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
             amount = batch * (bench.written if what == "writing" else 1)
             rows += _rows(times, what, batch, length, amount)
         progress("measuring", number, len(places))
-    parts = {
-        "rows": rows,
-        "models": {name: _size(model, max(lengths)) for name, model in models.items()},
-        "verdict": _verdict(rows),
-        "threads": torch.get_num_threads(),
-        "device": str(compute_device(first)),
-    }
+    parts = Speed(
+        rows=tuple(rows),
+        models={name: _size(model, max(lengths)) for name, model in models.items()},
+        threads=torch.get_num_threads(),
+        device=str(compute_device(first)),
+    )
     arguments = {"written": bench.written, "repeats": bench.repeats}
     return Record("bench", Signature(next(iter(models)), weight_hash(first), arguments=arguments), parts)
 
@@ -109,44 +109,18 @@ def _writing(model: Any, inputs: Mapping[str, torch.Tensor], written: int) -> Wo
     return writing
 
 
-def _rows(times: Times, what: str, batch: int, length: int, amount: int) -> list[dict[str, Any]]:
+def _rows(times: Times, what: str, batch: int, length: int, amount: int) -> list[Timing]:
     base = next(iter(times.seconds))
-    found = []
-    for name, seconds in times.seconds.items():
-        faster = times.ratio(base, name)
-        found.append(
-            {
-                "model": name, "what": what, "batch": batch, "length": length,
-                "seconds": times.median(name), "spread": [float(seconds.min()), float(seconds.max())],
-                "per_second": amount / times.median(name),
-                "faster": faster.value, "low": faster.low, "high": faster.high,
-            }
-        )  # fmt: skip
-    return found
+    return [
+        Timing(
+            name, what, batch, length, times.median(name), float(seconds.min()), float(seconds.max()),
+            amount / times.median(name), *times.ratio(base, name),
+        )
+        for name, seconds in times.seconds.items()
+    ]  # fmt: skip
 
 
-def _size(model: nn.Module, length: int) -> dict[str, Any]:
+def _size(model: nn.Module, length: int) -> Size:
     spent = cost(model, length=length)
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-    return {
-        "heads": len(locate(model).heads),
-        "parameters": spent.parameters,
-        "weight_bytes": weights,
-        "cache_bytes": spent.cache_bytes,  # of one example of `length` tokens
-        "flops": spent.flops,
-        "length": spent.length,
-    }
-
-
-def _verdict(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """In one sentence for each model but the first: what was gained, said plainly where nothing was."""
-    base, found = rows[0]["model"], {}
-    for name in dict.fromkeys(row["model"] for row in rows if row["model"] != base):
-        own = [row for row in rows if row["model"] == name]
-        gained = [row for row in own if row["low"] > 1]
-        lost = [row for row in own if row["high"] < 1]
-        said = f"faster than {base} in {len(gained)} of {len(own)} settings, slower in {len(lost)}"
-        if not gained:
-            said = f"nothing certain is gained: {said}"
-        found[name] = said
-    return found
+    return Size(len(locate(model).heads), spent.parameters, weights, spent.cache_bytes, spent.flops, spent.length)

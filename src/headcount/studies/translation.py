@@ -16,6 +16,7 @@ from headcount.corpora.parallel import Parallel
 from headcount.corpora.vocabulary import learn_vocabulary
 from headcount.errors import CorpusError, HeadcountError
 from headcount.record import Record, Signature
+from headcount.record.results.train import TrainingRun
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.task import fingerprint
 from headcount.tasks.translation import Translation
@@ -58,7 +59,7 @@ def train_translation(
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
     save_seconds: float = 60.0,
-) -> Record:
+) -> Record[TrainingRun] | None:
     """Train to the end of the recipe, from wherever the folder stands; the record of what was measured."""
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
@@ -70,7 +71,7 @@ def train_translation(
         return _train(data, run, identity)
 
 
-def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record:
+def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record[TrainingRun] | None:
     settings, accelerator = run.settings, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", identity)
@@ -91,7 +92,7 @@ def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record:
         return _judge(live, dev, settings)
 
     progress = run.train(model, train, judge, width=settings.size.width, tokenizer=tokenizer, dev=dev)
-    record = Record("train translation", Signature(arguments=run.plain_settings()))
+    record = None
     if accelerator.is_main_process:
         chosen = run.choose(progress, judge)
         record = _record(run, data, dev, chosen, progress, len(data["train"]) - len(train))
@@ -161,7 +162,9 @@ def _judge(model: nn.Module, dev: Translation, settings: Settings) -> dict[str, 
     return found
 
 
-def _record(run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress: Standing, dropped: int) -> Record:
+def _record(
+    run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress: Standing, dropped: int
+) -> Record[TrainingRun]:
     settings = run.settings
     signature = Signature(
         settings.data, weight_hash(chosen.model), dev.fingerprint, run.recipe.seed, run.plain_settings()
@@ -169,14 +172,15 @@ def _record(run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress
     skipped = {split: dict(reasons) for split, reasons in data.skipped.items()}
     if dropped:
         skipped.setdefault("train", {})["too many tokens"] = dropped
-    parts = {
-        "chosen": chosen.name,
-        "candidates": chosen.candidates,
-        "epochs": progress.epochs,
-        "steps": progress.step,
-        "seconds": progress.seconds,
-        "languages": list(data.languages),
-        "pairs": {split: len(data[split]) for split in _SPLITS},
-        "skipped": skipped,
-    }
-    return Record("train translation", signature, parts)
+    parts = TrainingRun(
+        task="translation",
+        chosen=chosen.name,
+        candidates=chosen.candidates,
+        epochs=progress.measured(),
+        steps=progress.step,
+        seconds=progress.seconds,
+        texts={split: len(data[split]) for split in _SPLITS},
+        languages=tuple(data.languages),
+        skipped=skipped,
+    )
+    return Record("train", signature, parts)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from headcount.checkpoints.loading import Loading
 from headcount.errors import UnknownName
 from headcount.progress import Progress, silent
 from headcount.record import Record
-from headcount.report.exhibits import exhibits
+from headcount.record.results.combined import Combined
 from headcount.studies.parts import PARTS
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.study_settings import StudySettings
@@ -32,19 +31,15 @@ def whole_study(
     loading: Loading | None = None,
     parts: Sequence[str] | None = None,
     progress: Progress = silent,
-    refresh: Callable[[Record], None] = lambda _: None,
-) -> Record:
+    refresh: Callable[[Record[Combined]], None] = lambda _: None,
+) -> Record[Combined]:
     """Run the parts of a study in order and keep each; refresh is called with what there is after each of them.
 
     A part that this model or data cannot give is left out with the reason.
     """
     wanted = _wanted(name, parts)
     subject = Subject(settings, loading or Loading(), out / "unfinished", progress)
-    shown = exhibits(None if name == "all" else name)
-    return run_parts(
-        f"study {name}", subject, {part: PARTS[part] for part in wanted}, out, refresh=refresh,
-        exhibits=[asdict(exhibit) for exhibit in shown],
-    )  # fmt: skip
+    return run_parts(name, subject, {part: PARTS[part] for part in wanted}, out, refresh=refresh)
 
 
 def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:

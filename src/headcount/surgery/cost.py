@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -11,31 +10,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from headcount.errors import ModelError, UsageError
 from headcount.hooks import original_module
+from headcount.record.results.inspect import Cost, KindCost
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_in, width_out
 from headcount.sites.running import eager_attention, evaluating, run
 from headcount.sites.site import Site
-
-
-@dataclass(frozen=True)
-class KindCost:
-    """The attention of one kind, all its layers together."""
-
-    heads: int
-    parameters: int
-    flops: int | None
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one example costs."""
-
-    length: int  # tokens of the example, and of its target in an encoder-decoder; fewer where the model takes fewer
-    parameters: int
-    flops: int | None  # of the matrix products of one forward pass; None where no batch could be made up to run
-    cache_bytes: int  # keys and values held while generating
-    kinds: Mapping[str, KindCost]
 
 
 def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Any] | None = None) -> Cost:
@@ -52,7 +32,7 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Any] | None
     for kind in sites.kinds:
         of_kind = [site for site in sites if site.kind == kind]
         kinds[kind] = KindCost(
-            heads=sum(site.num_heads for site in of_kind),
+            num_heads=sum(site.num_heads for site in of_kind),
             parameters=sum(site_parameters(site) for site in of_kind),
             flops=sum(counts.get(path, 0) for site in of_kind for path in _paths(site)) if counts else None,
         )

@@ -46,7 +46,9 @@ class Evaluation:
 
     quality: Quality
     measures: Mapping[str, float]  # by name, the quality first
-    parts: Mapping[str, Any] = field(default_factory=dict)  # further parts of the record
+    columns: tuple[str, ...] = ()  # of the statistics; none where they have no names
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the metrics, as other tools write them
+    translations: tuple[str, ...] | None = None  # one per example
 
 
 @dataclass(frozen=True)

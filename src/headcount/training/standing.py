@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headcount.record.results.train import EpochMeasured
 from headcount.training.recipe import Recipe
 
 
@@ -23,6 +24,15 @@ class Standing:
         sign = -1.0 if watch == "loss" else 1.0
         values = [sign * epoch[watch] for epoch in self.epochs]
         return 1 + max(range(len(values)), key=values.__getitem__) if values else 0
+
+    def measured(self) -> tuple[EpochMeasured, ...]:
+        """The results of all epochs, for a record."""
+        return tuple(
+            EpochMeasured(
+                epoch["epoch"], epoch["step"], {name: epoch[name] for name in epoch if name not in ("epoch", "step")}
+            )
+            for epoch in self.epochs
+        )
 
     def finished(self, recipe: Recipe) -> bool:
         if recipe.steps is not None and self.step >= recipe.steps:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import records as made
 from headcount.record import Record, Signature
 from headcount.report.headline import headline
-from headcount.report.joined import STUDY
+from headcount.report.joined import STUDY, Comparison, RoleImportance
+from headcount.statistics import Correlation, Interval
 
-ROLE = {"positional": [{"role": "positional"}], "delimiter": [{"role": "delimiter"}], "": []}
+COMPARISON = Comparison(
+    "BLEU lost without it", "encoder", "of the paper", 8, 3, 2.0, 1.0, Interval(1.0, 0.5, 1.5), Interval(1.0, 0.5, 1.5),
+    top=2, top_with_role=2, top_expected=0.75, correlation=Correlation(0.5, 0.1, 0.8, 0.02),
+)  # fmt: skip
 
 
 def records(roles: dict[str, str], kept: list[str]) -> list[Record]:
-    comparison = {"roles": "of the paper", "kind": "encoder", "top": 2, "top_with_role": 2, "top_expected": 0.75}
     point = {"way": "l0", "seed": 0, "keep": len(kept), "heads": [*kept, "decoder.0.0"]}
     tradeoff: dict[str, Any] = {
         "sites": {"encoder.0": 4, "encoder.1": 4, "decoder.0": 1}, "pruned": "encoder heads",
         "of": {"encoder": 8, "decoder": 1}, "tradeoff": [point, {**point, "keep": 1}, {**point, "way": "random"}],
     }  # fmt: skip
-    held = {head: ROLE[role] for head, role in roles.items()}
-    parts = {STUDY: {"comparisons": [comparison]}, "roles": {"roles": held}, "tradeoff": tradeoff}
-    return [Record(study, Signature(), part) for study, part in parts.items()]
+    held = {head: [made.evidence(role, "x", 0.9)] for head, role in roles.items()}
+    return [
+        Record(STUDY, Signature(), RoleImportance((COMPARISON,))),
+        made.changed(made.roles(), roles=held),
+        Record("tradeoff", Signature(), tradeoff),
+    ]
 
 
 def test_numbers_by_hand() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+import records
 import subjects as made
 from headcount.record import Record
 from headcount.report.html import page
@@ -21,43 +22,44 @@ HEADS = made.names(SITES)
 def importance(values: list[float], *, weights: str = "a1b2c3") -> Record:
     record = made.score(SITES)
     signature = replace(record.signature, weights=weights)
-    return replace(record, parts={**record.parts, "scores": dict(zip(HEADS, values, strict=True))}, signature=signature)
+    scored = records.changed(record, scores=dict(zip(HEADS, map(float, values), strict=True)))
+    return replace(scored, signature=signature)
 
 
 def roles(held: dict[str, str]) -> Record:
     record = made.roles(SITES)
     own = {head: [made.evidence(held[head], "x", 0.9)] if head in held else [] for head in HEADS}
-    return replace(record, parts={**record.parts, "roles": own})
+    return records.changed(record, roles=own)
 
 
 def test_numbers_are_those_of_the_heads() -> None:
     found = joined([roles({HEADS[0]: "positional", HEADS[5]: "delimiter"}), importance([8, 1, 2, 3, 4, 9, 5, 6])])
     assert found is not None
-    paper, any_role = found.parts["comparisons"]
-    assert (paper["roles"], paper["kind"], paper["with_role"], paper["heads"]) == ("of the paper", "encoder", 1, 8)
-    assert paper["mean_with"] == 8
-    assert paper["mean_without"] == pytest.approx(30 / 7)
-    assert paper["difference"] == pytest.approx(8 - 30 / 7)
-    assert (paper["top"], paper["top_with_role"], paper["top_expected"]) == (2, 1, pytest.approx(2 / 8))
+    paper, any_role = found.parts.comparisons
+    assert (paper.group, paper.kind, paper.num_with_role, paper.num_heads) == ("of the paper", "encoder", 1, 8)
+    assert paper.mean_with == 8
+    assert paper.mean_without == pytest.approx(30 / 7)
+    assert paper.difference.value == pytest.approx(8 - 30 / 7)
+    assert (paper.top, paper.top_with_role, paper.top_expected) == (2, 1, pytest.approx(2 / 8))
     layers = [3.5] * 4 + [6.0] * 4  # means
     less = [value - mean for value, mean in zip([8, 1, 2, 3, 4, 9, 5, 6], layers, strict=True)]
-    assert paper["within_layers"] == pytest.approx(less[0] - sum(less[1:]) / 7)
-    assert (any_role["with_role"], any_role["top_with_role"]) == (2, 2)
-    assert any_role["low"] <= any_role["difference"] <= any_role["high"]
-    assert any_role["correlation"] > 0.5
+    assert paper.within_layers.value == pytest.approx(less[0] - sum(less[1:]) / 7)
+    assert (any_role.num_with_role, any_role.top_with_role) == (2, 2)
+    assert any_role.difference.low <= any_role.difference.value <= any_role.difference.high
+    assert any_role.correlation.r > 0.5
     json.dumps(found.to_plain(), allow_nan=False)
 
 
 def test_what_is_lost_counts_whichever_way_the_metric_goes() -> None:
     record = made.ablation(SITES)
-    effects = {head: {**record.parts["one_out"][head], "difference": float(at)} for at, head in enumerate(HEADS)}
-    loss = replace(record, parts={**record.parts, "one_out": effects, "metric": "loss", "higher_is_better": False})
-    bleu = replace(record, parts={**loss.parts, "metric": "BLEU", "higher_is_better": True})
+    effects = {head: replace(record.parts.one_out[head], difference=float(at)) for at, head in enumerate(HEADS)}
+    loss = records.changed(record, one_out=effects, metric="loss", higher_is_better=False)
+    bleu = records.changed(loss, metric="BLEU", higher_is_better=True)
     planted = roles({HEADS[-1]: "rare", HEADS[-2]: "syntactic"})
     for one, top in ((loss, 2), (bleu, 0)):
         found = joined([planted, one])
         assert found is not None
-        assert found.parts["comparisons"][0]["top_with_role"] == top
+        assert found.parts.comparisons[0].top_with_role == top
 
 
 def test_a_side_that_is_missing_or_of_another_model() -> None:
@@ -82,7 +84,7 @@ def test_the_page_says_it_with_its_numbers() -> None:
 
 def test_a_distance_is_not_tested() -> None:
     record = made.ablation(SITES)
-    distance = replace(record, parts={**record.parts, "distance": True, "metric": "cosine distance"})
+    distance = records.changed(record, distance=True, metric="cosine distance")
     section = sections["ablation"]
     assert "significantly" in section.answer(record)
     assert "A distance is never negative" in section.answer(distance)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -128,20 +129,18 @@ def test_numbers_beside_the_paper_are_ours() -> None:
     table = beside(sections["ablation"], [("a", record)])
     assert table is not None
     assert table.rows[0] == ["the whole model", "BLEU 36.05 (WMT14 English-French)", "BLEU 30.00"]
-    low = [
-        head for head, effect in record.parts["one_out"].items() if head.startswith("encoder") and effect["p"] < 0.01
-    ]
+    low = [head for head, effect in record.parts.one_out.items() if head.startswith("encoder") and effect.p < 0.01]
     assert table.rows[1][2].startswith(f"{len(low)} of 6")
 
 
 def test_the_answer_counts_what_the_record_holds() -> None:
     record = made.ablation(SITES)
-    effects = record.parts["one_out"]
-    sure = [effect for effect in effects.values() if effect["corrected"] < 0.01]
-    better = sum(effect["difference"] > 0 for effect in sure)
-    worst = min(effects, key=lambda head: effects[head]["difference"])
+    effects = record.parts.one_out
+    sure = [effect for effect in effects.values() if effect.corrected < 0.01]
+    better = sum(effect.difference > 0 for effect in sure)
+    worst = min(effects, key=lambda head: effects[head].difference)
     answer = sections["ablation"].answer(record)
-    assert f"Of 18 heads {len(sure)} change BLEU" in answer
+    assert f"BLEU is 30.00 with all heads. Of 18 heads {len(sure)} change it" in answer
     assert f"{better} of them for the better" in answer
     assert worst in answer
 
@@ -149,15 +148,22 @@ def test_the_answer_counts_what_the_record_holds() -> None:
 def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_whole() -> None:
     values = [30.0, 29.5, 29.2, 25.0, 29.9]
     points = [
-        {"removed": n, "share": n / 10, "value": value, "low": value - 1, "high": value + 1, "heads": ["encoder.0.0"]}
+        {
+            "removed": n,
+            "share": n / 10,
+            "value": value,
+            "low": value - 1,
+            "high": value + 1,
+            "kept": {},
+            "heads": ["encoder.0.0"],
+        }
         for n, value in enumerate(values)
     ]
     line = {"order": "gradient", "kinds": ["encoder"], "seed": None, "points": points}
-    parts = {"metric": "BLEU", "higher_is_better": True, "value": 30.0, "curves": [line]}
-    assert "20% by gradient" in sections["curves"].answer(Record("pruning curves", Signature("m"), parts))
+    assert "20% by gradient" in sections["curves"].answer(records.changed(records.curves(), curves=[line]))
     worse = [{**point, "value": -point["value"], "low": -point["high"], "high": -point["low"]} for point in points]
-    parts = {"metric": "loss", "higher_is_better": False, "value": -30.0, "curves": [{**line, "points": worse}]}
-    assert "20% by gradient" in sections["curves"].answer(Record("pruning curves", Signature("m"), parts))
+    loss = {"metric": "loss", "higher_is_better": False, "value": -30.0, "curves": [{**line, "points": worse}]}
+    assert "20% by gradient" in sections["curves"].answer(records.changed(records.curves(), **loss))
 
 
 @pytest.mark.parametrize("held_out", [True, False])
@@ -177,14 +183,14 @@ def test_quality_on_texts_that_heads_were_chosen_on_is_said_to_flatter(held_out:
 def test_the_payload_holds_every_head_once_with_its_numbers(whole: str) -> None:
     (subject,) = data_of(whole)["subjects"]
     assert subject["heads"] == made.names(SITES)
-    effects = EVERYTHING[0].parts["one_out"]
+    effects = EVERYTHING[0].parts.one_out
     change = next(measure for measure in subject["measures"] if measure["label"] == "change of BLEU without it")
     assert change["sign"] == -1
-    assert change["values"] == [pytest.approx(effects[head]["difference"], rel=1e-4) for head in subject["heads"]]
+    assert change["values"] == [pytest.approx(effects[head].difference, rel=1e-4) for head in subject["heads"]]
     first = subject["curves"][0]["points"]
     assert first[0]["mask"] == "1" * 18
     assert first[-1]["mask"] == "0" * 18
-    kept = set(EVERYTHING[2].parts["curves"][0]["points"][2]["heads"])
+    kept = set(EVERYTHING[2].parts.curves[0].points[2].heads)
     assert first[2]["mask"] == "".join("1" if head in kept else "0" for head in subject["heads"])
 
 
@@ -237,8 +243,8 @@ def test_every_exhibit_that_is_not_there_says_why() -> None:
         known = click.Context(main).command.get_command(click.Context(main), "study")  # type: ignore[attr-defined]
         assert known.get_command(click.Context(main), key[0]) is not None
 
-    begun = made.combined([made.ablation(SITES)])
-    begun.parts["missing"] = {exhibit.part: f"no {exhibit.part} here" for exhibit in exhibits()}
+    missing = {exhibit.part: f"no {exhibit.part} here" for exhibit in exhibits()}
+    begun = made.combined([made.ablation(SITES)], missing=missing)
     for line in listed(subjects([begun])).values():
         assert line.section or line.reason == f"no {line.exhibit.part} here"
 
@@ -248,12 +254,9 @@ def test_every_exhibit_that_is_not_there_says_why() -> None:
     for point in bare.parts["tradeoff"]:
         del point["roles"]
     bare.parts["lacking"] = {"whole_roles": "there were no sentences to look at"}
-    plain = made.roles(SITES)
-    plain.parts |= {"syntax": [], "relative": {}}
-    alone = made.curves(SITES)
-    del alone.parts["by_kind"]
-    one = made.ablation(SITES)
-    del one.parts["all_but_one"]
+    plain = records.changed(made.roles(SITES), best=[], relative={})
+    alone = records.changed(made.curves(SITES), by_kind=None)
+    one = records.changed(made.ablation(SITES), all_but_one=None)
     lines = listed(subjects([made.combined([bare, plain, alone, one])]))
     reasons = {
         ("voita2019", "Figure 3"): "the sentences had no trees",
@@ -317,7 +320,7 @@ def test_combined_records_are_flattened_and_stay_together() -> None:
     halves = [made.combined([made.roles(SITES)]), made.combined([made.curves(SITES)])]  # of both papers
     assert [len(some.records) for some in subjects(halves)] == [2]
     assert [len(some.records) for some in subjects([*halves, halves[0]])] == [2, 1]
-    begun = Record("study all", Signature("m"), {"records": {}, "missing": {"speed": "no <time>"}})
+    begun = made.combined([], missing={"speed": "no <time>"})
     text = page([begun])
     assert "What was not measured?" in text
     assert "no &lt;time&gt;" in text
@@ -338,11 +341,10 @@ def test_two_records_of_a_study_are_two_subjects_with_names_that_differ() -> Non
 
 def test_a_record_out_of_shape_leaves_the_rest_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = made.curves(SITES)
-    broken.parts["by_kind"] = [
-        {"kinds": ["encoder"], "order": "gradient", "points": broken.parts["curves"][0]["points"]}
-    ]
-    del broken.parts["curves"][2]["points"][-1]  # random orders of different lengths cannot be averaged with others
-    broken.parts["curves"].append({**broken.parts["curves"][2], "points": broken.parts["curves"][0]["points"]})
+    lines = broken.parts.curves
+    # random orders of different lengths cannot be averaged with others
+    lines = (*lines[:2], replace(lines[2], points=lines[2].points[:-1]), replace(lines[2], points=lines[0].points))
+    broken = records.changed(broken, curves=lines)
     text = page([broken, made.ablation(SITES)])
     assert "could not be drawn" in text
     assert 'data-name="ablation-map"' in text

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 import subjects as made
+from headcount.record.results.roles import Evidence
 from headcount.report.figure import write
 from headcount.report.html import page
 from headcount.report.text import show
@@ -19,10 +20,12 @@ FEW = "not enough trials (2)"
 
 
 def test_words_for_a_verdict() -> None:
-    evidence = {"role": "syntactic", "label": "obj v->o", "trials": 2}
-    assert [verdict({**evidence, "holds": holds}) for holds in (True, False, None)] == ["yes", "no", FEW]
-    assert undecided([{**evidence, "holds": None}] * 2) == [f"syntactic obj v->o: {FEW}"]
-    assert undecided([{**evidence, "holds": False}]) == []
+    held, refuted, few = (
+        Evidence("syntactic", "obj v->o", 1.0, 0.4, 0.5, 0.9, 1.0, 2, holds) for holds in (True, False, None)
+    )
+    assert [verdict(evidence) for evidence in (held, refuted, few)] == ["yes", "no", FEW]
+    assert undecided([few, few]) == [f"syntactic obj v->o: {FEW}"]
+    assert undecided([refuted]) == []
 
 
 def test_the_terminal_says_so() -> None:

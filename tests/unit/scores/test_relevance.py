@@ -227,13 +227,13 @@ def test_the_model_is_left_as_it_was(bert: nn.Module) -> None:
 
 def test_rules_are_compared(bert: nn.Module, llama: nn.Module) -> None:
     record = compare_rules(bert, labelled(4), name="tiny", variants=("ding", "zplus2019"))
-    found = record.parts["spearman"]["ding / zplus2019"]
-    both = [np.array(list(record.parts["scores"][rule].values())) for rule in ("ding", "zplus2019")]
+    (agreement,) = record.parts.agreements
+    assert str(agreement) == "ding / zplus2019"
+    both = [np.array(list(record.parts.by_rule[rule].values())) for rule in ("ding", "zplus2019")]
     ranks = [np.argsort(np.argsort(values)) for values in both]
-    assert found["encoder"]["r"] == found["all"]["r"] == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    assert agreement.spearman["encoder"].r == agreement.spearman["all"].r == pytest.approx(np.corrcoef(*ranks)[0, 1])
     assert (
-        "Jacobian"
-        in compare_rules(llama, texts(4), variants=("ding", "alphabeta2021")).parts["refused"]["alphabeta2021"]
+        "Jacobian" in compare_rules(llama, texts(4), variants=("ding", "alphabeta2021")).parts.refused["alphabeta2021"]
     )
 
 

@@ -54,21 +54,21 @@ def test_examples_come_in_a_random_order(setting: tuple[torch.nn.Module, object]
     model, task = setting
     crucial = until_certain(model, task, ACCURACY, one_out(model))[5]
     changed = crucial.outcome.base[:, 0] - crucial.outcome.variants[0, :, 0]
-    whole = ablate(model, task, alone=False).parts["one_out"]["encoder.1.1"]
-    assert changed.mean() == pytest.approx(-whole["difference"], abs=0.2)
+    whole = ablate(model, task, alone=False).parts.one_out["encoder.1.1"]
+    assert changed.mean() == pytest.approx(-whole.difference, abs=0.2)
 
 
 def test_the_study_says_how_many_examples_it_took(setting: tuple[torch.nn.Module, object]) -> None:
     model, task = setting
-    early = ablate(model, task, early=True, alone=False).parts["one_out"]
-    whole = ablate(model, task, alone=False).parts["one_out"]
-    assert early["encoder.1.1"]["examples"] < whole["encoder.1.1"]["examples"] == COUNT
-    assert early["encoder.1.1"]["corrected"] < 0.01
-    assert early["encoder.1.1"]["low"] <= whole["encoder.1.1"]["difference"] <= early["encoder.1.1"]["high"]
-    full = [head for head in early if early[head]["examples"] == COUNT]
+    early = ablate(model, task, early=True, alone=False).parts.one_out
+    whole = ablate(model, task, alone=False).parts.one_out
+    assert early["encoder.1.1"].examples < whole["encoder.1.1"].examples == COUNT
+    assert early["encoder.1.1"].corrected < 0.01
+    assert early["encoder.1.1"].low <= whole["encoder.1.1"].difference <= early["encoder.1.1"].high
+    full = [head for head in early if early[head].examples == COUNT]
     assert len(full) == 7
     for head in full:
-        assert np.isclose(early[head]["difference"], whole[head]["difference"])
+        assert np.isclose(early[head].difference, whole[head].difference)
 
 
 def test_an_unbounded_metric_is_refused(setting: tuple[torch.nn.Module, object]) -> None:

@@ -49,18 +49,18 @@ def labelled(model: Any) -> Any:
 def test_a_good_order_beats_random_ones() -> None:
     model = one_head_does_it()
     record = pruning_curves(model, labelled(model), plan=Plan(orders=("gradient",), random=4, step=0.25))
-    lines = record.parts["curves"]
-    assert [line["order"] for line in lines] == ["gradient", *["random"] * 4]
-    assert [point["removed"] for point in lines[0]["points"]] == [0, 2, 4, 6, 8]
-    assert lines[0]["points"][0]["value"] == record.parts["value"] == 1.0
-    assert "encoder.1.1" in lines[0]["points"][-2]["heads"], "the head that does it all goes last"
-    assert "by_kind" not in record.parts, "one kind of attention"
-    for place, point in enumerate(record.parts["against_random"]["gradient"]):
-        values = [line["points"][place]["value"] for line in lines]
-        assert point["value"] == pytest.approx(values[0] - np.mean(values[1:]))
-        assert point["low"] <= point["value"] <= point["high"]
-    assert record.parts["claims"][0]["holds"] == all(
-        point["value"] > 0 for point in record.parts["against_random"]["gradient"] if 0.2 <= point["share"] <= 0.6
+    lines = record.parts.curves
+    assert [line.order for line in lines] == ["gradient", *["random"] * 4]
+    assert [point.removed for point in lines[0].points] == [0, 2, 4, 6, 8]
+    assert lines[0].points[0].value == record.parts.value == 1.0
+    assert "encoder.1.1" in lines[0].points[-2].heads, "the head that does it all goes last"
+    assert record.parts.by_kind is None, "one kind of attention"
+    for place, point in enumerate(record.parts.against_random["gradient"]):
+        values = [line.points[place].value for line in lines]
+        assert point.value == pytest.approx(values[0] - np.mean(values[1:]))
+        assert point.low <= point.value <= point.high
+    assert record.parts.claims[0].holds == all(
+        point.value > 0 for point in record.parts.against_random["gradient"] if 0.2 <= point.share <= 0.6
     )
 
 
@@ -71,12 +71,12 @@ def test_each_kind_alone(tmp_path: Path) -> None:
     record = pruning_curves(
         laboratory.model(tokenizer), task, plan=Plan(orders=("magnitude",), random=1, step=0.5, recompute=True)
     )
-    assert [line["kinds"] for line in record.parts["by_kind"]] == [["encoder"], ["decoder"], ["cross"]]
-    for line in record.parts["by_kind"]:
-        kind = line["kinds"][0]
-        assert [point["kept"][kind] for point in line["points"]] == [8, 4, 0]
-        assert all(point["kept"][other] == 8 for point in line["points"] for other in point["kept"] if other != kind)
-    assert "cross" in record.parts["claims"][-1]["evidence"]
+    assert [line.kinds for line in record.parts.by_kind] == [("encoder",), ("decoder",), ("cross",)]
+    for line in record.parts.by_kind:
+        kind = line.kinds[0]
+        assert [point.kept[kind] for point in line.points] == [8, 4, 0]
+        assert all(point.kept[other] == 8 for point in line.points for other in point.kept if other != kind)
+    assert "cross" in [finding.at for finding in record.parts.claims[-1].evidence]
 
 
 def test_plans_that_make_no_sense() -> None:
@@ -91,13 +91,15 @@ def test_dynamics_prunes_every_epoch(tmp_path: Path) -> None:
         hc.save(classifier(epoch), tmp_path / "epochs" / f"{epoch:03d}")
     task = labelled(classifier(10))
     record = dynamics(epochs_of(tmp_path), hc.load, task, step=0.5)
-    assert [line["epoch"] for line in record.parts["epochs"]] == [1, 2, 10]
-    for line in record.parts["epochs"]:
-        assert line["points"][0]["kept_share"] == 1.0
-        assert [point["share"] for point in line["points"]] == [0, 0.5, 1.0]
-    last = record.parts["epochs"][-1]
-    assert last["value"] == 1.0
-    assert record.parts["claims"][-1]["evidence"] == {"10": last["points"][1]["kept_share"]}
+    assert [line.epoch for line in record.parts.by_epoch] == [1, 2, 10]
+    for line in record.parts.by_epoch:
+        assert line.points[0].kept_share == 1.0
+        assert [point.share for point in line.points] == [0, 0.5, 1.0]
+    last = record.parts.by_epoch[-1]
+    assert last.value == 1.0
+    assert [(finding.at, finding.value) for finding in record.parts.claims[-1].evidence] == [
+        ("epoch 10", last.points[1].kept_share)
+    ]
     assert list(epochs_of(tmp_path, [2])) == [2]
     with pytest.raises(UsageError, match="no epoch 3; it has 1 to 10"):
         epochs_of(tmp_path, [3])
@@ -106,11 +108,13 @@ def test_dynamics_prunes_every_epoch(tmp_path: Path) -> None:
 
 
 def test_a_bend_is_measured_from_the_straight_line() -> None:
+    from headcount.record.results.dynamics import Epoch, EpochStep
     from headcount.studies.dynamics import _bend
 
-    def line(values: list[float]) -> dict[str, Any]:
+    def line(values: list[float]) -> Epoch:
         shares = np.linspace(0, 1, len(values))
-        return {"points": [{"share": s, "value": v} for s, v in zip(shares, values, strict=True)]}
+        points = (EpochStep(0, s, v, v, v, {}, 1.0) for s, v in zip(shares, values, strict=True))
+        return Epoch(1, values[0], tuple(points))
 
     assert _bend(line([10, 8, 6, 4, 2, 0])) == pytest.approx(0)
     assert _bend(line([10, 10, 10, 10, 10, 0])) == pytest.approx(0.8)
@@ -123,20 +127,20 @@ def test_bench_compares_models_and_leaves_them_alone() -> None:
     small = hc.remove(model, hc.locate(model).mask(off=["decoder.0.0", "decoder.1.2", "decoder.1.3"]))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     record = speed({"full": model, "small": small}, bench=Bench((1, 2), (8,), written=3, repeats=2, warmup=0))
-    assert {(row["model"], row["what"], row["batch"]) for row in record.parts["rows"]} == {
+    assert {(row.model, row.what, row.batch) for row in record.parts.rows} == {
         (name, what, batch) for name in ("full", "small") for what in ("reading", "writing") for batch in (1, 2)
     }
-    assert record.parts["models"]["small"]["cache_bytes"] < record.parts["models"]["full"]["cache_bytes"]
-    assert record.parts["models"]["small"]["heads"] == 5
-    assert "small" in record.parts["verdict"]
+    assert record.parts.models["small"].cache_bytes < record.parts.models["full"].cache_bytes
+    assert record.parts.models["small"].num_heads == 5
+    assert {row.model for row in record.parts.others} == {"small"}
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_bench_of_an_encoder_decoder_and_of_an_encoder(tmp_path: Path) -> None:
     translator = laboratory.model(laboratory.vocabulary(tmp_path / "vocabulary"))
     bench = Bench((2,), (6,), written=2, repeats=1, warmup=0)
-    assert {row["what"] for row in speed({"it": translator}, bench=bench).parts["rows"]} == {"reading", "writing"}
-    assert {row["what"] for row in speed({"it": classifier()}, bench=bench).parts["rows"]} == {"reading"}
+    assert {row.what for row in speed({"it": translator}, bench=bench).parts.rows} == {"reading", "writing"}
+    assert {row.what for row in speed({"it": classifier()}, bench=bench).parts.rows} == {"reading"}
     with pytest.raises(UsageError, match="at least 1"):
         Bench(batches=(0,))
 

@@ -25,7 +25,7 @@ from tokens import word_tokenizer
 
 
 def weights(example: dict[str, Any], head: str) -> np.ndarray:
-    return np.array([[float(one) for one in row.split(" ")] for row in example["attention"][head]])
+    return np.array([[float(one) for one in row.split(" ")] for row in example.attention[head]])
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 def test_weights_are_those_of_the_model_itself(translator: tuple[Any, Any]) -> None:
     model, tokenizer = translator
     row = Grammar().split("test")[0]
-    (example,) = examples(model, tokenizer, [row.tree], targets=[row.target], longest=99).parts["examples"]
+    (example,) = examples(model, tokenizer, [row.tree], targets=[row.target], longest=99).parts.examples
     source = torch.tensor([tokenizer(row.tree.text)["input_ids"]])
     target = tokenizer(text_target=row.target)["input_ids"]
     start = model.config.decoder_start_token_id
@@ -48,7 +48,7 @@ def test_weights_are_those_of_the_model_itself(translator: tuple[Any, Any]) -> N
     for kind, layers in (
         ("encoder", out.encoder_attentions), ("decoder", out.decoder_attentions), ("cross", out.cross_attentions),
     ):  # fmt: skip
-        looking, looked_at = (example["tokens"][side] for side in example["sides"][kind])
+        looking, looked_at = (example.tokens[side] for side in example.sides[kind])
         for layer, attention in enumerate(layers):
             for head in range(attention.shape[1]):
                 found = weights(example, f"{kind}.{layer}.{head}")
@@ -59,13 +59,13 @@ def test_weights_are_those_of_the_model_itself(translator: tuple[Any, Any]) -> N
 def test_trees_point_at_the_tokens_of_their_words(translator: tuple[Any, Any]) -> None:
     model, tokenizer = translator
     rows = Grammar().split("test")[:30]
-    for example in examples(model, tokenizer, [row.tree for row in rows], count=3).parts["examples"]:
-        tree, tokens = example["tree"], example["tokens"]["source"]
+    for example in examples(model, tokenizer, [row.tree for row in rows], count=3).parts.examples:
+        tree, tokens = example.tree, example.tokens["source"]
         assert len(tokens) <= 20
-        text = "".join(tokens[place] for word in tree["words"] for place in word)
+        text = "".join(tokens[place] for word in tree.words for place in word)
         assert text == "".join(tokens[:-1]).replace(study.BLANK, "")  # all but blanks and the end of the sentence
-        assert len(tree["words"]) == len(tree["heads"]) == len(tree["relations"])
-        assert tree["heads"].count(-1) == 1
+        assert len(tree.words) == len(tree.parents) == len(tree.relations)
+        assert tree.parents.count(-1) == 1
 
 
 def test_texts_without_trees_and_models_without_a_decoder() -> None:
@@ -74,10 +74,10 @@ def test_texts_without_trees_and_models_without_a_decoder() -> None:
     model = BertForSequenceClassification(BertConfig(vocab_size=99, **size))
     before = (weight_hash(model), hooks(model))
     record = examples(model, word_tokenizer(), ["w3 w4 w5", "w6 w7", "w8"], count=2, name="m")
-    (first, _) = record.parts["examples"]
-    assert first["tree"] is None
-    assert first["sides"] == {"encoder": ["source", "source"]}
-    assert len(first["attention"]) == 8
+    (first, _) = record.parts.examples
+    assert first.tree is None
+    assert first.sides == {"encoder": ("source", "source")}
+    assert len(first.attention) == 8
     assert weights(first, "encoder.1.3").sum(1) == pytest.approx(1, abs=0.01)
     assert (weight_hash(model), hooks(model)) == before
     assert model.training
@@ -87,7 +87,7 @@ def test_texts_without_trees_and_models_without_a_decoder() -> None:
 def test_size_is_bounded(translator: tuple[Any, Any]) -> None:
     model, tokenizer = translator
     trees: list[Tree | str] = [row.tree for row in Grammar().split("test")[:20]]
-    assert len(examples(model, tokenizer, trees, count=4, weights=1).parts["examples"]) == 1
+    assert len(examples(model, tokenizer, trees, count=4, weights=1).parts.examples) == 1
     with pytest.raises(UsageError, match="tokens"):
         examples(model, tokenizer, trees, longest=2)
     with pytest.raises(UsageError, match="At least one"):

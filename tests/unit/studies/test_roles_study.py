@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-import headcount as hc
 import zoo
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.heads import Head
 from headcount.record import Record, Signature
-from headcount.roles.evidence import Evidence
+from headcount.record.results.score import Scoring
+from headcount.roles.evidence import Evidence, HalvedEvidence
 from headcount.roles.measure import Roles
 from headcount.statistics import Interval
 from headcount.studies.roles import best_heads, look, persons, rare_head
@@ -33,21 +34,21 @@ def measured() -> tuple[Any, Record]:
 
 
 def test_the_best_heads_are_chosen_on_one_half_and_measured_on_the_other() -> None:
-    def seen(first: float, second: float) -> tuple[Evidence, ...]:
+    def seen(first: float, second: float) -> tuple[HalvedEvidence, ...]:
         halves = Interval(first, first - 0.1, first + 0.1), Interval(second, second - 0.1, second + 0.1)
         mean = (first + second) / 2
-        return (Evidence("rare", "rarest", mean, 0.1, 0.5, 0.0, 1.0, 80, False, 0.5, 1.0, halves),)
+        return (HalvedEvidence("rare", "rarest", mean, 0.1, 0.5, 0.0, 1.0, 80, False, 0.5, 1.0, halves),)
 
-    heads = [hc.Head("encoder", 0, index) for index in range(3)]
+    heads = [Head("encoder", 0, index) for index in range(3)]
     grid = Roles(list(zip(heads, [seen(0.9, 0.3), seen(0.8, 0.85), seen(0.1, 0.9)], strict=True)), "object")
     (row,) = best_heads(grid)
-    assert (row["head"], row["value"], row["held_out"]) == ("encoder.0.0", 0.3, True)
-    assert (row["low"], row["high"]) == pytest.approx((0.2, 0.4))
+    assert (row.head, row.value, row.held_out) == ("encoder.0.0", 0.3, True)
+    assert (row.low, row.high) == pytest.approx((0.2, 0.4))
 
 
 def test_there_is_a_best_head_for_every_label(measured: tuple[Any, Record]) -> None:
     parts = json.loads(measured[1].to_json())["parts"]  # strict JSON: no NaN
-    assert len(parts["syntax"]) == 8
+    assert len(measured[1].parts.syntax) == 8
     assert {(row["role"], row["label"]) for row in parts["best"]} == {
         (one["role"], one["label"]) for found in parts["evidence"].values() for one in found
     }
@@ -55,33 +56,40 @@ def test_there_is_a_best_head_for_every_label(measured: tuple[Any, Record]) -> N
 
 
 def test_claims_follow_from_the_evidence(measured: tuple[Any, Record]) -> None:
-    claims = measured[1].parts["claims"]
-    assert claims["positional"]["heads"] == {"encoder.1.2": "-1"}
-    assert claims["positional"]["confidence"]["encoder.1.2"] == pytest.approx(0.9)
-    assert claims["positional"]["above"] == 1
-    assert claims["by_role"]["positional"] == 1
-    assert claims["heads"] == 12
-    assert claims["rare"]["two_rarest"] == 0.0  # first-layer heads look everywhere alike
-    assert claims["rare"]["chance_two_rarest"] > 0
+    paper = measured[1].parts.paper
+    assert paper.positional.labels == {"encoder.1.2": "-1"}
+    assert paper.positional.confidence["encoder.1.2"] == pytest.approx(0.9)
+    assert paper.positional.above == 1
+    assert paper.by_role["positional"] == 1
+    assert paper.num_heads == 12
+    assert paper.rare is not None
+    assert paper.rare.two_rarest == 0.0  # first-layer heads look everywhere alike
+    assert paper.rare.chance_two_rarest > 0
 
 
 def test_relevance_goes_with_roles_of_the_same_model(measured: tuple[Any, Record]) -> None:
     model, record = measured
-    scores = {head: value["value"] for head, value in record.parts["confidence"].items()}
+    scores = {head: interval.value for head, interval in record.parts.confidence.items()}
     chosen, marks = Sentences(list(trees(2))), tokenizer()
-    same = Record("score", Signature(weights=record.signature.weights), {"scores": scores})
+    same = Record("score", Signature(weights=record.signature.weights), Scoring("relevance", scores, {}))
     found = look(model, chosen, marks, relevance=same, resamples=20)
-    assert found.parts["relevance"] == scores
-    assert -1 <= found.parts["agreement"]["encoder"]["r"] <= 1
+    assert found.parts.relevance == scores
+    assert -1 <= found.parts.agreement["encoder"].r <= 1
     with pytest.raises(UsageError, match="another model"):
-        look(model, chosen, marks, relevance=Record("score", Signature(weights="x"), {"scores": scores}), resamples=20)
+        look(
+            model,
+            chosen,
+            marks,
+            relevance=Record("score", Signature(weights="x"), Scoring("relevance", scores, {})),
+            resamples=20,
+        )
     with pytest.raises(UsageError, match="holds no scores"):
         look(model, chosen, marks, relevance=Record("ablate", Signature(), {}), resamples=20)
 
 
 def test_the_head_that_is_shown_for_rare_tokens_is_above_chance() -> None:
-    def row(value: float, low: float, role: str = "rare") -> dict[str, Any]:
-        return {"role": role, "value": value, "low": low, "baseline": 0.2}
+    def row(value: float, low: float, role: str = "rare") -> Evidence:
+        return Evidence(role, "", value, 0.2, 0.5, low, 1.0, 80, holds=None)
 
     seen = {"encoder.0.0": [row(0.6, 0.1)], "encoder.0.1": [row(0.4, 0.3), row(0.9, 0.8, "positional")]}
     assert rare_head(seen) == "encoder.0.1", "the value of the other is higher and says nothing"
@@ -101,4 +109,3 @@ def test_persons_of_subjects() -> None:
     found = persons(Sentences([sentence(word) for word in ("I", "We", "you", "dogs", "He", "it")]))
     assert found == {"1": 2, "2": 1, "3": 3}
     assert persons(Sentences(["no trees here"])) == {}
-    assert hc.Record("roles", Signature(), found).parts == found

@@ -3,54 +3,66 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
 
-from headcount.statistics import chance_of_overlap, mean_interval, permutation_of_groups
+from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
+from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_interval, permutation_of_groups
 from headcount.studies.specialisation import pooled
+from records import evidence
 
 
-def model(costs: list[float], roles: list[int], kept: list[int]) -> dict[str, Any]:
+def model(costs: list[float], roles: list[int], kept: list[int]) -> ModelRow:
     """Two layers of four heads; roles, kept: numbers of heads from 0 to 7."""
-    heads = {
-        f"encoder.{number // 4}.{number % 4}": {
-            "roles": ["positional"] if number in roles else [],
-            "at_neighbour": 0.9 if number in roles else 0.01 * number,
-            "cost": costs[number],
-            "kept": number in kept,
-        }
+    by_head = {
+        f"encoder.{number // 4}.{number % 4}": HeadRow(
+            role_names=("positional",) if number in roles else (),
+            labels=(),
+            head_confidence=0.9,
+            at_neighbour=0.9 if number in roles else 0.01 * number,
+            loss_added=costs[number],
+            survives=number in kept,
+        )
         for number in range(8)
     }
-    return {"heads": heads, "best": [{"role": "positional", "label": "-1", "has_role": bool(roles)}]}
+    smaller = SmallerModel(2, 29.0, Comparison(-1.0, -2.0, 0.0, 0.1))
+    best = BestOfRole(
+        **evidence("positional", "-1", 0.9), head="encoder.0.0", head_confidence=0.9, has_role=bool(roles)
+    )
+    return ModelRow("a1", "BLEU", Interval(30.0, 29.0, 31.0), smaller, smaller, (best,), by_head)
+
+
+def several(*models: ModelRow) -> dict[str, ModelRow]:
+    return {str(number): row for number, row in enumerate(models)}
 
 
 def test_specialised_heads_that_survive() -> None:
     models = [model([1.0, 0, 0, 0, 2.0, 0.1, 0, 0], [0, 4], [0, 4]) for _ in range(4)]
-    parts = pooled(models)
-    assert parts["survival"]["kept"] == parts["survival"]["heads"] == 8
-    assert parts["survival"]["expected"] == pytest.approx(8 * 0.25)
-    assert parts["survival"]["p"] == pytest.approx(0.25**8)
-    assert parts["cost"]["p"] < 0.001
-    assert parts["cost"]["with_role"] == pytest.approx(1.5)
-    assert parts["shares"]["value"] > 0.5
-    assert parts["counts"]["labels"] == {"positional -1": 4}
+    parts = pooled(several(*models))
+    assert parts.survival.survivors == parts.survival.num_heads == 8
+    assert parts.survival.expected == pytest.approx(8 * 0.25)
+    assert parts.survival.p == pytest.approx(0.25**8)
+    assert parts.masking.p < 0.001
+    assert parts.masking.mean_with_role == pytest.approx(1.5)
+    assert parts.mean_neighbour_correlation is not None
+    assert parts.mean_neighbour_correlation.value > 0.5
+    assert parts.models_with_label == {"positional -1": 4}
 
 
 def test_specialised_heads_that_do_not_matter() -> None:
     models = [model([0.0, 1, 1, 1, 0.0, 1, 1, 1], [0, 4], [1, 5]) for _ in range(4)]
-    parts = pooled(models)
-    assert parts["survival"]["kept"] == 0
-    assert parts["survival"]["p"] == pytest.approx(1.0)
-    assert parts["cost"]["p"] > 0.9
+    parts = pooled(several(*models))
+    assert parts.survival.survivors == 0
+    assert parts.survival.p == pytest.approx(1.0)
+    assert parts.masking.p > 0.9
 
 
 def test_a_model_without_roles_says_nothing() -> None:
-    parts = pooled([model([0.1] * 8, [], [0, 4])])
-    assert parts["survival"]["heads"] == 0
-    assert parts["cost"]["difference"] is None
-    assert np.isnan(parts["cost"]["p"])
+    parts = pooled(several(model([0.1] * 8, [], [0, 4])))
+    assert parts.survival.num_heads == 0
+    assert parts.masking.difference is None
+    assert np.isnan(parts.masking.p)
 
 
 def test_chance_of_overlap_by_enumeration() -> None:

@@ -16,6 +16,7 @@ from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
 from headcount.progress import silent
 from headcount.record import Record
+from headcount.record.codec import encode
 from headcount.report.figure import figures
 from headcount.report.papers import shown
 from headcount.report.section import ordered
@@ -45,15 +46,15 @@ def settings(tmp_path: Path) -> StudySettings:
 
 def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path) -> None:
     seen: list[int] = []
-    refresh = lambda record: seen.append(len(record.parts["records"]))  # noqa: E731
+    refresh = lambda record: seen.append(len(record.parts.records))  # noqa: E731
     record = whole_study("michel2019", settings, tmp_path / "out", refresh=refresh)
-    assert set(record.parts["records"]) == {"gradient", "ablation", "replacement", "curves", "speed"}
-    assert "no checkpoints named by epoch" in record.parts["missing"]["dynamics"]
+    assert set(record.parts.records) == {"gradient", "ablation", "replacement", "curves", "speed"}
+    assert "no checkpoints named by epoch" in record.parts.missing["dynamics"]
     assert seen == sorted(seen)
     assert len(seen) == 6
-    assert Record.load(tmp_path / "out" / "record.json").parts == record.parts
-    assert {exhibit["paper"] for exhibit in record.parts["exhibits"]} == {"michel2019"}
-    assert "other" in record.parts["records"]["ablation"]["parts"]
+    assert Record.load(tmp_path / "out" / "record.json").to_json() == record.to_json()
+    assert record.parts.name == "michel2019"
+    assert record.parts.records["ablation"].parts.other is not None
 
 
 def test_finished_parts_are_not_run_again(
@@ -69,8 +70,8 @@ def test_finished_parts_are_not_run_again(
     monkeypatch.undo()
     monkeypatch.setitem(parts.PARTS, "ablation", interrupted)
     twice = whole_study("michel2019", settings, tmp_path / "twice", parts=["gradient", "ablation", "curves"])
-    for part, found in once.parts["records"].items():
-        assert twice.parts["records"][part]["parts"] == found["parts"]
+    for part, found in once.parts.records.items():
+        assert encode(twice.parts.records[part].parts) == encode(found.parts)
 
 
 def test_other_settings_need_another_folder(settings: StudySettings, tmp_path: Path) -> None:
@@ -127,8 +128,8 @@ def translation(tmp_path: Path) -> StudySettings:
 
 def test_the_trade_off_gives_its_tables_and_figures(translation: StudySettings, tmp_path: Path) -> None:
     record = whole_study("voita2019", translation, tmp_path / "out", parts=["roles", "tradeoff", "all-kinds"])
-    assert record.parts["missing"] == {}
-    encoder, every = (record.parts["records"][part]["parts"] for part in ("tradeoff", "all-kinds"))
+    assert record.parts.missing == {}
+    encoder, every = (record.parts.records[part].parts for part in ("tradeoff", "all-kinds"))
     assert [row["keep"] for row in every["all_kinds"]] == [9]
     assert every["all_kinds"][0]["scratch"]["value"] > 0
     assert encoder["looked"]["sentences"] == 10
@@ -150,7 +151,7 @@ def test_what_the_trade_off_cannot_give_is_said(
 ) -> None:
     short = replace(translation, all_kinds_ways=())
     record = whole_study("voita2019", short, tmp_path / "out", parts=["all-kinds"])
-    assert record.parts["missing"] == {"all-kinds": "The settings leave it out: all_kinds_ways is empty."}
+    assert record.parts.missing == {"all-kinds": "The settings leave it out: all_kinds_ways is empty."}
     alone = replace(
         settings,
         source=replace(settings.source, limit=6),
@@ -162,15 +163,15 @@ def test_what_the_trade_off_cannot_give_is_said(
     )
     (tmp_path / "train.tsv").write_text((tmp_path / "dev.tsv").read_text())
     record = whole_study("voita2019", alone, tmp_path / "alone", parts=["roles", "tradeoff", "all-kinds"])
-    assert "has encoder heads alone" in record.parts["missing"]["all-kinds"]
-    own = record.parts["records"]
-    assert own["tradeoff"]["parts"]["looked"]["sentences"] == own["roles"]["parts"]["sentences"] == 6
+    assert "has encoder heads alone" in record.parts.missing["all-kinds"]
+    own = record.parts.records
+    assert own["tradeoff"].parts["looked"]["sentences"] == own["roles"].parts.sentences == 6
     treeless = replace(alone, trees=str(tmp_path / "nowhere.conllu"))
     record = whole_study("voita2019", treeless, tmp_path / "treeless", parts=["roles", "tradeoff"])
-    assert "nowhere.conllu" in record.parts["missing"]["roles"]
+    assert "nowhere.conllu" in record.parts.missing["roles"]
     lines = shown(subjects([record]), ordered(), dict(figures.items()))
     (line,) = (one for one in lines if one.exhibit.name == "Figure 8")
-    assert line.reason == record.parts["missing"]["roles"]
+    assert line.reason == record.parts.missing["roles"]
 
 
 def test_beams_are_those_of_every_part(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def test_bert_by_hand(bert: nn.Module) -> None:
     found = hc.cost(bert, length=10)
     assert found.parameters == sum(p.numel() for p in bert.parameters())
     kind = found.kinds["encoder"]
-    assert kind.heads == 12
+    assert kind.num_heads == 12
     assert kind.parameters == 3 * 4 * (64 * 64 + 64)
     # four projections and two products of attention, each multiplication with its addition
     assert kind.flops == 3 * (4 * 2 * 10 * 64 * 64 + 2 * 2 * 10 * 10 * 64)

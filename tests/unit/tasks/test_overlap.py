@@ -10,7 +10,9 @@ import torch
 import headcount as hc
 from headcount.corpora.examples import example_hash, in_first_half
 from headcount.errors import UsageError
-from headcount.studies.held_out import measured_line
+from headcount.record.codec import decode
+from headcount.record.result import MeasuredOn
+from headcount.report.measured import measured_sentence
 from headcount.tasks.overlap import check_apart, measured_on
 from tokens import sentences, word_tokenizer
 
@@ -23,6 +25,10 @@ def plain(texts: list[str], **options: Any) -> Any:
 
 def labelled(texts: list[str], label: int = 0) -> Any:
     return hc.task("classification", texts=texts, labels=[label] * len(texts), tokenizer=word_tokenizer())
+
+
+def sentence(measured: dict[str, Any]) -> str:
+    return measured_sentence(decode(MeasuredOn, measured, source="a"))
 
 
 def test_examples_are_compared_not_files() -> None:
@@ -48,17 +54,17 @@ def test_of_batches_only_the_whole_is_known() -> None:
     ones, twos = (hc.task.of(given, nll=lambda *_: torch.ones(2)) for given in batches)
     assert measured_on([ones], ones)["held_out"] is False
     assert measured_on([ones], twos)["held_out"] is None
-    assert "unknown" in measured_line(measured_on([ones], twos))
+    assert "unknown" in sentence(measured_on([ones], twos))
 
 
 def test_the_line_of_a_record() -> None:
     task, other = plain(TEXTS[:1]), plain(TEXTS[1:4])
     task.split, other.split = "test", "dev"
-    assert measured_line(measured_on([other], task)) == (
+    assert sentence(measured_on([other], task)) == (
         "Measured on 1 text of test, held out: heads were chosen on 3 texts of dev."
     )
-    assert measured_line(measured_on([task], task)).startswith("NOT held out: measured on 1 text of test, the same")
-    assert measured_line(measured_on([plain(TEXTS[3:])], other)).endswith("heads were chosen on 1 of them.")
+    assert sentence(measured_on([task], task)).startswith("NOT held out: measured on 1 text of test, the same")
+    assert sentence(measured_on([plain(TEXTS[3:])], other)).endswith("heads were chosen on 1 of them.")
 
 
 def test_learning_from_what_is_measured_is_refused_by_example() -> None:

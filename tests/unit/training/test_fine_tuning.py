@@ -49,7 +49,7 @@ def tuned(start: Path, out: Path, settings: Settings = SETTINGS, **options: Any)
 
 def test_a_classifier_learns(start: Path, tmp_path: Path) -> None:
     record = tuned(start, tmp_path / "out")
-    assert record.parts["epochs"][-1]["accuracy"] > record.parts["before"]["accuracy"]
+    assert record.parts.epochs[-1].measures["accuracy"] > record.parts.before["accuracy"]
     model = hc.load(tmp_path / "out")
     assert type(model).__name__ == "BertForSequenceClassification"
     assert model.config.id2label == {0: "bad", 1: "good"}
@@ -100,7 +100,7 @@ def test_a_language_model_learns(tmp_path: Path) -> None:
     record = fine_tune(
         LlamaForCausalLM(config), tokenizer, data, data, tmp_path / "out", settings, accelerator=Accelerator(cpu=True)
     )
-    assert record.parts["epochs"][-1]["loss"] < 0.8 * record.parts["before"]["loss"]
+    assert record.parts.epochs[-1].measures["loss"] < 0.8 * record.parts.before["loss"]
 
 
 def test_the_loss_is_a_mean_over_predictions() -> None:
@@ -159,9 +159,9 @@ def test_two_epochs_of_a_small_set_are_enough_with_the_defaults(tmp_path: Path) 
         BertForSequenceClassification(config), tokenizer, train, dev, tmp_path / "out", settings,
         accelerator=Accelerator(cpu=True),
     )  # fmt: skip
-    assert record.parts["steps"] == recipe.steps
-    assert record.parts["epochs"][-1]["accuracy"] > 0.9
-    assert record.parts["epochs"][-1]["matthews"] > 0.8
+    assert record.parts.steps == recipe.steps
+    assert record.parts.epochs[-1].measures["accuracy"] > 0.9
+    assert record.parts.epochs[-1].measures["matthews"] > 0.8
 
 
 def test_warm_up_and_batch_are_as_asked_for() -> None:

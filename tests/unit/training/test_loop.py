@@ -60,8 +60,8 @@ def test_a_run_leaves_a_plain_model(finished: Path) -> None:
     model = hc.load(finished)
     assert len(hc.locate(model).heads) == 3 * 2 * 4
     record = Record.load(finished / "record.json")
-    assert [epoch["epoch"] for epoch in record.parts["epochs"]] == [1, 2]
-    assert record.parts["chosen"] in record.parts["candidates"]
+    assert [epoch.epoch for epoch in record.parts.epochs] == [1, 2]
+    assert record.parts.chosen in record.parts.candidates
     assert {folder.name for folder in (finished / "epochs").iterdir()} == {"001", "002"}
     hc.load(finished / "epochs" / "001")
     lines = [json.loads(line) for line in (finished / "training" / "metrics.jsonl").read_text().splitlines()]
@@ -71,7 +71,7 @@ def test_a_run_leaves_a_plain_model(finished: Path) -> None:
 
 
 def test_it_learns(finished: Path) -> None:
-    losses = [epoch["loss"] for epoch in Record.load(finished / "record.json").parts["epochs"]]
+    losses = [epoch.measures["loss"] for epoch in Record.load(finished / "record.json").parts.epochs]
     assert losses[1] < losses[0] < 5.7  # ln 300: guessing
 
 
@@ -127,7 +127,7 @@ def test_a_kill_while_the_end_is_measured_changes_nothing(tmp_path: Path, monkey
 
     def killed(*arguments: Any) -> dict[str, float]:
         calls.append(arguments)
-        if len(calls) == len(whole.parts["epochs"]):
+        if len(calls) == len(whole.parts.epochs):
             raise Interrupted
         return judge(*arguments)
 
@@ -136,7 +136,7 @@ def test_a_kill_while_the_end_is_measured_changes_nothing(tmp_path: Path, monkey
         with pytest.raises(Interrupted):
             train(tmp_path / "killed", settings, save_seconds=0.0)
     again = train(tmp_path / "killed", settings)
-    assert [epoch["epoch"] for epoch in again.parts["epochs"]] == [epoch["epoch"] for epoch in whole.parts["epochs"]]
+    assert [epoch.epoch for epoch in again.parts.epochs] == [epoch.epoch for epoch in whole.parts.epochs]
     assert same(tmp_path / "whole", tmp_path / "killed")
 
 
@@ -247,7 +247,7 @@ def test_other_settings_are_refused(finished: Path) -> None:
 def test_sentences_of_too_many_tokens_are_left_out_and_counted(tmp_path: Path) -> None:
     recipe = replace(laboratory.RECIPE, epochs=1, average=1)
     record = train(tmp_path / "model", replace(laboratory.SETTINGS, recipe=recipe, max_length=20))
-    left_out = record.parts["skipped"]["train"]["too many tokens"]
+    left_out = record.parts.skipped["train"]["too many tokens"]
     tokenizer = load_tokenizer(str(tmp_path / "model"))
     pairs = laboratory.parallel()["train"]
     source, target = (

@@ -43,28 +43,6 @@ def COMMAND(  # noqa: N802
         record = ablate(
             live, task, name=model, other=other_task, keep=output.unfinished, progress=bars.show, **settings
         )
-    output.present(record, as_json, lambda console: _show(console, model, record))
-
-
-def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show, tables
-
-    parts = record.parts
-    metric, summary = parts["metric"], parts["summary"]
-    show.title(console, name, f"{metric} {parts['value']:.2f} with all {summary['heads']} heads")
-    console.print(f"Change of {metric} without each head (* p < {parts['alpha']} after Holm's correction):\n")
-    console.print(tables.effect_table(parts["one_out"], parts["alpha"]))
-    said = f"{summary['significant_corrected']} of {summary['heads']} heads matter significantly"
-    console.print(f"\n{said} after correction ({summary['significant']} before).")
-    if "all_but_one" in parts:
-        console.print(f"\nBest head alone in its layer, and the change of {metric}:\n")
-        console.print(tables.alone_table(parts))
-    if "other" in parts:
-        found = parts["other"]["pearson"]
-        if found["r"] is None:
-            console.print("\nThe two data sets cannot be compared: nothing changes on one of them.")
-        else:
-            interval = f"95% {found['low']:.2f} to {found['high']:.2f}"
-            console.print(f"\nChanges on the two data sets correlate: Pearson r = {found['r']:.2f} ({interval})")
-    least = sorted(parts["one_out"], key=lambda head: abs(parts["one_out"][head]["difference"]))[:3]
-    show.line(console, f"Next: headcount prune {shlex.quote(name)} --remove {','.join(least)} --out DIR", dim=True)
+    effects = record.parts.one_out
+    least = sorted(effects, key=lambda head: abs(effects[head].difference))[:3]
+    output.present(record, as_json, f"headcount prune {shlex.quote(model)} --remove {','.join(least)} --out DIR")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import click
 
@@ -34,27 +33,5 @@ def COMMAND(  # noqa: N802
         tokenizer = loading.tokenizer(model)
         live = loading.load(model)
         record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
-    output.present(record, as_json, lambda console: _show(console, model, record, output))
-
-
-def _show(console: Any, name: str, record: Any, output: options.Output) -> None:
-    from headcount.cli import show
-
-    head, text = record.parts["head"], record.parts["text"]
-    show.title(console, name, f"attention of {head}")
-    _map(console, record.parts["attention"])
-    if not output.out:
-        again = f"--head {head} --text {shlex.quote(text)} --out DIR"
-        show.line(console, f"\nNext: headcount attention {shlex.quote(name)} {again}", dim=True)
-
-
-def _map(console: Any, found: dict[str, Any]) -> None:
-    """Rows look, columns are looked at; the darker, the more. Numbers of columns are read from top to bottom."""
-    from rich.text import Text
-
-    from headcount.cli import tables
-
-    console.print(tables.attention_table(found["queries"], found["keys"], found["weights"]))
-    if found["queries"] != found["keys"]:
-        columns = " ".join(f"{number}:{key}" for number, key in enumerate(found["keys"]))
-        console.print(Text(f"\ncolumns: {columns}", style="dim"))
+    again = f"--head {head} --text {shlex.quote(text)} --out DIR"
+    output.present(record, as_json, "" if output.out else f"headcount attention {shlex.quote(model)} {again}")

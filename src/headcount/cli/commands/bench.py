@@ -35,7 +35,7 @@ def COMMAND(  # noqa: N802
 
     Measure alone: other work on the machine hits all models alike, but makes intervals wide.
     """
-    from headcount.cli import show, tables
+    from headcount.cli import show
     from headcount.studies.speed import Bench, speed
 
     bench = Bench(options.numbers(batches, "--batches"), options.numbers(lengths, "--lengths"), **settings)
@@ -43,15 +43,7 @@ def COMMAND(  # noqa: N802
         models = {name: loading.load(name) for name in dict.fromkeys((model, *others))}
     with show.Bars() as bars:
         record = speed(models, bench=bench, progress=bars.show)
-
-    def draw(console: Any) -> None:
-        show.title(console, model, f"{record.parts['device']}, {record.parts['threads']} threads")
-        console.print(tables.speed_table(record.parts))
-        console.print(tables.size_table(record.parts["models"]))
-        for name, said in record.parts["verdict"].items():
-            show.line(console, f"\n{name}: {said}.")
-        if not others:
-            small = f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER"
-            show.line(console, f"\nNext: {small}; headcount bench {shlex.quote(model)} SMALLER", dim=True)
-
-    output.present(record, as_json, draw)
+    small = (
+        f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
+    )
+    output.present(record, as_json, "" if others else small)

@@ -41,7 +41,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
     refresh(record)
-    for part, reason in record.parts["missing"].items():
+    for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
     show.line(console, f"\nOpen {report} in a browser. Every number: {out / 'study' / 'record.json'}.")
     whole, smaller = shlex.quote(str(model)), shlex.quote(str(out / "smaller"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,14 +26,14 @@ _OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pai
     help="Source tokens times beams of a batch (translation).",
 )
 @click.option("--against", metavar="MODEL", help="The whole model that embeddings are compared with (embedding).")
-@options.out_folder("Folder to write record.json to, and translations.txt.")
+@options.output
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
     loading: options.Loading,
     work: data.Workload,
     against: str | None,
-    out: Path | None,
+    output: options.Output,
     as_json: bool,
     **decoding: Any,
 ) -> None:
@@ -56,14 +55,16 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = evaluate(live, task, name=model, data=f"{work.source.data} {work.source.split}", progress=bars.show)
-    if out:
-        if "translations" in record.parts:
-            journal.write_text(out / "translations.txt", "".join(f"{line}\n" for line in record.parts["translations"]))
-        record.save(out / "record.json")
-    if as_json:
-        click.echo(record.to_json())
-    else:
-        _show(record, model, work, out)
+    if output.out and record.parts.translations is not None:
+        lines = "".join(f"{line}\n" for line in record.parts.translations)
+        journal.write_text(output.out / "translations.txt", lines)
+    quoted = shlex.quote(model)
+    next_command = (
+        f"echo 'A sentence.' | headcount translate {quoted}"
+        if work.kind.writes
+        else f"headcount ablate {quoted} {work.as_options()}"
+    )
+    output.present(record, as_json, next_command)
 
 
 def _task(model: str, loading: options.Loading) -> str:
@@ -87,26 +88,3 @@ def _check(work: data.Workload) -> None:
             if work.reference is None
             else f"--against does nothing with --task {work.task}."
         )
-
-
-def _show(record: Any, model: str, work: data.Workload, out: Path | None) -> None:
-    from headcount.cli import show
-
-    console, parts = show.console(), record.parts
-    show.title(console, model, f"{work.task}, {parts['examples']} texts of {record.signature.arguments['data']}")
-    low, high = parts["interval"]
-    for number, (name, value) in enumerate(parts["quality"].items()):
-        interval = f"  (95% {low:.4g} to {high:.4g})" if number == 0 else ""
-        console.print(f"{name:15} {value:.4g}{interval}")
-    if "translations" in parts:
-        show.line(console, f"\n{record.signature.arguments['metric']}", dim=True)
-    if out:
-        text = f"Translations: {out / 'translations.txt'}; every" if "translations" in parts else "Every"
-        show.line(console, f"{text} number: {out / 'record.json'}", dim=True)
-    quoted = shlex.quote(model)
-    then = (
-        f"echo 'A sentence.' | headcount translate {quoted}"
-        if work.kind.writes
-        else f"headcount ablate {quoted} {work.as_options()}"
-    )
-    show.line(console, f"Next: {then}", dim=True)

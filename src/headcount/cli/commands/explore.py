@@ -66,27 +66,19 @@ def COMMAND(  # noqa: N802
             ExploreSettings(model, replace(source, limit=limit), **settings), folder, loading=loading, texts=texts,
             progress=bars.show, refresh=refresh,
         )  # fmt: skip
-    _show(record, name, report, model)
+    _show(record, report, model)
     if opened:
         click.launch(report.resolve().as_uri())
 
 
-def _show(record: Any, name: str, report: Path, model: str) -> None:
+def _show(record: Any, report: Path, model: str) -> None:
     """Every question with its answer; tables are on the page."""
     from headcount.cli import show
-    from headcount.report.section import answers, labelled_for, ordered
-    from headcount.report.subject import subjects
+    from headcount.report import text
 
-    console, explored = show.console(), subjects([record])
-    show.title(console, name, "what its heads do, and which of them matter")
-    for _, section in ordered():
-        labelled = labelled_for(section, explored)
-        if labelled:
-            console.print(f"[bold]{section.question}[/]")
-            for answer in answers(section, labelled):
-                console.print(answer, markup=False)
-            console.print()
-    for part, reason in record.parts["missing"].items():
+    console = show.console()
+    text.show(console, [record], tables=False, missing=False)
+    for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}", dim=True)
     show.line(console, f"Open {report} in a browser. Every number: {report.parent / 'record.json'}.")
     show.line(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,36 +11,20 @@ from headcount.cli import options
 
 @click.command("inspect")
 @options.loading
-@options.out_folder("Folder to write record.json to.")
+@options.output
 @options.length
 @options.as_json
-def COMMAND(model: str, length: int, out: Path | None, as_json: bool, loading: options.Loading) -> None:  # noqa: N802
+def COMMAND(  # noqa: N802
+    model: str, length: int, output: options.Output, as_json: bool, loading: options.Loading
+) -> None:
     """Show the heads of MODEL: a table and a map of its attention sites, and what they cost."""
     from headcount.cli import show
     from headcount.surgery.inspection import inspection
 
     with show.working(f"Loading {model}"):
         record = inspection(loading.load(model), name=model, length=length)
-    if out:
-        record.save(out / "record.json")
-    if as_json:
-        click.echo(record.to_json())
-    else:
-        _show(model, record.parts)
-
-
-def _show(name: str, parts: dict[str, Any]) -> None:
-    from headcount.cli import show, tables
-
-    console, sites = show.console(), parts["sites"]
-    heads = sum(len(site["heads"]) for site in sites)
-    show.title(console, name, f"{parts['class']}, {heads} heads in {len(sites)} sites")
-    console.print(tables.site_table(sites))
-    for reason in sorted({site["obstacle"] for site in sites if site["obstacle"]}):
-        show.line(console, f"\nMasked only: {reason}.")
-    console.print()
-    console.print(tables.cost_table({"": parts["cost"]}))
-    first = next((site for site in sites if site["heads"] and not site["obstacle"]), None)
-    if first is not None:
-        command = f"headcount prune {shlex.quote(name)} --remove {first['site']}.{first['heads'][0]} --out DIR"
-        show.line(console, f"\nNext: {command}", dim=True)
+    removable = (site for site in record.parts.sites if site.indices and not site.obstacle)
+    heads = [f"{site.site}.{site.indices[0]}" for site in removable]
+    output.present(
+        record, as_json, f"headcount prune {shlex.quote(model)} --remove {heads[0]} --out DIR" if heads else ""
+    )

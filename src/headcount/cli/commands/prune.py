@@ -108,9 +108,9 @@ def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **va
     if as_json:
         show.json(show.console(), record)
     elif "sweep" in record.parts:
-        _show_sweep(model, out, record.parts)
+        _show_sweep(out, record)
     else:
-        _show(model, out, record.parts)
+        _show(out, record)
 
 
 @dataclass(frozen=True)
@@ -272,61 +272,21 @@ def _measuring(work: data.Workload) -> dict[str, Any]:
     return {**work.decoding, "lowercase": work.source.lowercase, **metric}
 
 
-def _show(name: str, out: Path, parts: dict[str, Any]) -> None:
-    from headcount.cli import show, tables
+def _show(out: Path, record: Any) -> None:
+    from headcount.cli import show
 
     console = show.console()
-    verified = ", verified" if parts["verified"] else ""
-    show.measured(console, parts)
-    show.title(console, name, f"{len(parts['removed'])} of {parts['heads']} heads removed{verified}")
-    if "gates" in parts:
-        _show_gates(console, parts)
-    if "training" in parts:
-        _show_training(console, parts)
-    if "curve" in parts:
-        console.print(tables.curve_table(parts))
-        console.print()
-    if "compensation" in parts:
-        console.print(tables.compensation_table(parts["compensation"]))
-        console.print()
-    console.print(tables.cost_table(parts["cost"]))
-    show.line(console, f"\nSaved in {out}. {_LOADED_BY[parts['loaded_by']].format(out=str(out))}")
+    show.result(console, record)
+    show.line(console, f"\nSaved in {out}. {_LOADED_BY[record.parts['loaded_by']].format(out=str(out))}")
     show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
 
 
-def _show_gates(console: Any, parts: dict[str, Any]) -> None:
-    gates = parts["gates"]
-    console.print(f"{100 * gates['settled']:.0f}% of the gates had settled (mean within .05 of 0 or 1).")
-    count = gates["cut_by_rank"]
-    if count:
-        heads = "1 head was" if count == 1 else f"{count} heads were"
-        console.print(f"{heads} decided by rank, not by their gates.", style="yellow")
-
-
-def _show_training(console: Any, parts: dict[str, Any]) -> None:
+def _show_sweep(out: Path, record: Any) -> None:
     from headcount.cli import show
 
-    left = ", ".join(f"{count} {kind}" for kind, count in parts["kept"].items())
-    training = parts["training"]
-    steps = " + ".join(str(stage["steps"]) for stage in training.values())
-    trained = next(iter(training.values()))["trained"]
-    console.print(f"Left: {left} heads. Trained: {trained}, {steps} steps.")
-    for name, stage in (("before", "before"), ("cut", "heads removed"), ("after", "fine-tuned")):
-        quality = parts["quality"][name]
-        if quality:
-            interval = f"{quality['low']:.2f} - {quality['high']:.2f}"
-            show.line(console, f"{quality['metric']} {stage}: {quality['value']:.2f} (95% {interval})")
-    console.print()
-
-
-def _show_sweep(name: str, out: Path, parts: dict[str, Any]) -> None:
-    from headcount.cli import show, tables
-
-    console = show.console()
-    show.measured(console, parts)
-    show.title(console, name, f"{parts['method']}, one model for each lambda")
-    console.print(tables.sweep_table(parts["sweep"]))
-    if parts["elsewhere"]:
-        show.line(console, f"Another process works on: {', '.join(parts['elsewhere'])}")
+    console, elsewhere = show.console(), record.parts["elsewhere"]
+    show.result(console, record)
+    if elsewhere:
+        show.line(console, f"Another process works on: {', '.join(elsewhere)}")
     show.line(console, f"\nSaved in {out}, a folder for each lambda.")
     show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}/LAMBDA", dim=True)

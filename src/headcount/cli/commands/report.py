@@ -17,7 +17,10 @@ from headcount.cli import options
 @click.option("--title", help="Heading of the page; the models' names if not given.")
 @click.option("--plain", is_flag=True, help="Show the report in the terminal instead of writing a page.")
 @click.option("--short", is_flag=True, help="With --plain: the answers alone, without tables.")
-def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool) -> None:  # noqa: N802
+@options.every_row
+def COMMAND(  # noqa: N802
+    records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool, whole: bool
+) -> None:
     """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
 
     Records of several commands on one model make one report; two records of the same command are compared.
@@ -31,7 +34,7 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool
         from headcount.report import text as terminal
 
         with displayed(records):
-            terminal.show(console, options.read_records(records), tables=not short)
+            terminal.show(console, options.read_records(records), tables=not short, whole=whole)
         return
     from headcount.report.html import page
 

@@ -44,7 +44,6 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @click.option("--play", is_flag=True, help="Also replace heads by their roles and measure what is lost; takes longer.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
 @options.seed("the resampling")
-@click.option("--all", "every", is_flag=True, help="Print every head, not the ten clearest of each role.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -59,7 +58,6 @@ def COMMAND(  # noqa: N802
     frequencies: str,
     relevance: Path | None,
     play: bool,
-    every: bool,
     output: options.Output,
     as_json: bool,
     **reading: Any,
@@ -93,7 +91,9 @@ def COMMAND(  # noqa: N802
             live, sentences, tokenizer, name=model, data=f"{source.data} {source.split}", frequencies=token_frequencies,
             relevance=before, play_on=played_on, progress=bars.show, **reading,
         )  # fmt: skip
-    output.present(record, as_json, lambda console: _show(console, model, record, every))
+    roles = record.parts.roles
+    head = next((head for head, held in roles.items() if held), next(iter(roles)))
+    output.present(record, as_json, f"headcount attention {shlex.quote(model)} --head {head} --text '...'")
 
 
 def _frequencies(option: str, source: data.Source, tokenizer: Any) -> Any:
@@ -108,46 +108,3 @@ def _frequencies(option: str, source: data.Source, tokenizer: Any) -> Any:
         return None
     splits = source.parallel().splits
     return counted(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
-
-
-def _show(console: Any, name: str, record: Any, every: bool) -> None:
-    from headcount.cli import role_tables, show
-    from headcount.report.verdicts import uncertain, undecided
-
-    parts = record.parts
-    trees = f", {parts['trees']} with trees" if parts["trees"] else ", no trees"
-    show.title(console, name, f"what {len(parts['roles'])} heads do on {parts['sentences']} sentences{trees}")
-    console.print(role_tables.summary_table(parts))
-    if every:
-        console.print()
-        console.print(role_tables.every_head_table(parts))
-    else:
-        _show_clearest(console, parts)
-    if parts["syntax"]:
-        console.print("\nBest head of each relation against the best fixed offset:\n")
-        console.print(role_tables.syntax_table(parts["syntax"]))
-    if parts.get("played", {}).get("heads"):
-        console.print(f"\nHeads replaced by their roles, change of {parts['played']['metric']}:\n")
-        console.print(role_tables.played_table(parts["played"]))
-    close = uncertain(evidence for head in parts["evidence"].values() for evidence in head)
-    if close:
-        show.line(console, f"\n{close} times a threshold is reached, but not beyond doubt: more sentences may decide.")
-    few = undecided(evidence for head in parts["evidence"].values() for evidence in head)
-    if few:
-        console.print("\nNo verdict:")
-    for reason in few:
-        console.print(f"  {reason}", markup=False)
-    for reason, count in parts["skipped"].items():
-        console.print(f"left out: {count} ({reason})", style="yellow")
-    head = next((head for head, held in parts["roles"].items() if held), next(iter(parts["confidence"])))
-    show.line(console, f"Next: headcount attention {shlex.quote(name)} --head {head} --text '...'", dim=True)
-
-
-def _show_clearest(console: Any, parts: dict[str, Any]) -> None:
-    from headcount.cli import role_tables
-
-    for role, heads in role_tables.heads_by_role(parts).items():
-        most = role_tables.CLEAREST
-        title = f"{role}, the {most} clearest of {len(heads)} heads (--all prints every head)"
-        console.print(f"\n{title if len(heads) > most else role}:\n")
-        console.print(role_tables.clearest_table(heads))

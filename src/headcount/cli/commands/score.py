@@ -49,23 +49,6 @@ def COMMAND(  # noqa: N802
     with show.Bars() as bars:
         given = {name: value for name, value in asked.items() if value is not None}
         record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **given)
-    output.present(record, as_json, lambda console: _show(console, model, record))
-
-
-def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show, tables
-
-    parts = record.parts
-    show.title(console, name, f"{parts['method']} score of {len(parts['scores'])} heads, higher = keep")
-    console.print(tables.head_table(parts["scores"]))
-    if "cuts" in parts.get("details", {}):
-        show.line(console, f"\n{_conserved(parts['details'])}")
-    worst = sorted(parts["scores"], key=lambda head: parts["scores"][head])[:5]
-    show.line(console, f"\nNext: headcount prune {shlex.quote(name)} --remove {','.join(worst)} --out DIR", dim=True)
-
-
-def _conserved(details: dict[str, Any]) -> str:
-    """What became of relevance on its way from the predictions to the inputs."""
-    error = max(cut["error"] for cut in details["cuts"].values())
-    said = f"{details['predictions']} predictions of {details['examples']} examples"
-    return f"{said}; constants absorbed {details['absorbed']:.0%} of their size; largest error of a cut {error:.0e}"
+    scores = record.parts.scores
+    worst = sorted(scores, key=lambda head: scores[head])[:5]
+    output.present(record, as_json, f"headcount prune {shlex.quote(model)} --remove {','.join(worst)} --out DIR")

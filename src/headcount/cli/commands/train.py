@@ -113,7 +113,7 @@ def COMMAND(  # noqa: N802
             record = _translation(source, preset, like, out, given, options_of_run)
         else:
             record = _fine_tuned(task, model, source, out, given, options_of_run)
-    if record.parts:
+    if record is not None:
         _show(record, task, source, out)
 
 
@@ -222,14 +222,10 @@ def _settings(source: data.Source, preset: str, given: dict[str, Any]) -> Any:
 
 
 def _show(record: Any, task: str, source: data.Source, out: Path) -> None:
-    from headcount.cli import show, tables
+    from headcount.cli import show
     from headcount.tasks.task import tasks
 
-    console, parts = show.console(), record.parts
-    console.print(tables.epoch_table(parts["epochs"]))
-    console.print(f"\n{parts['steps']} steps in {parts['seconds'] / 60:.1f} minutes; kept: {parts['chosen']}")
-    for split, reasons in parts.get("skipped", {}).items():
-        for reason, count in reasons.items():
-            console.print(f"{split}: {count} pairs left out ({reason})", style="yellow")
+    console = show.console()
+    show.result(console, record)
     then = f"evaluate {shlex.quote(str(out))}" + ("" if tasks[task].writes else f" --task {task}")
     show.line(console, f"Next: headcount {then} {source.as_options()}", dim=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import click
 
@@ -36,29 +35,5 @@ def COMMAND(  # noqa: N802
         record = agreement(
             live, task, measure_on=measure_on, methods=names, name=model, keep=output.unfinished, progress=bars.show
         )
-    output.present(record, as_json, lambda console: _show(console, model, record))
-
-
-def _show(console: Any, name: str, record: Any) -> None:
-    from headcount.cli import show, tables
-
-    parts = record.parts
-    show.measured(console, parts)
-    show.title(console, name, f"agreement of {len(parts['spearman'])} scores with ablation of {parts['heads']} heads")
-    console.print("Spearman's r with ablation (95% over heads), and overlap of the best heads:\n")
-    console.print(tables.number_table("score", {method: _agrees(parts, method) for method in parts["spearman"]}))
-    console.print(f"\nChange of {parts['metric']} as the lowest heads go:\n")
-    console.print(tables.number_table("score", {method: _costs(rows) for method, rows in parts["pruning"].items()}))
-    for method, reason in parts["refused"].items():
-        show.line(console, f"{method}: {reason}")
-    show.line(console, f"\nNext: headcount study curves {shlex.quote(name)} --orders gradient,ablation ...", dim=True)
-
-
-def _agrees(parts: dict[str, Any], method: str) -> dict[str, float | None]:
-    found = parts["spearman"][method]["all"]
-    overlap = {f"top {row['share']:.0%}": row["overlap"] for row in parts["overlap"][method]}
-    return {"r": found["r"], "low": found["low"], "high": found["high"], **overlap}
-
-
-def _costs(rows: list[dict[str, Any]]) -> dict[str, float]:
-    return {f"{row['share']:.0%} gone": row["difference"]["difference"] for row in rows}
+    again = f"--orders gradient,ablation {work.as_options()} --out DIR"
+    output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {again}")

@@ -51,39 +51,5 @@ def COMMAND(  # noqa: N802
         record = study_compensation(
             live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings
         )
-    again = work.as_options()
-    output.present(record, as_json, lambda console: _draw(console, model, record, again))
-
-
-def _draw(console: Any, name: str, record: Any, again: str) -> None:
-    from rich.table import Table
-
-    from headcount.cli import show
-
-    parts = record.parts
-    full = parts["full"]
-    show.measured(console, parts)
-    show.title(console, name, f"{parts['metric']} {full['value']:.2f} with all {parts['heads']} heads")
-    console.print("Negative log-likelihood of a held-out example above the full model's:\n")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("removed", *parts["compensations"]):
-        table.add_column(column, justify="right", no_wrap=True)
-    for place, point in enumerate(parts["compensations"]["none"]):
-        cells = [f"{points[place]['value']:.3f}" for points in parts["compensations"].values()]
-        table.add_row(f"{point['removed']} ({100 * point['share']:.0f}%)", *cells)
-    console.print(table)
-    found = parts["at"]
-    if found["reached"]:
-        lost = record.signature.arguments["points"]
-        first = f"Without {found['removed']} heads the uncompensated model first loses {lost:g} {parts['metric']}"
-        console.print(f"\n{first}. There:")
-        for how, quality in found["quality"].items():
-            console.print(f"  {how:7} {quality['value']:.3f} ({quality['low']:.3f} - {quality['high']:.3f})")
-        for pair, value in found["ratios"].items():
-            numbers = ["-" if number is None else f"{number:.2f}" for number in value.values()]
-            console.print(f"  excess of {pair}: {numbers[0]} ({numbers[1]} - {numbers[2]})")
-    show.line(
-        console,
-        f"Next: headcount prune {shlex.quote(name)} --choose greedy --keep N {again} --out DIR",
-        dim=True,
-    )
+    again = f"--choose greedy --keep N {work.as_options()} --out DIR"
+    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {again}")

@@ -33,7 +33,7 @@ def COMMAND(  # noqa: N802
     **plan: Any,
 ) -> None:
     """Prune MODEL step by step in several orders, and each kind of attention alone (Michel et al. 2019, section 4)."""
-    from headcount.cli import show, tables
+    from headcount.cli import show
     from headcount.studies.curves import Plan, pruning_curves
 
     chosen = Plan(orders=options.names(orders), step=step / 100, upto=upto / 100, **plan)
@@ -42,17 +42,5 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)
-
-    def draw(console: Any) -> None:
-        show.measured(console, record.parts)
-        show.title(console, model, f"{record.parts['metric']} {record.parts['value']:.2f} with all heads")
-        console.print(tables.curves_table(record.parts, step / 100))
-        show.claims(console, record.parts["claims"])
-        again = work.as_options()
-        show.line(
-            console,
-            f"Next: headcount prune {shlex.quote(model)} --choose gradient --keep 70% {again} --out DIR",
-            dim=True,
-        )
-
-    output.present(record, as_json, draw)
+    again = f"--choose gradient --keep 70% {work.as_options()} --out DIR"
+    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {again}")

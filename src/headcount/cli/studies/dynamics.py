@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -30,7 +29,7 @@ def COMMAND(  # noqa: N802
     as_json: bool,
 ) -> None:
     """Prune the model of every epoch of a training run in MODEL (Michel et al. 2019, section 6)."""
-    from headcount.cli import show, tables
+    from headcount.cli import show
     from headcount.studies.dynamics import dynamics, epochs_of
 
     checkpoints = epochs_of(Path(model), options.numbers(epochs, "--epochs") or None)
@@ -42,13 +41,4 @@ def COMMAND(  # noqa: N802
             checkpoints, lambda folder: loading.load(str(folder), task=work.task), task,
             measure_on=measure_on, order=order, step=step / 100, name=model, progress=bars.show,
         )  # fmt: skip
-
-    def draw(console: Any) -> None:
-        show.measured(console, record.parts)
-        show.title(console, model, f"% of each epoch's own {record.parts['metric']} kept as heads go")
-        console.print(tables.dynamics_table(record.parts))
-        show.claims(console, record.parts["claims"])
-        again = work.as_options()
-        show.line(console, f"Next: headcount study curves {shlex.quote(model)} {again} --out DIR", dim=True)
-
-    output.present(record, as_json, draw)
+    output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {work.as_options()} --out DIR")

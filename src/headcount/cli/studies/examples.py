@@ -37,11 +37,4 @@ def COMMAND(  # noqa: N802
     with show.Bars() as bars:
         limits |= {"name": model, "data": f"{source.data} {source.split}"}
         record = examples(live, tokenizer, sentences, targets=sentences.targets, progress=bars.show, **limits)
-
-    def draw(console: Any) -> None:
-        found = record.parts["examples"]
-        show.title(console, model, f"attention of {len(found[0]['attention'])} heads on {len(found)} sentences")
-        for example in found:
-            show.line(console, " ".join(example["tokens"]["source"]))
-
-    output.present(record, as_json, draw)
+    output.present(record, as_json, "headcount report DIR --out report.html")

@@ -44,7 +44,6 @@ def COMMAND(  # noqa: N802
 
     from headcount.cli import show
     from headcount.pruning.tuning import Tuning
-    from headcount.report.text import show as show_report
     from headcount.studies.specialisation import Plan, specialisation
 
     plan = Plan(keep, steps, Tuning(steps=tune), kind)
@@ -55,12 +54,7 @@ def COMMAND(  # noqa: N802
         record = specialisation(
             subjects, plan, folder=folder, data=f"{work.source.data} {measure.source.part}", progress=bars.show
         )
-
-    def draw(console: Any) -> None:
-        show.measured(console, record.parts)
-        show_report(console, [record], missing=False)
-
-    output.present(record, as_json, draw)
+    output.present(record, as_json)
 
 
 @dataclass(frozen=True)

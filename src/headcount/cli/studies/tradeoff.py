@@ -65,7 +65,7 @@ def COMMAND(  # noqa: N802
     **settings: Any,
 ) -> None:
     """Prune MODEL to several sizes by several pipelines with the same training each (Voita et al. 2019, section 6)."""
-    from headcount.cli import show, tables
+    from headcount.cli import show
     from headcount.pruning.saving import Saving
     from headcount.pruning.tuning import Tuning
     from headcount.studies.tradeoff import Data, Models, Plan, tradeoff
@@ -98,30 +98,16 @@ def COMMAND(  # noqa: N802
             folder=output.unfinished, models=models, progress=bars.show,
             command=_command(model, choose_on, settings["train_limit"], measure_on.source.split),
         )  # fmt: skip
-
-    def draw(console: Any) -> None:
-        show.measured(console, record.parts)
-        show.title(console, model, f"{record.parts['metric']} {record.parts['whole']['value']:.2f} with all heads")
-        console.print(tables.tradeoff_table(record.parts))
-        if record.parts.get("all_kinds"):
-            console.print(tables.all_kinds_table(record.parts))
-        if record.parts.get("drift"):
-            console.print(tables.drift_table(record.parts["drift"]))
-        else:
-            reason = record.parts.get("lacking", {}).get("whole_roles", "no point is there yet")
-            show.line(console, f"\nWhat the heads that are left do: {reason}.")
-        if record.parts["tradeoff"]:
-            smallest = min(record.parts["tradeoff"], key=lambda point: point["keep"])
-            show.line(console, f"\nNext: {smallest['command']}", dim=True)
-
-    if record.parts["missing"]:  # the process that measures the last point writes the record
-        if as_json:
-            show.json(show.console(), record)
-            return
-        draw(show.console())
-        show.line(show.console(), f"{record.parts['missing']} points are under way in other processes.")
+    if not record.parts["missing"]:
+        smallest = min(record.parts["tradeoff"], key=lambda point: point["keep"])
+        output.present(record, as_json, smallest["command"])
         return
-    output.present(record, as_json, draw)
+    console = show.console()  # the process that measures the last point writes the record
+    if as_json:
+        show.json(console, record)
+        return
+    show.result(console, record, whole=output.whole)
+    show.line(console, f"{record.parts['missing']} points are under way in other processes.")
 
 
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: str | None) -> tuple[str, str]:

@@ -17,23 +17,22 @@ def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.2, height=2.8)
     rows = []
     for record, plot in zip(records, axes, strict=True):
-        parts, effects = record.parts, record.parts["one_out"]
+        parts, effects = record.parts, record.parts.one_out
         values: dict[str, list[float]] = {}
         for name, effect in effects.items():
-            values.setdefault(Head.parse(name).kind, []).append(effect["value"])
+            values.setdefault(Head.parse(name).kind, []).append(effect.value)
         edges = np.histogram_bin_edges([value for group in values.values() for value in group], bins=20)
         colours = [kind_colour(kind) for kind in values]
         plot.hist(list(values.values()), bins=edges.tolist(), stacked=True, color=colours, label=list(values))
-        plot.axvline(parts["value"], color=INK, linestyle="--", linewidth=1, label="all heads")
-        plot.set_xlabel(f"{parts['metric']} with one head masked")
+        plot.axvline(parts.value, color=INK, linestyle="--", linewidth=1, label="all heads")
+        plot.set_xlabel(f"{parts.metric} with one head masked")
         plot.set_ylabel("heads")
         plot.set_title(named(record))
-        plot.legend(loc="upper left" if parts["higher_is_better"] else "upper right")
+        plot.legend(loc="upper left" if parts.higher_is_better else "upper right")
         rows += [
-            {"model": record.signature.model, "head": name, "value": effect["value"]}
-            for name, effect in effects.items()
+            {"model": record.signature.model, "head": name, "value": effect.value} for name, effect in effects.items()
         ]
-    metric = records[0].parts["metric"]
+    metric = records[0].parts.metric
     caption = f"Distribution of {metric} over all models with one head masked; the dashed line is the whole model."
     return Drawing(canvas, caption, rows)
 

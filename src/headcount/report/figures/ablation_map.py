@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from headcount.record import Record
 from headcount.report.canvas import by_site, head_map, panels
@@ -10,28 +11,28 @@ from headcount.report.figure import Drawing, Figure, named
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    sites = [by_site(record.parts["one_out"]) for record in records]
+    sites = [by_site(record.parts.one_out) for record in records]
     across = max(len(heads) for grid in sites for heads in grid.values())
     canvas, axes = panels(len(records), width=1.2 + 0.5 * across, height=0.9 + 0.42 * max(map(len, sites)), columns=2)
     rows = []
     for record, plot in zip(records, axes, strict=True):
-        parts, effects = record.parts, record.parts["one_out"]
-        alpha = parts["alpha"]
-        sign = 1 if parts["higher_is_better"] else -1  # what is lost is red
-        digits = _digits(max(abs(effect["difference"]) for effect in effects.values()))
-        tested = not parts.get("distance")  # a distance is never zero: a test says nothing
+        parts, effects = record.parts, record.parts.one_out
+        alpha = parts.alpha
+        sign = 1 if parts.higher_is_better else -1  # what is lost is red
+        digits = _digits(max(abs(effect.difference) for effect in effects.values()))
+        tested = not parts.distance  # a distance is never zero: a test says nothing
         texts = {
-            name: f"{_signed(effect['difference'], digits)}{'*' if tested and effect['corrected'] < alpha else ''}"
+            name: f"{_signed(effect.difference, digits)}{'*' if tested and effect.corrected < alpha else ''}"
             for name, effect in effects.items()
         }
-        values = {name: sign * effect["difference"] for name, effect in effects.items()}
+        values = {name: sign * effect.difference for name, effect in effects.items()}
         head_map(plot, values, colours="RdBu", centre=0.0, texts=texts)
-        plot.set_title(f"{named(record)}: {parts['metric']} {parts['value']:.2f} with all heads")
-        rows += [{"model": record.signature.model, "head": name, **effect} for name, effect in effects.items()]
+        plot.set_title(f"{named(record)}: {parts.metric} {parts.value:.2f} with all heads")
+        rows += [{"model": record.signature.model, "head": name, **asdict(effect)} for name, effect in effects.items()]
     parts = records[0].parts
-    caption = f"Change of {parts['metric']} when each head is masked alone; red: worse without it."
-    if not all(record.parts.get("distance") for record in records):
-        caption += f" * p < {parts['alpha']:g} after Holm's correction for all heads."
+    caption = f"Change of {parts.metric} when each head is masked alone; red: worse without it."
+    if not all(record.parts.distance for record in records):
+        caption += f" * p < {parts.alpha:g} after Holm's correction for all heads."
     return Drawing(canvas, caption, rows)
 
 

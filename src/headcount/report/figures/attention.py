@@ -11,13 +11,12 @@ from headcount.report.figure import Drawing, Figure, named
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    sizes = [max(len(record.parts["attention"][side]) for side in ("queries", "keys")) for record in records]
+    sizes = [max(len(record.parts.queries), len(record.parts.keys)) for record in records]
     side = max(2.8, 0.21 * max(sizes) + 1.2)
     canvas, axes = panels(len(records), width=side, height=side, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        found = record.parts["attention"]
-        queries, keys, weights = found["queries"], found["keys"], found["weights"]
+        queries, keys, weights = record.parts.queries, record.parts.keys, record.parts.weights
         plot.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
         plot.set_xticks(range(len(keys)), [_plain(key) for key in keys], rotation=90, size=8)
         plot.set_yticks(range(len(queries)), [_plain(query) for query in queries], size=8)
@@ -28,11 +27,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_yticks([y - 0.5 for y in range(1, len(queries))], minor=True)
         plot.grid(which="minor", color="#EDEDED", linewidth=0.5)
         plot.tick_params(which="minor", length=0)
-        plot.set_xlabel(f"{named(record)} {record.parts['head']}")
+        plot.set_xlabel(f"{named(record)} {record.parts.head}")
         rows += [
             {
                 "model": record.signature.model,
-                "head": record.parts["head"],
+                "head": record.parts.head,
                 "query": query,
                 "key": key,
                 "weight": weight,
@@ -49,4 +48,4 @@ def _plain(token: str) -> str:
     return token.replace("$", r"\$")
 
 
-FIGURE = Figure("Attention of one head", "Voita et al. 2019, Figure 5", ("attention",), _draw)
+FIGURE = Figure("Attention of one head", "Voita et al. 2019, Figure 5", ("queries", "keys", "weights"), _draw)

@@ -18,18 +18,17 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows = []
     for record, plot, clock in zip(records, axes[::2], axes[1::2], strict=True):
         parts = record.parts
-        for number, (how, points) in enumerate(parts["compensations"].items()):
+        for number, (how, points) in enumerate(parts.compensations.items()):
             style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number]}
-            band(plot, [100 * point["share"] for point in points], points, label=how, **style)
-            clock.scatter([point["seconds"] for point in points], [point["value"] for point in points], s=12, **style)
+            band(plot, [100 * point.share for point in points], points, label=how, **style)
+            clock.scatter([point.seconds for point in points], [point.value for point in points], s=12, **style)
             rows += [
                 {"model": record.signature.model, "compensation": how}
-                | {name: point[name] for name in ("removed", "share", "value", "low", "high", "seconds")}
+                | {name: getattr(point, name) for name in ("removed", "share", "value", "low", "high", "seconds")}
                 for point in points
             ]
-        if parts["at"]["reached"]:
-            at = 100 * parts["at"]["removed"] / parts["heads"]
-            plot.axvline(at, color=GREY, linestyle=":", linewidth=1)
+        if parts.at:
+            plot.axvline(100 * parts.at.removed / parts.num_heads, color=GREY, linestyle=":", linewidth=1)
         plot.set_xlabel("heads removed (%)")
         plot.set_ylabel("excess loss of an example")
         plot.set_title(named(record))
@@ -48,4 +47,4 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-FIGURE = Figure("Pruning without training", "Beyond the papers", ("compensations.none", "at"), _draw)
+FIGURE = Figure("Pruning without training", "Beyond the papers", ("compensations.none",), _draw)

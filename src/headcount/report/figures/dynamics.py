@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import MARKERS
@@ -19,11 +20,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows: list[dict[str, Any]] = []
     for number, record in enumerate(records):
         left, right = axes[2 * number : 2 * number + 2]
-        epochs = record.parts["epochs"]
-        shares = [point["share"] for point in epochs[0]["points"]]
-        numbers = [line["epoch"] for line in epochs]
+        epochs = record.parts.by_epoch
+        shares = [point.share for point in epochs[0].points]
+        numbers = [line.epoch for line in epochs]
         for place, share in enumerate(shares[1:-1], start=1):
-            kept = [_percent(line["points"][place]) for line in epochs]
+            kept = [_percent(line.points[place]) for line in epochs]
             style: dict[str, Any] = {
                 "color": colours(0.9 * place / len(shares)),
                 "marker": MARKERS[place % len(MARKERS)],
@@ -31,21 +32,21 @@ def _draw(records: Sequence[Record]) -> Drawing:
             left.plot(numbers, kept, label=f"{100 * share:.0f}%", **style)
         left.set_xlabel("epoch")
         left.set_xticks(numbers)
-        left.set_ylabel(f"% of the epoch's own {record.parts['metric']} kept")
+        left.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
         left.legend(title="pruned", loc="upper left", bbox_to_anchor=(1, 1))
         for place, line in enumerate(epochs):
             style = {"color": colours(0.9 * place / len(epochs)), "marker": MARKERS[place % len(MARKERS)]}
-            label = f"{line['epoch']} ({line['value']:.1f})"
+            label = f"{line.epoch} ({line.value:.1f})"
             right.plot(
-                [100 * share for share in shares], [_percent(point) for point in line["points"]], label=label, **style
+                [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )
             rows += [
-                {"epoch": line["epoch"], **{name: point[name] for name in ("share", "value", "kept_share")}}
-                for point in line["points"]
+                {"epoch": line.epoch, **{name: getattr(point, name) for name in ("share", "value", "kept_share")}}
+                for point in line.points
             ]
         right.set_xlabel("heads pruned (%)")
-        right.set_ylabel(f"% of the epoch's own {record.parts['metric']} kept")
-        right.legend(title=f"epoch ({record.parts['metric']})", loc="upper left", bbox_to_anchor=(1, 1))
+        right.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
+        right.legend(title=f"epoch ({record.parts.metric})", loc="upper left", bbox_to_anchor=(1, 1))
     caption = (
         "Share of an epoch's own unpruned score that is left when its heads are masked by its own scores: by epoch "
         "(left, one line per share pruned) and by share pruned (right, one line per epoch)."
@@ -53,9 +54,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-def _percent(point: dict[str, Any]) -> float:
-    kept = point["kept_share"]
-    return float("nan") if kept is None else 100 * kept
+def _percent(point: EpochStep) -> float:
+    return 100 * point.kept_share
 
 
-FIGURE = Figure("Pruning during training", "Michel et al. 2019, Figure 5", ("epochs", "order"), _draw)
+FIGURE = Figure("Pruning during training", "Michel et al. 2019, Figure 5", ("by_epoch",), _draw)

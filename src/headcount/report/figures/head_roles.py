@@ -9,6 +9,7 @@ import numpy as np
 
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
+from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
 from headcount.report.verdicts import undecided
@@ -38,9 +39,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
     from matplotlib.figure import Figure as Canvas
 
     panels = [(record, kind, layers) for record in records for kind, layers in _kinds(record).items()]
-    maps = [("confidence", "confidence")]
-    if all(record.parts.get("relevance") for record in records):
-        maps.insert(0, ("relevance", "relevance"))
+    maps = ["confidence"]
+    if all(record.parts.relevance for record in records):
+        maps.insert(0, "relevance")
     across = max(len(heads) for _, _, layers in panels for heads in layers.values())
     narrow, wide = _CELL * 0.55 * across + 0.6, _CELL * across + 0.2
     heights = [_CELL * len(layers) + 0.75 for _, _, layers in panels]
@@ -51,11 +52,13 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows: list[dict[str, Any]] = []
     for number, (record, kind, layers) in enumerate(panels):
         title = f"{named(record)}, {kind}" if len(records) > 1 or len(_kinds(record)) > 1 else named(record)
-        for column, (part, label) in enumerate(maps):
+        for column, measure in enumerate(maps):
             axes = canvas.add_subplot(grid[number, column])
-            _heat(axes, layers, _values(record, part), across, f"{title}: {label}" if column == 0 else label)
+            _heat(
+                axes, layers, _values(record.parts, measure), across, f"{title}: {measure}" if column == 0 else measure
+            )
         axes = canvas.add_subplot(grid[number, len(maps)])
-        _functions(axes, layers, record.parts["roles"], across)
+        _functions(axes, layers, record.parts.roles, across)
         rows += _rows(record, layers)
     _legend(canvas, records)
     sorted_by = "relevance" if len(maps) == 2 else "confidence (no relevance was measured)"
@@ -67,16 +70,18 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-def _values(record: Record, part: str) -> dict[str, float]:
-    found = record.parts[part]
-    return {head: value["value"] if isinstance(value, Mapping) else value for head, value in found.items()}
+def _values(parts: RolesFound, measure: str) -> Mapping[str, float]:
+    """Relevance or confidence by head."""
+    if measure == "relevance":
+        return parts.relevance or {}
+    return {head: interval.value for head, interval in parts.confidence.items()}
 
 
 def _kinds(record: Record) -> dict[str, dict[int, list[str]]]:
     """kind -> layer -> names of its heads, sorted."""
-    order = _values(record, "relevance" if record.parts.get("relevance") else "confidence")
+    order = _values(record.parts, "relevance" if record.parts.relevance else "confidence")
     kinds: dict[str, dict[int, list[str]]] = {}
-    for name in record.parts["confidence"]:
+    for name in record.parts.confidence:
         head = Head.parse(name)
         kinds.setdefault(head.kind, {}).setdefault(head.layer, []).append(name)
     return {
@@ -118,12 +123,12 @@ def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, 
     _frame(axes, layers, across, "function")
 
 
-def _shown(held: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _shown(held: Sequence[Evidence]) -> list[tuple[str, str]]:
     """At most three roles of a head with their labels, those of the paper first, each role once."""
     found: dict[str, list[str]] = {}
-    for one in sorted(held, key=lambda one: one["role"] not in PAPER_ROLES):
-        label = one["label"].replace("->", "\u2192")
-        found.setdefault(one["role"], []).append(_SHORT.get(label, label))
+    for one in sorted(held, key=lambda one: one.role not in PAPER_ROLES):
+        label = one.label.replace("->", "\u2192")
+        found.setdefault(one.role, []).append(_SHORT.get(label, label))
     shown = []
     for role, labels in list(found.items())[:3]:
         more = len(dict.fromkeys(labels)) - 1
@@ -145,7 +150,7 @@ def _frame(axes: Axes, layers: Mapping[int, list[str]], across: int, title: str)
 def _legend(canvas: Any, records: Sequence[Record]) -> None:
     from matplotlib.patches import Patch
 
-    present = {one["role"] for record in records for held in record.parts["roles"].values() for one in held}
+    present = {one.role for record in records for held in record.parts.roles.values() for one in held}
     others = [role for role in sorted(present) if role not in PAPER_ROLES]
     named_roles = [*PAPER_ROLES, *others]
     patches = [
@@ -156,15 +161,15 @@ def _legend(canvas: Any, records: Sequence[Record]) -> None:
 
 
 def _rows(record: Record, layers: Mapping[int, list[str]]) -> list[dict[str, Any]]:
-    relevance = record.parts.get("relevance") or {}
-    evidence = record.parts.get("evidence") or {}
+    relevance = record.parts.relevance or {}
+    evidence = record.parts.evidence
     return [
         {
             "model": record.signature.model,
             "head": name,
             "relevance": relevance.get(name),
-            "confidence": record.parts["confidence"][name]["value"],
-            "roles": "; ".join(f"{one['role']} {one['label']}" for one in record.parts["roles"][name]),
+            "confidence": record.parts.confidence[name].value,
+            "roles": "; ".join(f"{one.role} {one.label}" for one in record.parts.roles[name]),
             "without_verdict": "; ".join(undecided(evidence.get(name, ()))),
         }
         for names in layers.values()

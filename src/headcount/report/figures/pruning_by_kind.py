@@ -15,24 +15,24 @@ def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.6, height=3.1, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        for number, line in enumerate(record.parts["by_kind"]):
-            kind = line["kinds"][0]
-            shares = [100 * point["share"] for point in line["points"]]
-            band(plot, shares, line["points"], color=kind_colour(kind), marker=MARKERS[number], label=kind)
+        for number, line in enumerate(record.parts.by_kind):
+            kind = line.kinds[0]
+            shares = [100 * point.share for point in line.points]
+            band(plot, shares, line.points, color=kind_colour(kind), marker=MARKERS[number], label=kind)
             rows += [
                 {
                     "model": record.signature.model, "kind": kind,
-                    **{name: point[name] for name in ("removed", "share", "value", "low", "high")},
+                    **{name: getattr(point, name) for name in ("removed", "share", "value", "low", "high")},
                 }
-                for point in line["points"]
+                for point in line.points
             ]  # fmt: skip
         plot.set_xlabel("heads of the kind pruned (%)")
-        plot.set_ylabel(record.parts["metric"])
+        plot.set_ylabel(record.parts.metric)
         plot.set_title(named(record))
-        plot.legend(loc="lower left" if record.parts["higher_is_better"] else "upper left")
+        plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
     caption = (
-        f"{records[0].parts['metric']} as ever more heads of one kind of attention are masked, worst first by "
-        f"{records[0].parts['by_kind'][0]['order']}, all others in place; bands are 95% intervals over examples."
+        f"{records[0].parts.metric} as ever more heads of one kind of attention are masked, worst first by "
+        f"{records[0].parts.by_kind[0].order}, all others in place; bands are 95% intervals over examples."
     )
     return Drawing(canvas, caption, rows)
 

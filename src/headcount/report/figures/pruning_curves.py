@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headcount.record import Record
+from headcount.record.results.curves import Curve
 from headcount.report.canvas import band, panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
@@ -17,41 +18,41 @@ def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.6, height=3.1, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        lines = record.parts["curves"]
-        random = [line for line in lines if line["order"] == "random"]
+        lines = record.parts.curves
+        random = [line for line in lines if line.order == "random"]
         for line in random:
             plot.plot(_shares(line), _values(line), color=GREY, linewidth=0.6, alpha=0.7)
         if random:
             mean = np.mean([_values(line) for line in random], axis=0)
             plot.plot(_shares(random[0]), mean, color=GREY, marker="x", label=f"random, mean of {len(random)}")
-        for number, line in enumerate(line for line in lines if line["order"] != "random"):
-            style = {"color": LINES[number], "marker": MARKERS[number], "label": line["order"]}
-            band(plot, _shares(line), line["points"], **style)
+        for number, line in enumerate(line for line in lines if line.order != "random"):
+            style = {"color": LINES[number], "marker": MARKERS[number], "label": line.order}
+            band(plot, _shares(line), line.points, **style)
         plot.set_xlabel("heads pruned (%)")
-        plot.set_ylabel(record.parts["metric"])
+        plot.set_ylabel(record.parts.metric)
         plot.set_title(named(record))
-        plot.legend(loc="lower left" if record.parts["higher_is_better"] else "upper left")
+        plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
         rows += [
             {
-                "model": record.signature.model, "order": line["order"], "seed": line["seed"],
-                **{name: point[name] for name in ("removed", "share", "value", "low", "high")},
+                "model": record.signature.model, "order": line.order, "seed": line.seed,
+                **{name: getattr(point, name) for name in ("removed", "share", "value", "low", "high")},
             }
             for line in lines
-            for point in line["points"]
+            for point in line.points
         ]  # fmt: skip
     caption = (
-        f"{records[0].parts['metric']} as ever more heads of the whole model are masked, worst first; bands are 95% "
+        f"{records[0].parts.metric} as ever more heads of the whole model are masked, worst first; bands are 95% "
         "intervals over examples, thin grey lines single random orders."
     )
     return Drawing(canvas, caption, rows)
 
 
-def _shares(line: dict[str, Any]) -> list[float]:
-    return [100 * point["share"] for point in line["points"]]
+def _shares(line: Curve) -> list[float]:
+    return [100 * point.share for point in line.points]
 
 
-def _values(line: dict[str, Any]) -> list[float]:
-    return [point["value"] for point in line["points"]]
+def _values(line: Curve) -> list[float]:
+    return [point.value for point in line.points]
 
 
 FIGURE = Figure("Pruning by rank", "Michel et al. 2019, Figure 3", ("curves",), _draw)

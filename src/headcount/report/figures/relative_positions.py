@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headcount.record import Record
@@ -16,14 +16,14 @@ _ARROW = ("v->s", "v->o", "n->a", "v->a", "h->d")  # from the head to the depend
 
 def _draw(records: Sequence[Record]) -> Drawing:
     labels = [
-        label for label in dict.fromkeys(name for one in records for name in one.parts["relative"]) if _forward(label)
+        label for label in dict.fromkeys(name for one in records for name in one.parts.relative) if _forward(label)
     ]
     canvas, axes = panels(len(labels), width=3.0, height=2.2, columns=4)
     rows: list[dict[str, Any]] = []
     width = 0.85 / len(records)
     for plot, label in zip(axes, labels, strict=True):
         for number, record in enumerate(records):
-            shares = _shares(record.parts["relative"].get(label, {}))
+            shares = _shares(record.parts.relative.get(label, {}))
             at = [offset + (number - (len(records) - 1) / 2) * width for offset in shares]
             plot.bar(at, list(shares.values()), width=width, color=LINES[number % len(LINES)], label=_data(record))
             rows += [
@@ -52,7 +52,7 @@ def _data(record: Record) -> str:
     return str(record.signature.arguments.get("data", "")).rpartition("/")[2] or "data"
 
 
-def _shares(counts: dict[str, int]) -> dict[int, float]:
+def _shares(counts: Mapping[str, int]) -> dict[int, float]:
     total = sum(counts.values()) or 1
     shares = dict.fromkeys(range(-_REACH, _REACH + 1), 0.0)
     for offset, count in counts.items():

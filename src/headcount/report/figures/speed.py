@@ -6,31 +6,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.bench import Timing
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import INK, LINES, MARKERS
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    rows = [row for record in records for row in record.parts["rows"]]
-    base = rows[0]["model"]
-    others = [row for row in rows if row["model"] != base] or rows
-    settings = list(dict.fromkeys((row["what"], row["length"]) for row in others))
+    rows = [row for record in records for row in record.parts.rows]
+    base = rows[0].model
+    others = [row for row in rows if row.model != base] or rows
+    settings = list(dict.fromkeys((row.what, row.length) for row in others))
     canvas, axes = panels(len(settings), width=3.2, height=2.7, columns=4)
     for (what, length), plot in zip(settings, axes, strict=True):
-        here = [row for row in others if (row["what"], row["length"]) == (what, length)]
-        for number, name in enumerate(dict.fromkeys(row["model"] for row in here)):
-            own: list[dict[str, Any]] = [row for row in here if row["model"] == name]
-            value = [row["faster"] for row in own]
+        here = [row for row in others if (row.what, row.length) == (what, length)]
+        for number, name in enumerate(dict.fromkeys(row.model for row in here)):
+            own: list[Timing] = [row for row in here if row.model == name]
+            value = [row.faster for row in own]
             error = [
-                [v - row["low"] for v, row in zip(value, own, strict=True)],
-                [row["high"] - v for v, row in zip(value, own, strict=True)],
+                [v - row.low for v, row in zip(value, own, strict=True)],
+                [row.high - v for v, row in zip(value, own, strict=True)],
             ]
             places = [place + 0.08 * number for place in range(len(own))]
             label = name.rstrip("/").rpartition("/")[2]
             style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number], "capsize": 3, "label": label}
             plot.errorbar(places, value, yerr=error, **style)
-            plot.set_xticks(range(len(own)), [str(row["batch"]) for row in own])
+            plot.set_xticks(range(len(own)), [str(row.batch) for row in own])
         plot.axhline(1, color=INK, linewidth=0.8, linestyle="--")
         plot.set_title(f"{what}, {length} tokens")
         plot.set_xlabel("batch size")
@@ -38,7 +39,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     axes[0].legend()
     caption = f"Speed relative to {base} (dashed): median of paired, interleaved repeats with its 95% interval."
     keys = ("model", "what", "batch", "length", "seconds", "per_second", "faster", "low", "high")
-    return Drawing(canvas, caption, [{key: row[key] for key in keys} for row in rows])
+    return Drawing(canvas, caption, [{key: getattr(row, key) for key in keys} for row in rows])
 
 
-FIGURE = Figure("Speed after removal", "Michel et al. 2019, Table 4", ("rows", "verdict"), _draw)
+FIGURE = Figure("Speed after removal", "Michel et al. 2019, Table 4", ("rows", "models"), _draw)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import isnan
 
 from headcount.errors import UsageError
 from headcount.record import Record
+from headcount.record.results.roles import Best, RolesFound
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import INK, LINES
@@ -23,7 +25,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     names = _names(records)
     for number, (record, table) in enumerate(zip(records, found, strict=True)):
         at = [place + (number - (len(records) - 1) / 2) * width for place in range(len(labels))]
-        values = [table[label]["value"] if label in table else 0.0 for label in labels]
+        values = [table[label].value if label in table else 0.0 for label in labels]
         colour = LINES[number % len(LINES)]
         plot.bar(
             at, [100 * value for value in values], width=width * 0.92, color=colour, alpha=0.85, label=names[number]
@@ -33,14 +35,14 @@ def _draw(records: Sequence[Record]) -> Drawing:
                 continue
             row = table[label]
             half = width * 0.46
-            plot.hlines(100 * row["baseline"], x - half, x + half, color=INK, linewidth=1.6)
-            if row["low"] is not None:
-                plot.vlines(x, 100 * row["low"], 100 * row["high"], color=INK, linewidth=0.8)
-            sign = "\u2713" if row["holds"] else f"n={row['trials']}" if row["holds"] is None else ""
-            top = 100 * max(row["high"] or row["value"], row["baseline"]) + 2
-            plot.text(x, top, sign, ha="center", va="bottom", size=8 if row["holds"] else 5, color=INK)
+            plot.hlines(100 * row.baseline, x - half, x + half, color=INK, linewidth=1.6)
+            if not isnan(row.low):
+                plot.vlines(x, 100 * row.low, 100 * row.high, color=INK, linewidth=0.8)
+            sign = "\u2713" if row.holds else f"n={row.trials}" if row.holds is None else ""
+            top = 100 * max(row.value if isnan(row.high) else row.high, row.baseline) + 2
+            plot.text(x, top, sign, ha="center", va="bottom", size=8 if row.holds else 5, color=INK)
             data = record.signature.arguments.get("data")
-            rows.append({"model": record.signature.model, "data": data, **row, "verdict": verdict(row)})
+            rows.append({"model": record.signature.model, "data": data, **asdict(row), "verdict": verdict(row)})
     plot.set_xticks(range(len(labels)), [label.replace(" ", "\n").replace("->", "\u2192") for label in labels])
     plot.tick_params(axis="x", length=0)
     plot.set_ylabel("accuracy of the best head, %")
@@ -56,11 +58,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-def _best(record: Record) -> dict[str, Mapping[str, Any]]:
+def _best(record: Record[RolesFound]) -> dict[str, Best]:
     """label -> row, of the kind that comes first: the encoder where there is one."""
-    rows = record.parts["syntax"]
-    kind = rows[0]["kind"] if rows else ""
-    return {row["label"]: row for row in rows if row["kind"] == kind}
+    rows = record.parts.syntax
+    kind = rows[0].kind if rows else ""
+    return {row.label: row for row in rows if row.kind == kind}
 
 
 def _names(records: Sequence[Record]) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import GREY, kind_colour
+from headcount.statistics import Correlation
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -16,24 +18,24 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows = []
     for record, plot in zip(records, axes, strict=True):
         parts = record.parts
-        here, there = parts["one_out"], parts["other"]["one_out"]
+        here, there = parts.one_out, parts.other.one_out
         kinds = {name: Head.parse(name).kind for name in here}
         for kind in dict.fromkeys(kinds.values()):
             names = [name for name in here if kinds[name] == kind]
-            x, y = ([found[name]["difference"] for name in names] for found in (here, there))
+            x, y = ([effects[name].difference for name in names] for effects in (here, there))
             plot.scatter(x, y, s=14, color=kind_colour(kind), alpha=0.8, linewidth=0, label=kind)
         plot.axhline(0, color=GREY, linewidth=0.6, zorder=0)
         plot.axvline(0, color=GREY, linewidth=0.6, zorder=0)
-        plot.set_xlabel(f"change of {parts['metric']}, first data")
-        plot.set_ylabel(f"change of {parts['metric']}, second data")
-        plot.set_title(_title(parts["other"]["pearson"]))
+        plot.set_xlabel(f"change of {parts.metric}, first data")
+        plot.set_ylabel(f"change of {parts.metric}, second data")
+        plot.set_title(_title(parts.other.pearson))
         plot.legend()
         rows += [
             {
                 "model": record.signature.model,
                 "head": n,
-                "first": here[n]["difference"],
-                "second": there[n]["difference"],
+                "first": here[n].difference,
+                "second": there[n].difference,
             }
             for n in here
         ]
@@ -42,10 +44,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
     )
 
 
-def _title(found: dict[str, float | None]) -> str:
-    if found["r"] is None:
+def _title(pearson: Correlation) -> str:
+    if isnan(pearson.r):
         return "no correlation: one side does not vary"
-    return f"Pearson r = {found['r']:.2f} (95% {found['low']:.2f} to {found['high']:.2f})"
+    return f"Pearson r = {pearson.r:.2f} (95% {pearson.low:.2f} to {pearson.high:.2f})"
 
 
 _WITHOUT = {"other.one_out": "no second data set was given"}

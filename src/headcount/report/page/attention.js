@@ -32,7 +32,7 @@ function treeBeside(example, tokens, kind, middle, rows, keys) {
   if (!tree || tokens !== keys || example.sides[kind][0] !== tree.side) return null;
   const group = draw("g", { fill: "none", "font-size": 9 });
   const top = rows.map((row) => row.indexOf(Math.max(...row)));
-  tree.heads.forEach((head, word) => {
+  tree.parents.forEach((head, word) => {
     if (head < 0 || !tree.words[word].length || !tree.words[head].length) return;
     const [one, other] = [middle(tree.words[word][0]), middle(tree.words[head][0])];
     const follows = (a, b) => tree.words[a].some((place) => tree.words[b].includes(top[place]));

@@ -5,79 +5,77 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.ablate import Ablation
+from headcount.report.headmap import HeadMap
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
-MOST = 20  # rows; the table of all heads has the rest
 
-
-def _harm(record: Record, effect: dict[str, Any]) -> float:
-    """How much worse the model is without the head."""
-    change = float(effect["difference"])
-    return -change if record.parts["higher_is_better"] else change
-
-
-def _answer(record: Record) -> str:
+def _answer(record: Record[Ablation]) -> str:
     parts = record.parts
-    effects, alpha, metric = parts["one_out"], parts["alpha"], parts["metric"]
-    sure = [effect for effect in effects.values() if effect["corrected"] < alpha]
-    better = sum(_harm(record, effect) < 0 for effect in sure)
-    worst = max(effects, key=lambda head: _harm(record, effects[head]))
-    digits = digits_for(effects[worst]["difference"])
-    change = Column("", digits, signed=True).text(effects[worst]["difference"])
-    if parts.get("distance"):
-        order = sorted(effect["difference"] for effect in effects.values())
+    effects, alpha, metric = parts.one_out, parts.alpha, parts.metric
+    significant = [effect for effect in effects.values() if effect.corrected < alpha]
+    better = sum(parts.harm(effect) < 0 for effect in significant)
+    worst = max(effects, key=lambda head: parts.harm(effects[head]))
+    difference = effects[worst].difference
+    change = Column("", digits_for(difference), signed=True).text(difference)
+    if parts.distance:
+        order = sorted(effect.difference for effect in effects.values())
         return (
             f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without a "
             f"middling head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, so "
             "that only sizes can be compared: that it is not zero says nothing of a head."
         )
     return (
-        f"Of {len(effects)} heads {len(sure)} change {metric} significantly when masked alone (p < {alpha:g} after "
-        f"Holm's correction), {better} of them for the better; {worst} matters most ({metric} {change})."
+        f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "
+        f"{len(significant)} change it significantly when masked alone (p < {alpha:g} after Holm's correction; "
+        f"{parts.summary.significant} before), {better} of them for the better; {worst} matters most "
+        f"({metric} {change})."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
     digits = max(
-        digits_for(max(abs(effect["difference"]) for effect in record.parts["one_out"].values()))
-        for _, record in labelled
+        digits_for(max(abs(effect.difference) for effect in record.parts.one_out.values())) for _, record in labelled
     )
     columns = [
         Column("head"), Column("with it off", digits), Column("change", digits, signed=True), Column("95% interval"),
         Column("p", 4), Column("corrected p", 4),
     ]  # fmt: skip
 
-    def rows(record: Record) -> list[list[Any]]:
-        effects, tested = record.parts["one_out"], not record.parts.get("distance")
-        order = sorted(effects, key=lambda head: -abs(effects[head]["difference"]))[:MOST]
+    def rows(record: Record[Ablation]) -> list[list[Any]]:
+        tested = not record.parts.distance
+        effects = sorted(record.parts.one_out.items(), key=lambda item: -abs(item[1].difference))
         return [
             [
-                head, effects[head]["value"], effects[head]["difference"],
-                interval(effects[head]["low"], effects[head]["high"], digits),
-                effects[head]["p"] if tested else None, effects[head]["corrected"] if tested else None,
+                head, effect.value, effect.difference, interval(effect.low, effect.high, digits),
+                effect.p if tested else None, effect.corrected if tested else None,
             ]
-            for head in order
+            for head, effect in effects
         ]  # fmt: skip
 
-    cut = any(len(record.parts["one_out"]) > MOST for _, record in labelled)
-    note = f"The {MOST} largest changes; every head stands in the table of heads." if cut else ""
-    shown, lines = told(labelled, rows, columns)
-    metric = labelled[0][1].parts["metric"]
-    return [Table(f"Change of {metric} without each head", shown, lines, note)]
+    title = f"Change of {labelled[0][1].parts.metric} without each head"
+    return [table_of(title, labelled, columns, rows, ranked=True)]
 
 
-def _printed(record: Record) -> list[Printed]:
+def _sketch(record: Record[Ablation]) -> HeadMap:
     parts = record.parts
-    encoder = {head: effect for head, effect in parts["one_out"].items() if head.startswith("encoder.")}
-    raw = [effect for effect in encoder.values() if effect["p"] < parts["alpha"]]
-    better = sum(_harm(record, effect) < 0 for effect in raw)
-    whole = f"{parts['metric']} {parts['value']:.{digits_for(parts['value'])}f}"
-    tested = encoder and not parts.get("distance")
-    counted = f"{len(raw)} of {len(encoder)}, {better} better without" if tested else None
+    differences = {head: effect.difference for head, effect in parts.one_out.items()}
+    significant = [head for head, effect in parts.one_out.items() if effect.corrected < parts.alpha]
+    return HeadMap(differences, signed=True, starred=None if parts.distance else significant)
+
+
+def _printed(record: Record[Ablation]) -> list[Printed]:
+    parts = record.parts
+    encoder = {head: effect for head, effect in parts.one_out.items() if head.startswith("encoder.")}
+    significant = [effect for effect in encoder.values() if effect.p < parts.alpha]
+    better = sum(parts.harm(effect) < 0 for effect in significant)
+    whole = f"{parts.metric} {parts.value:.{digits_for(parts.value)}f}"
+    tested = encoder and not parts.distance
+    counted = f"{len(significant)} of {len(encoder)}, {better} better without" if tested else None
     return [
         Printed("the whole model", "BLEU 36.05 (WMT14 English-French)", whole),
-        Printed(f"encoder heads with p < {parts['alpha']:g}, not corrected", "8 of 96, 4 better without", counted),
+        Printed(f"encoder heads with p < {parts.alpha:g}, not corrected", "8 of 96, 4 better without", counted),
     ]
 
 
@@ -94,6 +92,7 @@ SECTION = Section(
         "difference over examples; corrected p are Holm's for all heads of the model."
     ),
     tables=_tables,
+    sketch=_sketch,
     figures=("ablation-map", "ablation-histogram"),
     printed=_printed,
 )

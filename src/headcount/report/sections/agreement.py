@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Section, told
+from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
@@ -39,14 +39,14 @@ def _tables(labelled: Labelled) -> list[Table]:
         ]  # fmt: skip
 
     overlaps = [Column(f"of the best {share}%, %", 0) for share in (10, 25, 50)]
-    shown, lines = told(
-        labelled, agreement, [Column("score"), Column("Spearman's r", 2), Column("95% interval"), *overlaps]
-    )
-    columns = [Column("order"), Column("heads gone, %", 0), Column("change", 2), Column("95% interval")]
-    costs_shown, cost_lines = told(labelled, costs, columns)
+    ranks = [Column("score"), Column("Spearman's r", 2), Column("95% interval"), *overlaps]
+    changes = [Column("order"), Column("heads gone, %", 0), Column("change", 2, signed=True), Column("95% interval")]
+    refused = {method: reason for _, record in labelled for method, reason in record.parts["refused"].items()}
+    note = " ".join(f"{method} is left out: {reason}" for method, reason in refused.items())
+    title = f"Change of {labelled[0][1].parts['metric']} as the lowest heads of each score go"
     return [
-        Table("Scores against ablation", shown, lines),
-        Table("What goes with the lowest heads of each score", costs_shown, cost_lines),
+        table_of("Scores against ablation", labelled, ranks, agreement, note=note),
+        table_of(title, labelled, changes, costs),
     ]
 
 

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
 # Voita et al. 2019, Table 2: heads of encoder, decoder and cross attention; BLEU from the trained model, from scratch.
@@ -66,7 +66,6 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column(f"heads ({kinds})"), Column("seed"), Column("way"), Column("from trained", digits),
         Column("95% interval"), Column("from scratch", digits), Column("95% interval"),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
     parts = labelled[0][1].parts
     after = {point["way"]: point.get("steps", parts["steps"]["trained and tuned"]) for point in parts["tradeoff"]}
     more = after[parts["all_kinds"][0]["way"]]
@@ -74,7 +73,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         f"From trained: {more} more steps for a model that was trained before; from scratch: "
         f"{parts['steps']['scratch']} steps from new random weights with the same heads in every layer."
     )
-    return [Table(f"{labelled[0][1].parts['metric']} with heads of all kinds pruned", shown, lines, note)]
+    return [table_of(f"{parts['metric']} with heads of all kinds pruned", labelled, columns, rows, note=note)]
 
 
 def _measured(quality: dict[str, Any] | None, digits: int) -> list[Any]:

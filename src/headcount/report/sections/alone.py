@@ -5,65 +5,56 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.ablate import Ablation, BestAlone
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
 
-def _harm(record: Record, effect: dict[str, Any]) -> float:
-    return float(-effect["difference"] if record.parts["higher_is_better"] else effect["difference"])
+def _worst(parts: Ablation) -> tuple[str, str]:
+    """The site that suffers most from a single head, and the change of the metric."""
+    best = parts.all_but_one or {}
+    site = max(best, key=lambda site: parts.harm(best[site]))
+    difference = best[site].difference
+    return site, f"{parts.metric} {Column('', digits_for(difference), signed=True).text(difference)}"
 
 
-def _worst(record: Record) -> str:
-    found = record.parts["all_but_one"]
-    return max(found, key=lambda site: _harm(record, found[site]))
-
-
-def _answer(record: Record) -> str:
+def _answer(record: Record[Ablation]) -> str:
     parts = record.parts
-    found, alpha = parts["all_but_one"], parts["alpha"]
-    fine = sum(not (effect["corrected"] < alpha and _harm(record, effect) > 0) for effect in found.values())
-    worst = _worst(record)
-    change = Column("", digits_for(found[worst]["difference"]), signed=True).text(found[worst]["difference"])
+    best = parts.all_but_one or {}
+    fine = sum(not (effect.corrected < parts.alpha and parts.harm(effect) > 0) for effect in best.values())
+    site, change = _worst(parts)
     return (
-        f"In {fine} of {len(found)} layers the best head alone is not significantly worse than all of them together; "
-        f"{worst} suffers most ({parts['metric']} {change})."
+        f"In {fine} of {len(best)} layers the best head alone is not significantly worse than all of them together; "
+        f"{site} suffers most ({change})."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    names = {"all_but_one": "same data", "all_but_one_chosen_elsewhere": "second data"}
+    second = any(record.parts.all_but_one_chosen_elsewhere for _, record in labelled)
     digits = max(
-        digits_for(effect["difference"]) for _, record in labelled for effect in record.parts["all_but_one"].values()
+        digits_for(effect.difference) for _, record in labelled for effect in record.parts.all_but_one.values()
     )
     columns = [Column("layer"), Column("best head")]
-    for said in names.values():
-        columns += [Column(f"change, {said}", digits, signed=True), Column("95% interval"), Column("corrected p", 4)]
+    for data in ("same data", "second data")[: 1 + second]:
+        columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval"), Column("corrected p", 4)]
 
-    def rows(record: Record) -> list[list[Any]]:
-        lines = []
-        for site, effect in record.parts["all_but_one"].items():
-            line: list[Any] = [site, effect["head"]]
-            for name in names:
-                own = record.parts.get(name, {}).get(site)
-                line += (
-                    [own["difference"], interval(own["low"], own["high"], digits), own["corrected"]]
-                    if own
-                    else [None] * 3
-                )
-            lines.append(line)
-        return lines
+    def cells(effect: BestAlone | None) -> list[Any]:
+        if effect is None:
+            return [None] * 3
+        return [effect.difference, interval(effect.low, effect.high, digits), effect.corrected]
 
-    shown, lines = told(labelled, rows, columns)
-    if not any("all_but_one_chosen_elsewhere" in record.parts for _, record in labelled):
-        shown, lines = shown[:-3], [line[:-3] for line in lines]
-    return [Table("The best head of each layer alone", shown, lines)]
+    def rows(record: Record[Ablation]) -> list[list[Any]]:
+        elsewhere = record.parts.all_but_one_chosen_elsewhere or {}
+        return [
+            [site, effect.head, *cells(effect), *(cells(elsewhere.get(site)) if second else [])]
+            for site, effect in (record.parts.all_but_one or {}).items()
+        ]
+
+    return [table_of("The best head of each layer alone", labelled, columns, rows)]
 
 
-def _printed(record: Record) -> list[Printed]:
-    worst = _worst(record)
-    effect = record.parts["all_but_one"][worst]
-    change = Column("", digits_for(effect["difference"]), signed=True).text(effect["difference"])
-    here = f"{worst}: {record.parts['metric']} {change}"
+def _printed(record: Record[Ablation]) -> list[Printed]:
+    here = ": ".join(_worst(record.parts))
     return [
         Printed("the layer that suffers most from one head", "last layer's cross attention: BLEU \u221213.56", here)
     ]

@@ -5,44 +5,76 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Section, told
-from headcount.report.table import Column, Table, digits_for
+from headcount.record.results.compensation import CompensationCurves
+from headcount.report.section import Labelled, Section, table_of
+from headcount.report.table import Column, Table, digits_for, interval
 
 
-def _answer(record: Record) -> str:
-    at = record.parts.get("at") or {}
-    ratios = at.get("ratios") or {}
-    if ratios:
-        best = min(ratios, key=lambda pair: ratios[pair]["value"])
-        how, other = best.split("/")
+def _answer(record: Record[CompensationCurves]) -> str:
+    parts, at = record.parts, record.parts.at
+    ratios = {pair: ratio for pair, ratio in (at.ratios if at else {}).items() if ratio.value == ratio.value}  # not NaN
+    if at and ratios:
+        best = min(ratios, key=lambda pair: ratios[pair].value)
+        way, other = best.split("/")
         share = ratios[best]
         return (
-            f"With {at['removed']} of {record.parts['heads']} heads removed, {how} leaves {share['value']:.0%} (95% "
-            f"{share['low']:.0%} to {share['high']:.0%}) of the excess loss that {other} leaves."
+            f"With {at.removed} of {parts.num_heads} heads removed, {way} leaves {share.value:.0%} (95% "
+            f"{share.low:.0%} to {share.high:.0%}) of the excess loss that {other} leaves."
         )
-    last = {how: points[-1]["value"] for how, points in record.parts["compensations"].items() if points}
-    said = ", ".join(f"{value:.2f} with {how}" for how, value in last.items())
-    return f"With the most heads removed, an example's excess loss is {said}."
+    last = [f"{points[-1].value:.2f} with {way}" for way, points in parts.compensations.items() if points]
+    return f"With the most heads removed, an example's excess loss is {', '.join(last)}."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
+    every = [point for _, record in labelled for line in record.parts.compensations.values() for point in line]
+    digits = digits_for(max(point.value for point in every))
+    ways = list(dict.fromkeys(way for _, record in labelled for way in record.parts.compensations))
+
+    def losses(record: Record[CompensationCurves]) -> list[list[Any]]:
+        lines = record.parts.compensations
         return [
-            [how, point["removed"], 100 * point["share"], point["value"], point["low"], point["high"], point["seconds"]]
-            for how, points in record.parts["compensations"].items()
+            [point.removed, 100 * point.share, *(lines[way][index].value if way in lines else None for way in ways)]
+            for index, point in enumerate(lines["none"])
+        ]
+
+    def details(record: Record[CompensationCurves]) -> list[list[Any]]:
+        return [
+            [way, point.removed, interval(point.low, point.high, digits), point.seconds]
+            for way, points in record.parts.compensations.items()
             for point in points
         ]
 
-    top = max(
-        point["value"] for _, record in labelled for line in record.parts["compensations"].values() for point in line
-    )
-    digits = digits_for(top)
+    columns = [Column("heads gone"), Column("% gone", 0), *(Column(way, digits) for way in ways)]
+    more = [Column("compensation"), Column("heads gone"), Column("95% interval"), Column("seconds", 1)]
+    reached = [(label, record) for label, record in labelled if record.parts.at]
+    return [
+        table_of("Excess loss under each compensation", labelled, columns, losses),
+        *([_quality_table(reached)] if reached else []),
+        table_of("Intervals over examples, and time to make the model", labelled, more, details),
+    ]
+
+
+def _quality_table(labelled: Labelled) -> Table:
+    """All ways where no compensation first loses the stated points."""
+
+    def rows(record: Record[CompensationCurves]) -> list[list[Any]]:
+        at = record.parts.at
+        ratios = {pair.split("/")[0]: (pair, ratio) for pair, ratio in at.ratios.items()} if at else {}
+        lines = []
+        for way, quality in (at.quality if at else {}).items():
+            pair, ratio = ratios.get(way, (None, None))
+            excess = [ratio.value, interval(ratio.low, ratio.high, 2)] if ratio else [None, None]
+            lines.append([way, quality.value, interval(quality.low, quality.high, 3), pair, *excess])
+        return lines
+
+    metric, at = labelled[0][1].parts.metric, labelled[0][1].parts.at
     columns = [
-        Column("compensation"), Column("heads gone"), Column("% gone", 0), Column("excess loss", digits),
-        Column("low", digits), Column("high", digits), Column("seconds", 1),
+        Column("compensation"), Column(metric, 3), Column("95% interval"), Column("excess over excess of"),
+        Column("ratio", 2), Column("95% interval"),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
-    return [Table("What is lost under each compensation", shown, lines, "low, high: 95% interval over examples.")]
+    lost = labelled[0][1].signature.arguments.get("points")
+    note = f"Without {at.removed} heads the uncompensated model first loses {lost} {metric}." if lost else ""
+    return table_of(f"{metric} where it is first lost", labelled, columns, rows, note=note)
 
 
 SECTION = Section(

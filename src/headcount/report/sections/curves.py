@@ -2,98 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.result import Step
+from headcount.record.results.curves import Curves
+from headcount.report.section import Labelled, Printed, Section, claims_table, table_of
 from headcount.report.table import Column, Table, digits_for
 
 
-def spared(points: Sequence[Mapping[str, Any]], higher_is_better: bool) -> float:
+def spared(points: Sequence[Step], higher_is_better: bool) -> float:
     """The share of heads that can go before the value leaves the 95% interval of the whole model on its bad side."""
     whole, reached = points[0], 0.0
     for point in points:
-        if point["value"] < whole["low"] if higher_is_better else point["value"] > whole["high"]:
+        if point.value < whole.low if higher_is_better else point.value > whole.high:
             break
-        reached = point["share"]
-    return float(reached)
+        reached = point.share
+    return reached
 
 
-def orders(record: Record) -> dict[str, list[Sequence[Mapping[str, Any]]]]:
+def orders(parts: Curves) -> dict[str, list[Sequence[Step]]]:
     """Curves by order; random orders are several."""
-    found: dict[str, list[Sequence[Mapping[str, Any]]]] = {}
-    for line in record.parts["curves"]:
-        found.setdefault(line["order"], []).append(line["points"])
-    return found
+    by_order: dict[str, list[Sequence[Step]]] = {}
+    for curve in parts.curves:
+        by_order.setdefault(curve.order, []).append(curve.points)
+    return by_order
 
 
-def _answer(record: Record) -> str:
-    better = record.parts["higher_is_better"]
-    shares = {
-        order: float(np.mean([spared(points, better) for points in lines])) for order, lines in orders(record).items()
-    }
-    said = [
-        f"{100 * share:.0f}% {'in random order' if order == 'random' else f'by {order}'}"
-        for order, share in shares.items()
+def _answer(record: Record[Curves]) -> str:
+    parts = record.parts
+    shares = [
+        f"{100 * np.mean([spared(points, parts.higher_is_better) for points in lines]):.0f}% "
+        f"{'in random order' if order == 'random' else f'by {order}'}"
+        for order, lines in orders(parts).items()
     ]
     return (
-        f"Before {record.parts['metric']} leaves the 95% interval of the whole model, "
-        f"{', '.join(said[:-1]) + ' and ' + said[-1] if len(said) > 1 else said[0]} of the heads can go."
+        f"{parts.metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Before it leaves the 95% "
+        f"interval of the whole model, {', '.join(shares[:-1]) + ' and ' if len(shares) > 1 else ''}{shares[-1]} of "
+        "the heads can go."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    digits = max(digits_for(record.parts["value"]) for _, record in labelled)
-    names = list(dict.fromkeys(order for _, record in labelled for order in orders(record)))
-    spelled = ["random (mean)" if name == "random" else f"by {name}" for name in names]
+    digits = max(digits_for(record.parts.value) for _, record in labelled)
+    names = list(dict.fromkeys(order for _, record in labelled for order in orders(record.parts)))
 
-    def rows(record: Record) -> list[list[Any]]:
-        lines = orders(record)
-        first = next(iter(lines.values()))[0]
+    def rows(record: Record[Curves]) -> list[list[Any]]:
+        lines = orders(record.parts)
+        longest = next(iter(lines.values()))[0]
         return [
-            [
-                point["removed"], 100 * point["share"],
-                *(_mean_at(lines.get(name, []), place) for name in names),
-            ]
-            for place, point in enumerate(first)
-        ]  # fmt: skip
+            [point.removed, 100 * point.share, *(_mean_at(lines.get(name, []), index) for name in names)]
+            for index, point in enumerate(longest)
+        ]
 
-    columns = [Column("heads gone"), Column("% gone", 0), *(Column(name, digits) for name in spelled)]
-    shown, lines = told(labelled, rows, columns)
-    tables = [Table(f"{labelled[0][1].parts['metric']} as heads go", shown, lines)]
-    claims = [[label, *claim] for label, record in labelled for claim in claim_rows(record)]
-    if claims:
-        columns = [Column("model"), Column("the paper says"), Column("here")]
-        some = claims if len(labelled) > 1 else [line[1:] for line in claims]
-        tables.append(Table("Claims of the paper", columns if len(labelled) > 1 else columns[1:], some))
-    return tables
+    columns = [
+        Column("heads gone"), Column("% gone", 0),
+        *(Column("random (mean)" if name == "random" else f"by {name}", digits) for name in names),
+    ]  # fmt: skip
+    title = f"{labelled[0][1].parts.metric} as heads go"
+    return [table_of(title, labelled, columns, rows), *claims_table(labelled)]
 
 
-def claim_rows(record: Record) -> list[list[str]]:
-    words = {True: "holds", False: "does not hold", None: "open"}
-    return [[claim["claim"], words[claim["holds"]]] for claim in record.parts.get("claims") or ()]
-
-
-def _mean_at(lines: list[Sequence[Mapping[str, Any]]], place: int) -> float | None:
-    values = [points[place]["value"] for points in lines if place < len(points)]
+def _mean_at(lines: list[Sequence[Step]], index: int) -> float | None:
+    values = [points[index].value for points in lines if index < len(points)]
     return float(np.mean(values)) if values else None
 
 
-def _printed(record: Record) -> list[Printed]:
-    first = next(iter(orders(record)))
-    share = spared(orders(record)[first][0], record.parts["higher_is_better"])
+def _printed(record: Record[Curves]) -> list[Printed]:
+    order, lines = next(iter(orders(record.parts).items()))
+    share = spared(lines[0], record.parts.higher_is_better)
     paper = "20% (WMT), 40% (MNLI), 60% (SST-2)"
-    return [Printed("heads that can go without noticeable loss", paper, f"{100 * share:.0f}% by {first}")]
+    return [Printed("heads that can go without noticeable loss", paper, f"{100 * share:.0f}% by {order}")]
 
 
 SECTION = Section(
     order=30,
     title="Pruning step by step",
     question="How many heads can go, and in which order?",
-    studies=("pruning curves",),
+    studies=("curves",),
     parts=("curves",),
     command="headcount study curves MODEL --task TASK --data DATA --out DIR",
     answer=_answer,

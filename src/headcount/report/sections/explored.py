@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Section, told
+from headcount.record.results.explore import Setup
+from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table
 
 
-def _answer(record: Record) -> str:
+def _answer(record: Record[Setup]) -> str:
     parts = record.parts
-    reason = f" {parts['because']}" if parts["because"] else ""
-    return f"Importance of this {parts['architecture']} is measured by {parts['measured_by']}.{reason}"
+    reason = f" {parts.because}" if parts.because else ""
+    return f"Importance of this {parts.architecture} is measured by {parts.measured_by}.{reason}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[str]]:
+    def rows(record: Record[Setup]) -> list[list[str]]:
         parts = record.parts
         return [
-            ["roles and confidence", parts["looked_at"]],
-            ["gradient score", parts["gradient_on"] or "not defined"],
-            ["one head out", parts["one_out_on"]],
-            ["how rare a token is", parts["counted_in"]],
+            ["roles and confidence", parts.looked_at],
+            ["gradient score", parts.gradient_on or "not defined"],
+            ["one head out", parts.one_out_on],
+            ["how rare a token is", parts.counted_in],
         ]
 
-    headings, lines = told(labelled, rows, [Column("what"), Column("measured on")])
-    return [Table("What was measured on which text", headings, lines)]
+    columns = [Column("what"), Column("measured on")]
+    return [table_of("What was measured on which text", labelled, columns, rows)]
 
 
 SECTION = Section(

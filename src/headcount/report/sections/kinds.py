@@ -2,64 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.curves import Curve, Curves
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.curves import spared
 from headcount.report.table import Column, Table, digits_for
 
 
-def _lost_beyond(line: Mapping[str, Any], higher_is_better: bool, share: float = 0.6) -> float:
+def _by_kind(parts: Curves) -> dict[str, Curve]:
+    return {curve.kinds[0]: curve for curve in parts.by_kind or ()}
+
+
+def _lost_beyond(curve: Curve, higher_is_better: bool, share: float = 0.6) -> float:
     """Mean loss over the steps at which more than this share of the kind is gone."""
-    points = line["points"]
-    changes = [point["value"] - points[0]["value"] for point in points if point["share"] > share] or [0.0]
+    points = curve.points
+    changes = [point.value - points[0].value for point in points if point.share > share] or [0.0]
     mean = sum(changes) / len(changes)
     return -mean if higher_is_better else mean
 
 
-def _answer(record: Record) -> str:
-    better = record.parts["higher_is_better"]
-    lines = {line["kinds"][0]: line for line in record.parts["by_kind"]}
-    said = [f"{100 * spared(line['points'], better):.0f}% of {kind}" for kind, line in lines.items()]
-    worst = max(lines, key=lambda kind: _lost_beyond(lines[kind], better))
+def _worst(parts: Curves) -> str:
+    curves = _by_kind(parts)
+    return max(curves, key=lambda kind: _lost_beyond(curves[kind], parts.higher_is_better))
+
+
+def _answer(record: Record[Curves]) -> str:
+    parts = record.parts
+    shares = [
+        f"{100 * spared(curve.points, parts.higher_is_better):.0f}% of {kind}"
+        for kind, curve in _by_kind(parts).items()
+    ]
     return (
-        f"Pruned alone, {', '.join(said)} heads can go before {record.parts['metric']} leaves the 95% interval of the "
-        f"whole model; beyond 60% it is {worst} attention whose loss costs most."
+        f"Pruned alone, {', '.join(shares)} heads can go before {parts.metric} leaves the 95% interval of the "
+        f"whole model; beyond 60% it is {_worst(parts)} attention whose loss costs most."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    digits = max(digits_for(record.parts["value"]) for _, record in labelled)
+    digits = max(digits_for(record.parts.value) for _, record in labelled)
 
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record[Curves]) -> list[list[Any]]:
         return [
-            [line["kinds"][0], point["removed"], 100 * point["share"], point["value"], point["low"], point["high"]]
-            for line in record.parts["by_kind"]
-            for point in line["points"]
+            [kind, point.removed, 100 * point.share, point.value, point.low, point.high]
+            for kind, curve in _by_kind(record.parts).items()
+            for point in curve.points
         ]
 
     columns = [
-        Column("kind"), Column("heads gone"), Column("% gone", 0), Column(labelled[0][1].parts["metric"], digits),
+        Column("kind"), Column("heads gone"), Column("% gone", 0), Column(labelled[0][1].parts.metric, digits),
         Column("low", digits), Column("high", digits),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
-    return [Table("Each kind pruned alone", shown, lines, "low, high: 95% interval over examples.")]
+    note = "low, high: 95% interval over examples."
+    return [table_of("Each kind pruned alone", labelled, columns, rows, note=note)]
 
 
-def _printed(record: Record) -> list[Printed]:
-    better = record.parts["higher_is_better"]
-    lost = {line["kinds"][0]: _lost_beyond(line, better) for line in record.parts["by_kind"]}
-    worst = max(lost, key=lambda kind: lost[kind])
-    return [Printed("the kind that suffers most beyond 60%", "cross attention collapses", f"{worst} attention")]
+def _printed(record: Record[Curves]) -> list[Printed]:
+    here = f"{_worst(record.parts)} attention"
+    return [Printed("the kind that suffers most beyond 60%", "cross attention collapses", here)]
 
 
 SECTION = Section(
     order=32,
     title="Pruning by kind",
     question="Which kind of attention needs its heads most?",
-    studies=("pruning curves",),
+    studies=("curves",),
     parts=("by_kind",),
     command="headcount study curves MODEL --task TASK --data DATA --out DIR",
     answer=_answer,

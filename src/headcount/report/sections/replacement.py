@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Section, told
+from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
@@ -34,14 +34,11 @@ def _tables(labelled: Labelled) -> list[Table]:
         effects = record.parts["effects"]
         return [[head, *(effects[how][head]["difference"] for how in effects)] for head in effects["zero"]]
 
-    shown, lines = told(
-        labelled, agreement, [Column("replacements"), Column("Spearman's r", 2), Column("95% interval")]
-    )
-    columns = [Column("head"), *(Column(f"change, {how}", 3) for how in ("zero", "mean", "resample"))]
-    heads_shown, head_lines = told(labelled, changes, columns)
+    ranks = [Column("replacements"), Column("Spearman's r", 2), Column("95% interval")]
+    columns = [Column("head"), *(Column(f"change, {how}", 3, signed=True) for how in ("zero", "mean", "resample"))]
     return [
-        Table("How the replacements rank the heads", shown, lines),
-        Table("Each head replaced alone", heads_shown, head_lines),
+        table_of("How the replacements rank the heads", labelled, ranks, agreement),
+        table_of("Each head replaced alone", labelled, columns, changes, ranked=True),
     ]
 
 

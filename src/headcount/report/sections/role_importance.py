@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.joined import STUDY
-from headcount.report.section import Labelled, Section, told
+from headcount.report.joined import STUDY, Comparison, RoleImportance
+from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
+from headcount.statistics import Interval
 
 _NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
 
 
-def _first(record: Record) -> list[Mapping[str, Any]]:
+def _by_kind(parts: RoleImportance) -> list[Comparison]:
     """By the first measure of importance: for each kind the paper's roles, any role where no head has those."""
-    comparisons = record.parts["comparisons"]
-    kinds: dict[str, Mapping[str, Any]] = {}
-    for row in comparisons:  # the paper's roles come first
-        if row["measure"] == comparisons[0]["measure"]:
-            kinds.setdefault(row["kind"], row)
+    kinds: dict[str, Comparison] = {}
+    for row in parts.comparisons:  # the paper's roles come first
+        if row.measure == parts.comparisons[0].measure:
+            kinds.setdefault(row.kind, row)
     return list(kinds.values())
 
 
-def _answer(record: Record) -> str:
-    rows = _first(record)
+def _answer(record: Record[RoleImportance]) -> str:
+    rows = _by_kind(record.parts)
     sentences = [
-        f"{row['top_with_role']} of the {row['top']} most important {row['kind']} heads "
-        f"{'has' if row['top_with_role'] == 1 else 'have'} {_NAMED[row['roles']]} ({row['top_expected']:.1f} by chance)"
+        f"{row.top_with_role} of the {row.top} most important {row.kind} heads "
+        f"{'has' if row.top_with_role == 1 else 'have'} {_NAMED[row.group]} ({row.top_expected:.1f} by chance)"
         for row in rows
     ]
     main = rows[0]
     compared = (
-        f"{main['kind']} heads with such a role have {_number(main['mean_with'])} on average, those without "
-        f"{_number(main['mean_without'])}: difference {_spread(main, 'difference', '')}, "
-        f"within layers {_spread(main, 'within_layers', 'within_layers_')}"
+        f"{main.kind} heads with such a role have {_number(main.mean_with)} on average, those without "
+        f"{_number(main.mean_without)}: difference {_spread(main.difference)}, "
+        f"within layers {_spread(main.within_layers)}"
     )
-    return f"{'; '.join(sentences)}. By {main['measure']}, {compared}."
+    return f"{'; '.join(sentences)}. By {main.measure}, {compared}."
 
 
 def _number(value: float) -> str:
@@ -44,21 +43,20 @@ def _number(value: float) -> str:
     return f"{value:.2g}".replace("-", "\u2212")
 
 
-def _spread(row: Mapping[str, Any], name: str, ends: str) -> str:
-    return f"{_number(row[name])} (95% {_number(row[ends + 'low'])} to {_number(row[ends + 'high'])})"
+def _spread(difference: Interval) -> str:
+    return f"{_number(difference.value)} (95% {_number(difference.low)} to {_number(difference.high)})"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record[RoleImportance]) -> list[list[Any]]:
         return [
             [
-                row["measure"], row["kind"], row["roles"], f"{row['with_role']} of {row['heads']}",
-                _number(row["mean_with"]), _number(row["mean_without"]), _spread(row, "difference", ""),
-                _spread(row, "within_layers", "within_layers_"),
-                f"{row['top_with_role']} of {row['top']}", row["top_expected"], row["correlation"],
-                interval(row["correlation_low"], row["correlation_high"], 2),
+                row.measure, row.kind, row.group, f"{row.num_with_role} of {row.num_heads}",
+                _number(row.mean_with), _number(row.mean_without), _spread(row.difference), _spread(row.within_layers),
+                f"{row.top_with_role} of {row.top}", row.top_expected, row.correlation.r,
+                interval(row.correlation.low, row.correlation.high, 2),
             ]
-            for row in record.parts["comparisons"]
+            for row in record.parts.comparisons
         ]  # fmt: skip
 
     columns = [
@@ -66,12 +64,11 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("mean without"), Column("difference"), Column("difference within layers"),
         Column("of the top have one"), Column("by chance", 1), Column("rank correlation", 2), Column("95% interval"),
     ]  # fmt: skip
-    headings, lines = told(labelled, rows, columns)
     note = (
         "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind. "
         "Within layers: importance less the mean of the head's layer."
     )
-    return [Table("Importance of heads with and without a role", headings, lines, note)]
+    return [table_of("Importance of heads with and without a role", labelled, columns, rows, note=note)]
 
 
 SECTION = Section(

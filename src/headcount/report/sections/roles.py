@@ -2,79 +2,123 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from headcount.heads import PAPER_ROLES
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.roles import Evidence, RolesFound
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
-from headcount.report.verdicts import undecided
-
-_MOST = 30  # rows; cards of heads have the rest
+from headcount.report.verdicts import uncertain, undecided
 
 
-def _held(record: Record) -> dict[str, list[dict[str, Any]]]:
-    return {head: some for head, some in record.parts["roles"].items() if some}
-
-
-def _answer(record: Record) -> str:
-    every, held = record.parts["roles"], _held(record)
-    counts: dict[str, int] = {}
-    for some in held.values():
-        for role in dict.fromkeys(one["role"] for one in some):
-            counts[role] = counts.get(role, 0) + 1
-    said = ", ".join(f"{count} {role}" for role, count in sorted(counts.items(), key=lambda item: -item[1]))
-    return (
-        f"{len(held)} of {len(every)} heads play a role that can be named: {said}."
-        if held
-        else (f"No role could be found in {len(every)} heads.")
-    )
+def _answer(record: Record[RolesFound]) -> str:
+    parts = record.parts
+    counts = Counter(role for held in parts.roles.values() for role in dict.fromkeys(item.role for item in held))
+    with_role = sum(bool(held) for held in parts.roles.values())
+    trees = f"{parts.trees} of them with trees" if parts.trees else "none with a tree"
+    corpus = f"{parts.sentences} sentences, {trees}"
+    if not with_role:
+        return f"No role could be found in {len(parts.roles)} heads on {corpus}."
+    named = ", ".join(f"{count} {role}" for role, count in counts.most_common())
+    return f"On {corpus}, {with_role} of {len(parts.roles)} heads play a role that can be named: {named}."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
-        found = [
-            [
-                head, one["role"], one["label"], 100 * one["value"], interval_percent(one),
-                None if one["baseline"] is None else 100 * one["baseline"], one["trials"],
-            ]
-            for head, some in _held(record).items()
-            for one in some
-        ]  # fmt: skip
-        return sorted(found, key=lambda row: -row[3])[:_MOST]
+    return [_by_role(labelled), _held(labelled), _by_head(labelled)]
+
+
+def heads_by_role(parts: RolesFound) -> dict[str, dict[str, list[Evidence]]]:
+    """role -> head -> evidence of the labels it holds; the paper's roles first, the clearest head and label first."""
+    by_role: dict[str, dict[str, list[Evidence]]] = {}
+    for head, held in parts.roles.items():
+        for evidence in held:
+            by_role.setdefault(evidence.role, {}).setdefault(head, []).append(evidence)
+    order = sorted(
+        by_role, key=lambda role: (PAPER_ROLES.index(role) if role in PAPER_ROLES else len(PAPER_ROLES), role)
+    )
+    return {role: dict(sorted(by_role[role].items(), key=lambda item: -item[1][0].margin)) for role in order}
+
+
+def _by_role(labelled: Labelled) -> Table:
+    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+        lines: list[list[Any]] = []
+        for role, heads in heads_by_role(record.parts).items():
+            head, (clearest, *_) = next(iter(heads.items()))
+            lines.append([role, len(heads), head, clearest.label, 100 * clearest.value, 100 * clearest.baseline])
+        without = sum(not held for held in record.parts.roles.values())
+        return [*lines, ["no role", without, None, None, None, None]]
 
     columns = [
-        Column("head"), Column("role"), Column("what"), Column("value, %", 0), Column("95% interval"),
-        Column("baseline, %", 0), Column("trials"),
+        Column("role"), Column("heads"), Column("clearest head"), Column("what"), Column("value, %", 0),
+        Column("baseline, %", 0),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
-    evidence = [
-        one for _, record in labelled for every in (record.parts.get("evidence") or {}).values() for one in every
-    ]
-    few = undecided(evidence)
-    note = f"The {_MOST} clearest; the card of a head has the rest." + (
-        f" No verdict: {'; '.join(few)}." if few else ""
+    skipped = Counter[str]()
+    for _, record in labelled:
+        skipped.update(record.parts.skipped)
+    left_out = ", ".join(f"{count} ({reason})" for reason, count in skipped.items())
+    note = f"Sentences left out: {left_out}." if left_out else ""
+    return table_of("Heads by role", labelled, columns, rows, note=note)
+
+
+def _held(labelled: Labelled) -> Table:
+    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+        return [
+            [
+                role, head, clearest.label, 100 * clearest.value, interval_percent(clearest),
+                100 * clearest.baseline, clearest.trials, ", ".join(other.label for other in others) or None,
+            ]
+            for role, heads in heads_by_role(record.parts).items()
+            for head, (clearest, *others) in heads.items()
+        ]  # fmt: skip
+
+    columns = [
+        Column("role"), Column("head"), Column("what"), Column("value, %", 0), Column("95% interval"),
+        Column("baseline, %", 0), Column("trials"), Column("also"),
+    ]  # fmt: skip
+    return table_of(
+        "Roles that heads hold, clearest first", labelled, columns, rows, note=_doubts(labelled), grouped=True
     )
-    return [Table("Roles that heads hold", shown, lines, note)]
 
 
-def interval_percent(one: dict[str, Any]) -> str:
-    low, high = one.get("low"), one.get("high")
-    return interval(None if low is None else 100 * low, None if high is None else 100 * high, 0)
+def _doubts(labelled: Labelled) -> str:
+    """Roles without a verdict, and how often one was near."""
+    evidence = [item for _, record in labelled for items in record.parts.evidence.values() for item in items]
+    open_roles, close = undecided(evidence), uncertain(evidence)
+    sentences = [f"No verdict: {'; '.join(open_roles)}."] if open_roles else []
+    if close:
+        sentences.append(f"{close} times a threshold is reached, but not beyond doubt: more sentences may decide.")
+    return " ".join(sentences)
 
 
-def _printed(record: Record) -> list[Printed]:
-    claims = record.parts.get("claims") or {}
-    positional, rare = claims.get("positional") or {}, claims.get("rare")
-    sure = positional.get("confidence") or {}
-    persons = record.parts.get("persons") or {}
+def _by_head(labelled: Labelled) -> Table:
+    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+        parts = record.parts
+        return [
+            [
+                head, parts.confidence[head].value, parts.left_out[head],
+                ", ".join(f"{item.role} {item.label}" for item in parts.roles[head]) or None,
+            ]
+            for head in sorted(parts.confidence, key=lambda head: -parts.confidence[head].value)
+        ]  # fmt: skip
+
+    columns = [Column("head"), Column("confidence", 2), Column("on special tokens", 2), Column("roles")]
+    return table_of("Heads by their confidence", labelled, columns, rows, ranked=True)
+
+
+def interval_percent(evidence: Evidence) -> str:
+    return interval(100 * evidence.low, 100 * evidence.high, 0)
+
+
+def _printed(record: Record[RolesFound]) -> list[Printed]:
+    positional, rare, persons = record.parts.paper.positional, record.parts.paper.rare, record.parts.persons
     total = sum(persons.values())
-    first = None
-    if sure:
-        first = f"{positional['above']} of {len(sure)} positional heads above .8"
-    looks = f"{rare['head']}: {100 * rare['rarest']:.0f}%, {100 * rare['two_rarest']:.0f}%" if rare else None
+    above = f"{positional.above} of {len(positional.confidence)} positional heads above .8"
+    looks = f"{rare.head}: {100 * rare.rarest:.0f}%, {100 * rare.two_rarest:.0f}%" if rare else None
     shares = "/".join(f"{100 * persons[person] / total:.0f}" for person in "123") + "%" if total else None
     return [
-        Printed("confidence of positional heads", "all above .8", first),
+        Printed("confidence of positional heads", "all above .8", above if positional.confidence else None),
         Printed(
             "first-layer head on the rarest, one of the two rarest tokens", "66%, 83% (subtitles), > 50% (WMT)", looks
         ),

@@ -6,37 +6,41 @@ from statistics import median
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Section, told
+from headcount.record.results.rules import Rules
+from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
-def _pairs(record: Record) -> dict[str, float]:
-    found = {pair: by_kind.get("all", {}).get("r") for pair, by_kind in record.parts["spearman"].items()}
-    return {pair: r for pair, r in found.items() if r is not None}
-
-
-def _answer(record: Record) -> str:
-    pairs = _pairs(record)
+def _answer(record: Record[Rules]) -> str:
+    pairs = {str(pair): pair.spearman["all"].r for pair in record.parts.agreements}
+    pairs = {pair: r for pair, r in pairs.items() if r == r}  # not NaN
+    refused = "".join(f" {rule} is left out: {reason}" for rule, reason in record.parts.refused.items())
     if not pairs:
-        return "The rules cannot be compared: fewer than two of them could follow this model."
+        return f"The rules cannot be compared: fewer than two of them could follow this model.{refused}"
     best, worst = max(pairs, key=lambda pair: pairs[pair]), min(pairs, key=lambda pair: pairs[pair])
     return (
         f"Over {len(pairs)} pairs of rules the median of Spearman's r is {median(pairs.values()):.2f}; {best} agree "
-        f"most ({pairs[best]:.2f}), {worst} least ({pairs[worst]:.2f})."
+        f"most ({pairs[best]:.2f}), {worst} least ({pairs[worst]:.2f}).{refused}"
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
+    def agreements(record: Record[Rules]) -> list[list[Any]]:
         return [
-            [pair, kind, one["r"], interval(one["low"], one["high"], 2)]
-            for pair, by_kind in record.parts["spearman"].items()
-            for kind, one in by_kind.items()
+            [str(pair), kind, correlation.r, interval(correlation.low, correlation.high, 2)]
+            for pair in record.parts.agreements
+            for kind, correlation in pair.spearman.items()
         ]
 
+    def conservation(record: Record[Rules]) -> list[list[Any]]:
+        return [[rule, 100 * sums.absorbed, f"{sums.error:.0e}"] for rule, sums in record.parts.conservation.items()]
+
     columns = [Column("rules"), Column("heads"), Column("Spearman's r", 2), Column("95% interval")]
-    shown, lines = told(labelled, rows, columns)
-    return [Table("How the rules rank the heads", shown, lines)]
+    sums = [Column("rule"), Column("absorbed by constants, %", 0), Column("largest error of a cut")]
+    return [
+        table_of("How the rules rank the heads", labelled, columns, agreements),
+        table_of("What becomes of relevance", labelled, sums, conservation),
+    ]
 
 
 SECTION = Section(
@@ -44,7 +48,7 @@ SECTION = Section(
     title="Rules of relevance",
     question="Does the rule of propagation decide which heads are relevant?",
     studies=("rules",),
-    parts=("spearman",),
+    parts=("agreements",),
     command="headcount study rules MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     how="Every rule scores all heads on the same data; ranks are correlated over all heads and within each kind.",

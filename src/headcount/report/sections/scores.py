@@ -3,54 +3,61 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import isnan
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.score import Scoring
+from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
 from headcount.report.table import Column, Table, interval
 from headcount.statistics import spearman
 
-_MOST = 10
+
+def _ranking(record: Record[Scoring]) -> list[str]:
+    scores = record.parts.scores
+    return sorted(scores, key=lambda head: -scores[head])
 
 
-def _answer(record: Record) -> str:
-    scores = record.parts["scores"]
-    order = sorted(scores, key=lambda head: -scores[head])
-    return (
-        f"By the {record.parts['method']} score {', '.join(order[:3])} come first and {', '.join(order[-3:])} last "
+def _answer(record: Record[Scoring]) -> str:
+    order, conservation = _ranking(record), record.parts.conservation
+    answer = (
+        f"By the {record.parts.method} score {', '.join(order[:3])} come first and {', '.join(order[-3:])} last "
         f"of {len(order)} heads."
     )
+    if conservation:
+        answer += (
+            f" Relevance of {conservation.predictions} predictions of {conservation.examples} examples: constants "
+            f"absorbed {conservation.absorbed:.0%} of their size; largest error of a cut {conservation.error:.0e}."
+        )
+    return answer
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    tables = []
+    several = len(labelled) > 1
+    rankings = [_ranking(record) for _, record in labelled]
     columns = [Column("rank")]
-    ranked = []
     for label, record in labelled:
-        scores = record.parts["scores"]
-        ranked.append(sorted(scores, key=lambda head: -scores[head]))
-        columns.append(Column(f"{record.parts['method']}, {label}" if len(labelled) > 1 else record.parts["method"]))
-    rows = [[place + 1, *(_at(order, place) for order in ranked)] for place in range(_MOST)]
-    tables.append(Table(f"The first {_MOST} heads", columns, rows, "Every head stands in the table of heads."))
-    if len(labelled) > 1:
-        tables.append(_agreement(labelled))
-    return tables
-
-
-def _at(order: list[str], place: int) -> str | None:
-    return order[place] if place < len(order) else None
+        columns.append(Column(f"{record.parts.method}, {label}" if several else record.parts.method))
+        columns += [] if several else [Column("score", 4)]
+    rows: list[list[Any]] = []
+    for index in range(max(map(len, rankings))):
+        heads = [order[index] if index < len(order) else None for order in rankings]
+        rows.append([index + 1, *heads, *([] if several else [labelled[0][1].parts.scores[heads[0]]])])
+    tables = [Table("Heads by their score", columns, rows, ranked=True)]
+    return [*tables, _agreement(labelled)] if several else tables
 
 
 def _agreement(labelled: Labelled) -> Table:
     rows: list[list[Any]] = []
-    for (one, first), (other, second) in combinations(labelled, 2):
-        here, there = first.parts["scores"], second.parts["scores"]
-        both = [head for head in here if head in there]
-        found = spearman([here[head] for head in both], [there[head] for head in both]) if len(both) > 3 else None
-        known = found is not None and not isnan(found.r)
-        names = f"{first.parts['method']} ({one})", f"{second.parts['method']} ({other})"
-        rows.append([*names, found.r, interval(found.low, found.high, 2)] if found and known else [*names, None, None])
+    for (label, record), (other_label, other) in combinations(labelled, 2):
+        here, there = record.parts.scores, other.parts.scores
+        shared = [head for head in here if head in there]
+        names = [f"{record.parts.method} ({label})", f"{other.parts.method} ({other_label})"]
+        if len(shared) > 3:
+            correlation = spearman([here[head] for head in shared], [there[head] for head in shared])
+            rows.append([*names, correlation.r, interval(correlation.low, correlation.high, 2)])
+        else:
+            rows.append([*names, None, None])
     columns = [Column("score"), Column("other score"), Column("Spearman's r", 2), Column("95% interval")]
     return Table("Do the scores rank heads alike?", columns, rows)
 
@@ -65,4 +72,5 @@ SECTION = Section(
     answer=_answer,
     how="One number per head from one pass over the data; always higher = keep. Options stand in the signature.",
     tables=_tables,
+    sketch=lambda record: HeadMap(record.parts.scores),
 )

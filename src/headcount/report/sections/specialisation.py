@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.specialisation import Specialisation
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
-def _answer(record: Record) -> str:
-    survival, cost = record.parts["survival"], record.parts["cost"]
-    models = record.parts["counts"]["models"]
-    if not survival["heads"]:
-        return f"No head of {_models(models)} has a role of the paper."
+def _answer(record: Record[Specialisation]) -> str:
+    survival, masking = record.parts.survival, record.parts.masking
+    models = _models(len(record.parts.models))
+    if not survival.num_heads:
+        return f"No head of {models} has a role of the paper."
     sentence = (
-        f"In {_models(models)} {survival['heads']} heads have a role of the paper. Gates keep {survival['kept']} of "
-        f"them; a random choice of as many heads in each layer would keep {survival['expected']:.1f} "
-        f"(p = {_p(survival['p'])})."
+        f"In {models} {survival.num_heads} heads have a role of the paper. Gates keep {survival.survivors} of "
+        f"them; a random choice of as many heads in each layer would keep {survival.expected:.1f} "
+        f"(p = {_p(survival.p)})."
     )
-    if cost["difference"]:
+    if masking.difference:
         sentence += (
-            f" Masking one of them alone costs {cost['with_role']:.3f} nats a token, masking another head "
-            f"{cost['without_role']:.3f} (p = {_p(cost['p'])})."
+            f" Masking one of them alone costs {masking.mean_with_role:.3f} nats a token, masking another head "
+            f"{masking.mean_without_role:.3f} (p = {_p(masking.p)})."
         )
     return sentence
 
@@ -36,66 +37,57 @@ def _p(value: float) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    columns = [
+    models = [
         Column("trained model"), Column("quality", 2), Column("95% interval"), Column("without the heads", 2),
         Column("pruned", 2), Column("lost by pruning"), Column("heads with a role"), Column("kept of them"),
     ]  # fmt: skip
-    shown, rows = told(labelled, _model_rows, columns)
-    tables = [Table("Models", shown, rows, "Lost: difference to the whole model with its 95% interval over examples.")]
-    columns = [
+    best = [
         Column("trained model"), Column("role"), Column("head"), Column("value", 2), Column("95% interval"),
         Column("baseline", 2), Column("threshold", 2), Column("confidence", 2), Column("has the role"),
     ]  # fmt: skip
-    shown, rows = told(labelled, _best_rows, columns)
-    note = "The best head of each role, chosen on other sentences than it is measured on."
-    tables.append(Table("Best heads", shown, rows, note))
-    columns = [Column("role"), Column("heads"), Column("kept"), Column("kept by chance", 2), Column("p", 4)]
-    shown, rows = told(labelled, _survival_rows, columns)
-    tables.append(Table("Survival", shown, rows, "By chance: as many heads in each layer of each model, exactly."))
-    return tables
+    survival = [Column("role"), Column("heads"), Column("kept"), Column("kept by chance", 2), Column("p", 4)]
+    lost = "Lost: difference to the whole model with its 95% interval over examples."
+    chosen = "The best head of each role, chosen on other sentences than it is measured on."
+    chance = "By chance: as many heads in each layer of each model, exactly."
+    return [
+        table_of("Models", labelled, models, _model_rows, note=lost),
+        table_of("Best heads", labelled, best, _best_rows, note=chosen),
+        table_of("Survival", labelled, survival, _survival_rows, note=chance),
+    ]
 
 
-def _model_rows(record: Record) -> list[list[Any]]:
-    rows = []
-    for name, model in record.parts["models"].items():
-        marked = [head for head in model["heads"].values() if head["roles"]]
-        lost = model["pruned"]["lost"]
-        rows.append(
-            [
-                name, model["quality"]["value"], interval(model["quality"]["low"], model["quality"]["high"], 2),
-                model["without"]["value"], model["pruned"]["after"]["value"],
-                f"{lost['difference']:+.2f} ({interval(lost['low'], lost['high'], 2)})",
-                len(marked), sum(head["kept"] for head in marked),
-            ]
-        )  # fmt: skip
-    return rows
+def _model_rows(record: Record[Specialisation]) -> list[list[Any]]:
+    return [
+        [
+            name, model.whole.value, interval(model.whole.low, model.whole.high, 2), model.without.value,
+            model.pruned.value,
+            f"{model.pruned.lost.difference:+.2f} ({interval(model.pruned.lost.low, model.pruned.lost.high, 2)})",
+            len(model.with_role), sum(head.survives for head in model.with_role),
+        ]
+        for name, model in record.parts.models.items()
+    ]  # fmt: skip
 
 
-def _best_rows(record: Record) -> list[list[Any]]:
-    rows = []
-    for name, model in record.parts["models"].items():
-        for row in model["best"]:
-            if row["role"] == "positional" and row["label"] not in ("-1", "+1"):
-                continue
-            rows.append(
-                [
-                    name, f"{row['role']} {row['label']}", row["head"], row["value"],
-                    interval(row["low"], row["high"], 2), row["baseline"], row["threshold"], row["confidence"],
-                    row["has_role"],
-                ]
-            )  # fmt: skip
-    return rows
+def _best_rows(record: Record[Specialisation]) -> list[list[Any]]:
+    return [
+        [
+            name, f"{row.role} {row.label}", row.head, row.value, interval(row.low, row.high, 2), row.baseline,
+            row.threshold, row.head_confidence, row.has_role,
+        ]
+        for name, model in record.parts.models.items()
+        for row in model.best_of_roles
+        if row.role != "positional" or row.label in ("-1", "+1")
+    ]  # fmt: skip
 
 
-def _survival_rows(record: Record) -> list[list[Any]]:
-    survival = record.parts["survival"]
-    every = {"any role of the paper": survival, **survival["by_role"]}
-    return [[role, row["heads"], row["kept"], row["expected"], row["p"]] for role, row in every.items()]
+def _survival_rows(record: Record[Specialisation]) -> list[list[Any]]:
+    by_role = {"any role of the paper": record.parts.survival, **record.parts.survival_by_role}
+    return [[role, row.num_heads, row.survivors, row.expected, row.p] for role, row in by_role.items()]
 
 
-def _printed(record: Record) -> list[Printed]:
-    survival = record.parts["survival"]
-    share = f"{survival['kept']} of {survival['heads']}" if survival["heads"] else None
+def _printed(record: Record[Specialisation]) -> list[Printed]:
+    survival = record.parts.survival
+    share = f"{survival.survivors} of {survival.num_heads}" if survival.num_heads else None
     return [Printed("heads with a role that are kept", "the last to be pruned", share)]
 
 
@@ -104,7 +96,7 @@ SECTION = Section(
     title="Specialised heads",
     question="Do specialised heads do the work, and do they survive pruning?",
     studies=("specialisation",),
-    parts=("survival", "cost", "models"),
+    parts=("survival",),
     command="headcount study specialisation MODEL... --task translation --data DATA --out DIR",
     answer=_answer,
     how=(

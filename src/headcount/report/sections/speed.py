@@ -5,73 +5,76 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.bench import Speed
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
-
-
-def _others(record: Record) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = record.parts["rows"]
-    return [row for row in rows if row["model"] != rows[0]["model"]]
 
 
 def _short(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2] or model
 
 
-def _answer(record: Record) -> str:
-    others = _others(record)
+def _answer(record: Record[Speed]) -> str:
+    others = record.parts.others
     if not others:
         return "One model was measured; give a smaller one beside it to see what is gained."
-    said = []
-    for model in dict.fromkeys(row["model"] for row in others):
-        own = [row for row in others if row["model"] == model]
-        faster, slower = sum(row["low"] > 1 for row in own), sum(row["high"] < 1 for row in own)
-        best = max(own, key=lambda row: row["low"])
-        said.append(
-            f"{_short(model)} is surely faster in {faster} of {len(own)} settings and surely slower in {slower}; at "
-            f"best {best['faster']:.2f} times as fast ({best['what']}, batch {best['batch']}, "
-            f"95% {interval(best['low'], best['high'], 2)})"
+    sentences = []
+    for model in dict.fromkeys(row.model for row in others):
+        rows = [row for row in others if row.model == model]
+        faster, slower = sum(row.low > 1 for row in rows), sum(row.high < 1 for row in rows)
+        best = max(rows, key=lambda row: row.low)
+        gain = "" if faster else "nothing certain is gained: "
+        sentences.append(
+            f"{gain}{_short(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
+            f"{slower}; at best {best.faster:.2f} times as fast ({best.what}, batch {best.batch}, "
+            f"95% {interval(best.low, best.high, 2)})"
         )
-    return "; ".join(said) + "."
+    return "; ".join(sentences) + "."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record[Speed]) -> list[list[Any]]:
         return [
             [
-                _short(row["model"]), row["what"], row["length"], row["batch"], row["per_second"],
-                1000 * row["seconds"], row["faster"], interval(row["low"], row["high"], 2),
+                _short(row.model), row.what, row.length, row.batch, row.per_second, 1000 * row.seconds,
+                row.faster, interval(row.low, row.high, 2),
             ]
-            for row in record.parts["rows"]
+            for row in record.parts.rows
+        ]  # fmt: skip
+
+    def sizes(record: Record[Speed]) -> list[list[Any]]:
+        return [
+            [
+                _short(name), size.num_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops,
+            ]
+            for name, size in record.parts.models.items()
         ]  # fmt: skip
 
     columns = [
-        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("a second", 1),
+        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("a second", unit=""),
         Column("ms", 1), Column("times as fast", 2), Column("95% interval"),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
-    tables = [Table("Speed side by side", shown, lines, "Times as fast as the first model, by paired repeats.")]
-    sizes = [
-        [_short(name), size["heads"], size["parameters"], size["weight_bytes"], size["flops"]]
-        for _, record in labelled
-        for name, size in (record.parts.get("models") or {}).items()
+    weights = [
+        Column("model measured"), Column("heads"), Column("parameters", unit=""), Column("weights", unit="B"),
+        Column("k/v cache", unit="B"), Column("FLOPs", unit=""),
+    ]  # fmt: skip
+    parts = labelled[0][1].parts
+    note = f"Times as fast as the first model, by paired repeats; on {parts.device}, {parts.threads} threads."
+    return [
+        table_of("Speed side by side", labelled, columns, rows, note=note),
+        table_of("Size", labelled, weights, sizes),
     ]
-    if sizes:
-        names = ("model measured", "heads", "parameters", "bytes of weights", "FLOPs")
-        tables.append(Table("Size", [Column(name) for name in names], sizes))
-    return tables
 
 
-def _printed(record: Record) -> list[Printed]:
-    reading = [row for row in _others(record) if row["what"] == "reading"]
-    found = []
+def _printed(record: Record[Speed]) -> list[Printed]:
+    reading = [row for row in record.parts.others if row.what == "reading"]
+    lines = []
     for batch, paper in _PAPER.items():
-        own = [row for row in reading if row["batch"] == batch]
-        here = ", ".join(f"{100 * (row['faster'] - 1):+.1f}% at {row['length']} tokens" for row in own) or None
-        found.append(Printed(f"gain at batch {batch}, half of BERT's heads removed", paper, here))
-    return found if reading else []
+        gains = [f"{100 * (row.faster - 1):+.1f}% at {row.length} tokens" for row in reading if row.batch == batch]
+        lines.append(Printed(f"gain at batch {batch}, half of BERT's heads removed", paper, ", ".join(gains) or None))
+    return lines if reading else []
 
 
 SECTION = Section(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
 
@@ -40,15 +40,17 @@ def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record) -> list[list[Any]]:
         return [
             [
-                penalty, left, _kinds(point["kept"]), _after(point).get("value"),
+                penalty, left, _kinds(point["kept"]), (point["quality"].get("cut") or {}).get("value"),
+                _after(point).get("value"),
                 interval(_after(point).get("low"), _after(point).get("high"), 3), point.get("settled"),
             ]
             for penalty, left, point in _points(record)
         ]  # fmt: skip
 
-    columns = [Column("penalty"), Column("heads left"), Column("by kind"), Column("quality", 3), Column("95% interval")]
-    shown, lines = told(labelled, rows, [*columns, Column("gates settled", 2)])
-    return [Table("One model for each factor of the penalty", shown, lines)]
+    columns = [Column("penalty"), Column("heads left"), Column("by kind"), Column("just cut", 3)]
+    columns += [Column("quality", 3), Column("95% interval")]
+    columns.append(Column("gates settled", 2))
+    return [table_of("One model for each factor of the penalty", labelled, columns, rows)]
 
 
 def _kinds(kept: Any) -> str:
@@ -79,4 +81,6 @@ SECTION = Section(
     how="Every head gets a gate, learned with the model under a penalty for open gates; closed heads are removed.",
     tables=_tables,
     printed=_printed,
+    when=lambda record: bool(record.parts["sweep"]),
+    without="other processes are at its first models",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.roles import Best, RolesFound
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.roles import interval_percent
 from headcount.report.table import Column, Table
 from headcount.report.verdicts import verdict
@@ -23,33 +24,33 @@ _PAPER = {
 }
 
 
-def _best(record: Record) -> list[dict[str, Any]]:
-    return [row for row in record.parts["syntax"] if row["kind"] != "cross"]
+def _best(record: Record[RolesFound]) -> list[Best]:
+    return [row for row in record.parts.syntax if row.kind != "cross"]
 
 
-def _answer(record: Record) -> str:
+def _answer(record: Record[RolesFound]) -> str:
     rows = _best(record)
-    held = [row["label"] for row in rows if row["holds"]]
-    unsure = sum(row["holds"] is None for row in rows)
+    held = [row for row in rows if row.holds]
+    unsure = sum(row.holds is None for row in rows)
     few = f" {unsure} have too few instances for a verdict." if unsure else ""
     if not held:
         return (
             f"For none of {len(rows)} dependencies a head is better than the best fixed offset by what is asked.{few}"
         )
-    clearest = max((row for row in rows if row["holds"]), key=lambda row: row["value"] - row["baseline"])
-    shares = f"{100 * clearest['value']:.0f}% against {100 * clearest['baseline']:.0f}%"
+    clearest = max(held, key=lambda row: row.value - row.baseline)
+    shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
     return (
         f"For {len(held)} of {len(rows)} dependencies a head beats the best fixed offset; most clearly "
-        f"{clearest['head']} for {clearest['label']}: {shares}.{few}"
+        f"{clearest.head} for {clearest.label}: {shares}.{few}"
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record[RolesFound]) -> list[list[Any]]:
         return [
             [
-                row["kind"], row["label"], row["head"], 100 * row["value"], interval_percent(row),
-                100 * row["baseline"], row["trials"], verdict(row),
+                row.kind, row.label, row.head, 100 * row.value, interval_percent(row), 100 * row.baseline, row.trials,
+                verdict(row),
             ]
             for row in _best(record)
         ]  # fmt: skip
@@ -58,19 +59,17 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("kind"), Column("dependency"), Column("best head"), Column("accuracy, %", 0), Column("95% interval"),
         Column("best offset, %", 0), Column("instances"), Column("syntactic"),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
-    return [Table("The best head of each dependency", shown, lines)]
+    return [table_of("The best head of each dependency", labelled, columns, rows)]
 
 
-def _printed(record: Record) -> list[Printed]:
-    own = {row["label"]: row for row in _best(record) if row["kind"] == "encoder"} or {
-        row["label"]: row for row in _best(record)
-    }
+def _printed(record: Record[RolesFound]) -> list[Printed]:
+    rows = _best(record)
+    by_label = {row.label: row for row in rows if row.kind == "encoder"} or {row.label: row for row in rows}
     return [
         Printed(
             f"{label}: best head / best offset, %",
             paper,
-            f"{100 * own[label]['value']:.0f} / {100 * own[label]['baseline']:.0f}" if label in own else None,
+            f"{100 * by_label[label].value:.0f} / {100 * by_label[label].baseline:.0f}" if label in by_label else None,
         )
         for label, paper in _PAPER.items()
     ]
@@ -91,6 +90,6 @@ SECTION = Section(
     tables=_tables,
     figures=("syntactic-heads", "relative-positions"),
     printed=_printed,
-    when=lambda record: bool(record.parts["syntax"]),
+    when=lambda record: bool(record.parts.syntax),
     without="the sentences had no trees",
 )

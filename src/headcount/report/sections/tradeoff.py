@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.points import Point, smaller
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
 
@@ -31,8 +31,14 @@ def _answer(record: Record) -> str:
     said = [f"{line[fewest]:.{digits}f} by {way}" for way, line in means.items() if fewest in line]
     return (
         f"With {fewest} of {parts['gated']} heads left, {parts['metric']} is {', '.join(said)}, against "
-        f"{whole:.{digits}f} with all of them."
+        f"{whole:.{digits}f} with all of them.{_unlooked(parts)}"
     )
+
+
+def _unlooked(parts: Mapping[str, Any]) -> str:
+    """Why it is not known what the heads that are left do, where it is not."""
+    reason = (parts.get("lacking") or {}).get("whole_roles")
+    return f" What the heads that are left do: {reason}." if reason and not parts.get("drift") else ""
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -63,9 +69,9 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
         Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
         *([Column("gates settled, %", 0)] if gated else []),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
     note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
-    return Table(f"{labelled[0][1].parts['metric']} by heads left", shown, lines, note if gated else "")
+    title = f"{labelled[0][1].parts['metric']} by heads left"
+    return table_of(title, labelled, columns, rows, note=note if gated else "")
 
 
 def _settled(point: Point) -> float | None:
@@ -98,8 +104,7 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
         Column("against"), Column("way"), Column("heads left"), Column("difference", digits, signed=True),
         Column("95% interval"), *([Column("seed by seed")] if several else []),
     ]  # fmt: skip
-    shown, lines = told(labelled, rows, columns)
-    return Table("Ways compared on the same examples", shown, lines)
+    return table_of("Ways compared on the same examples", labelled, columns, rows)
 
 
 def _by_seed(found: Mapping[str, Any], digits: int) -> str | None:
@@ -122,12 +127,11 @@ def _drift_table(labelled: Labelled) -> Table:
 
     columns = [Column("way"), Column("heads left"), Column("seed"), Column("roles, in the whole model \u2192 now")]
     columns += [Column(what) for what in ("same roles", "more", "fewer", "others", "functions left")]
-    shown, lines = told(labelled, rows, columns)
     note = (
         "Heads that read the sentences, by what became of their roles. A function is a role with its label, such as "
         "syntactic obj v->o: those that heads of the whole model have, and how many of them some head still has."
     )
-    return Table("What the heads that are left do", shown, lines, note)
+    return table_of("What the heads that are left do", labelled, columns, rows, note=note)
 
 
 def _printed(record: Record) -> list[Printed]:
@@ -179,4 +183,6 @@ SECTION = Section(
     tables=_tables,
     figures=("tradeoff", "kept-roles", "tradeoff-time"),
     printed=_printed,
+    when=lambda record: bool(record.parts["tradeoff"]),
+    without="other processes are at its first points",
 )

@@ -5,38 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Section, told
+from headcount.record.results.train import TrainingRun
+from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, digits_for
 
 
-def _answer(record: Record) -> str:
+def _answer(record: Record[TrainingRun]) -> str:
     parts = record.parts
-    last = parts["epochs"][-1]
-    numbers = {name: value for name, value in last.items() if name not in ("epoch", "step") and _number(value)}
-    said = ", ".join(f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in numbers.items())
-    return f"After {len(parts['epochs'])} epochs ({last.get('step', parts.get('steps'))} steps): {said}."
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    last = parts.epochs[-1]
+    measures = ", ".join(
+        f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in last.measures.items()
+    )
+    skipped = [
+        f"{count} examples of {split} were left out ({reason})"
+        for split, reasons in parts.skipped.items()
+        for reason, count in reasons.items()
+    ]
+    sentences = [
+        f"After {len(parts.epochs)} epochs ({parts.steps} steps, {parts.seconds / 60:.1f} minutes): {measures}",
+        f"The model is {parts.chosen}",
+        *skipped,
+    ]
+    return ". ".join(sentences) + "."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    names = list(dict.fromkeys(n for _, r in labelled for e in r.parts["epochs"] for n, v in e.items() if _number(v)))
+    names = list(dict.fromkeys(name for _, record in labelled for e in record.parts.epochs for name in e.measures))
 
-    def rows(record: Record) -> list[list[Any]]:
-        return [[epoch.get(name) for name in names] for epoch in record.parts["epochs"]]
+    def rows(record: Record[TrainingRun]) -> list[list[Any]]:
+        return [
+            [epoch.epoch, epoch.step, *(epoch.measures.get(name) for name in names)] for epoch in record.parts.epochs
+        ]
 
-    columns = [Column(name.replace("_", " "), None if name in ("epoch", "step") else 3) for name in names]
-    shown, lines = told(labelled, rows, columns)
-    return [Table("Measured after each epoch", shown, lines)]
+    columns = [Column("epoch"), Column("step"), *(Column(name.replace("_", " "), 3) for name in names)]
+    return [table_of("Measured after each epoch", labelled, columns, rows)]
 
 
 SECTION = Section(
     order=70,
     title="Training",
     question="How was the model trained?",
-    studies=("train translation", "train classification", "train language-modelling"),
+    studies=("train",),
     parts=("epochs",),
     command="headcount train --data DATA --out DIR",
     answer=_answer,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.section import Labelled, Printed, Section, told
+from headcount.record.results.ablate import Ablation, Transfer
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
@@ -13,31 +15,33 @@ def _words(r: float) -> str:
     return "mostly" if r >= 0.5 else "partly" if r >= 0.2 else "hardly"
 
 
-def _answer(record: Record) -> str:
-    found = record.parts["other"]["pearson"]
-    if found["r"] is None:
+def _other(record: Record[Ablation]) -> Transfer:
+    other: Any = record.parts.other
+    return other  # there is one: see `parts` of the section
+
+
+def _answer(record: Record[Ablation]) -> str:
+    pearson = _other(record).pearson
+    if isnan(pearson.r):
         return "It cannot be said: on one of the two data sets no head changes anything."
     return (
-        f"Heads that matter on one data set {_words(found['r'])} matter on the other: changes correlate with Pearson's "
-        f"r = {found['r']:.2f} (95% {interval(found['low'], found['high'], 2)})."
+        f"Heads that matter on one data set {_words(pearson.r)} matter on the other: changes correlate with Pearson's "
+        f"r = {pearson.r:.2f} (95% {interval(pearson.low, pearson.high, 2)})."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record) -> list[list[Any]]:
-        found = record.parts["other"]
-        return [
-            [name, one["r"], interval(one["low"], one["high"], 2), one["p"]]
-            for name, one in (("Pearson", found["pearson"]), ("Spearman", found["spearman"]))
-        ]
+    def rows(record: Record[Ablation]) -> list[list[Any]]:
+        correlations = {"Pearson": _other(record).pearson, "Spearman": _other(record).spearman}
+        return [[name, c.r, interval(c.low, c.high, 2), c.p] for name, c in correlations.items()]
 
-    shown, lines = told(labelled, rows, [Column("correlation"), Column("r", 2), Column("95% interval"), Column("p", 4)])
-    return [Table("Agreement of the changes on two data sets", shown, lines)]
+    columns = [Column("correlation"), Column("r", 2), Column("95% interval"), Column("p", 4)]
+    return [table_of("Agreement of the changes on two data sets", labelled, columns, rows)]
 
 
-def _printed(record: Record) -> list[Printed]:
-    r = record.parts["other"]["pearson"]["r"]
-    return [Printed("Pearson's r", ".56 (translation), .68 (MNLI)", None if r is None else f"{r:.2f}")]
+def _printed(record: Record[Ablation]) -> list[Printed]:
+    r = _other(record).pearson.r
+    return [Printed("Pearson's r", ".56 (translation), .68 (MNLI)", None if isnan(r) else f"{r:.2f}")]
 
 
 SECTION = Section(

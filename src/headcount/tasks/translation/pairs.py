@@ -245,12 +245,8 @@ class Translation(Task):
             "loss": held_out["loss"],
             "token accuracy": held_out["token_accuracy"],
         }
-        parts = {
-            "chrF signature": str(chrf.get_signature()),
-            "translations": written,
-            "columns": list(COLUMNS),  # of the statistics
-        }
-        return Evaluation(quality, measures, parts)
+        settings = {"BLEU": str(quality.signature.arguments["metric"]), "chrF": str(chrf.get_signature())}
+        return Evaluation(quality, measures, tuple(COLUMNS), settings, tuple(written))
 
     def judge(self, written: Sequence[str]) -> Quality:
         """BLEU of translations against the targets."""

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from headcount.cli.headmap import HeadMap
+from headcount.report.headmap import HeadMap
 from screens import WIDTHS, screen
 
 HEADS = (12, 16, 32)

@@ -8,15 +8,27 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from headcount import journal, notebook
 from headcount.errors import HeadcountError, RecordError
+from headcount.record.codec import decode, encode
+from headcount.registry import Registry
 
-SCHEMA = 1  # raised when a reader of the old form would misread the new one
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Parts = TypeVar("Parts", default=Any)
+else:
+    from typing import TypeVar
+
+    Parts = TypeVar("Parts")
+
+SCHEMA = 2  # of what is around the parts; each result has a version of its own
+results: Registry[type[Any]] = Registry("result", "headcount.record.results", "RESULT")  # by study
 _COMMANDS = re.compile("[\x7f-\x9f]")  # to terminals: DEL and C1, of which U+009B begins an escape sequence
 _PACKAGES = ("headcount", "torch", "transformers", "numpy")
 
@@ -60,20 +72,16 @@ class Signature:
         return "|".join([*said, f"headcount:{self.versions.get('headcount', '?')}"])
 
 
-_RECORD = {"study": str, "signature": dict, "parts": dict}
-_SIGNATURE = {
-    "model": str, "weights": str, "data": str, "seed": int | None, "arguments": dict, "versions": dict, "time": str,
-}  # fmt: skip
-
-
 @dataclass
-class Record:
-    """Everything one command measured, by part, with its signature. Reports read this and nothing else."""
+class Record(Generic[Parts]):
+    """Everything one command measured with its signature. Reports read this and nothing else.
+
+    study: name of the result; parts: what was measured, a dataclass of `record/results/`.
+    """
 
     study: str
     signature: Signature
-    parts: dict[str, Any] = field(default_factory=dict)
-    schema: int = SCHEMA
+    parts: Parts
 
     def to_json(self) -> str:
         """For a terminal too, which takes some characters for commands; JSON escapes only half of them by itself."""
@@ -85,46 +93,61 @@ class Record:
 
     def to_plain(self) -> dict[str, Any]:
         """What its JSON holds."""
-        return {"schema": self.schema, "study": self.study, "signature": asdict(self.signature), "parts": self.parts}
+        return {
+            "schema": SCHEMA,
+            "study": self.study,
+            "version": getattr(self.parts, "VERSION", 1),
+            "signature": encode(self.signature),
+            "parts": encode(self.parts),
+        }
 
     @classmethod
-    def from_json(cls, text: str, *, source: str = "this text") -> Record:
+    def from_json(cls, text: str, *, source: str = "this text") -> Record[Any]:
         return cls.from_plain(journal.parse_json(text, source=source), source=source)
 
     @classmethod
-    def from_plain(cls, data: Any, *, source: str = "this record") -> Record:
+    def from_plain(cls, data: Any, *, source: str = "this record") -> Record[Any]:
         if not isinstance(data, dict) or type(data.get("schema")) is not int:
             raise RecordError(
                 f"{source} is not a record: it has no schema number; expected a record written by headcount."
             )
-        if data["schema"] > SCHEMA:
-            raise RecordError(
-                f"{source} has record schema {data['schema']}, this headcount reads up to {SCHEMA}: update headcount."
-            )
-        try:
-            study, signature, parts = data["study"], data["signature"], data["parts"]
-            _check_types(data, _RECORD, source)
-            _check_types(signature, _SIGNATURE, f"{source}, signature,")
-            return cls(study, Signature(**signature), parts, data["schema"])
-        except (KeyError, TypeError) as error:
-            raise RecordError(f"{source} is a damaged record: {error!r}.") from error
+        _check_version("schema", data["schema"], SCHEMA, source)
+        plain = decode(_Plain, {key: value for key, value in data.items() if key != "schema"}, source=source)
+        if plain.study not in results:
+            return cls(plain.study, plain.signature, plain.parts)  # type: ignore[arg-type]
+        kind = results[plain.study]
+        _check_version(f"version of a {plain.study} record", plain.version, kind.VERSION, source)
+        return cls(plain.study, plain.signature, decode(kind, plain.parts, source=source, path="parts"))
 
     @classmethod
-    def load(cls, path: str | Path) -> Record:
+    def load(cls, path: str | Path) -> Record[Any]:
         return cls.from_plain(journal.read_json(path), source=str(path))
 
     def _repr_html_(self) -> str:
         """A table in Jupyter: what there is by part, and where it comes from."""
-        rows = [(name, [notebook.Cell(_summed_up(part))]) for name, part in self.parts.items()]
+        parts: Any = self.parts
+        values = {item.name: getattr(parts, item.name) for item in fields(parts)} if is_dataclass(parts) else parts
+        rows = [(name, [notebook.Cell(_summed_up(part))]) for name, part in values.items()]
         return notebook.table(
             f"Record of {self.study}", [], rows, side="left", below=f"{self.signature} | {self.signature.time}"
         )
 
 
-def _check_types(data: Mapping[str, Any], types: Mapping[str, Any], source: str) -> None:
-    for name, expected in types.items():
-        if name in data and not isinstance(data[name], expected):
-            raise RecordError(f"{source} is a damaged record: {name} is of type {type(data[name]).__name__}.")
+@dataclass(frozen=True)
+class _Plain:
+    """What a record's file holds beside the schema number."""
+
+    study: str
+    version: int
+    signature: Signature
+    parts: Mapping[str, Any]
+
+
+def _check_version(what: str, number: int, current: int, source: str) -> None:
+    if number > current:
+        raise RecordError(f"{source} has {what} {number}, this headcount reads {current}: update headcount.")
+    if number < current:
+        raise RecordError(f"{source} has {what} {number}, this headcount reads {current}: run its command again.")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,73 @@
+"""The result of `headcount ablate`: what is lost without each head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import Result
+from headcount.statistics import Correlation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """How a model with heads masked differs from the unmasked one."""
+
+    value: float  # the metric with the heads masked
+    difference: float  # masked minus unmasked
+    low: float  # 95% interval of the difference
+    high: float
+    p: float  # two-sided
+    corrected: float  # p after Holm's correction for all heads
+    examples: int  # that it was measured on
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestAlone(Effect):
+    """The head that does best when all others of its site are masked."""
+
+    head: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How many heads matter."""
+
+    num_heads: int
+    significant: int  # p below alpha
+    significant_and_better_without: int
+    significant_corrected: int  # corrected p below alpha
+    significant_corrected_and_better_without: int
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The same on a second data set, and how the two agree."""
+
+    value: float  # of the metric with all heads
+    pearson: Correlation  # of the differences on both data sets
+    spearman: Correlation
+    one_out: Mapping[str, Effect]
+
+
+@dataclass(frozen=True)
+class Ablation(Result):
+    """Every head masked alone; every head left alone in its site; the same on other data."""
+
+    metric: str
+    higher_is_better: bool
+    distance: bool  # the metric is a distance from the unmasked model: never negative, so that p says nothing
+    value: float  # of the metric with all heads
+    alpha: float
+    one_out: Mapping[str, Effect]  # head -> effect of masking it
+    summary: Summary
+    all_but_one: Mapping[str, BestAlone] | None = None  # site -> its best head, chosen on the same data
+    other: Transfer | None = None  # a second data set
+    all_but_one_chosen_elsewhere: Mapping[str, BestAlone] | None = None  # chosen on the first, measured on the second
+
+    def harm(self, effect: Effect) -> float:
+        """How much worse the model is."""
+        return -effect.difference if self.higher_is_better else effect.difference
+
+
+RESULT = Ablation

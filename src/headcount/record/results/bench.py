@@ -1,0 +1,55 @@
+"""The result of `headcount bench`: how fast models are, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import Result
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One model at one setting."""
+
+    model: str
+    what: str  # reading or writing
+    batch: int
+    length: int  # tokens of the input
+    seconds: float  # median of a run
+    shortest: float
+    longest: float
+    per_second: float  # examples read, or tokens written
+    faster: float  # times as fast as the first model, from paired repeats
+    low: float  # 95% interval of that
+    high: float
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a model weighs, and holds in memory while writing."""
+
+    num_heads: int
+    parameters: int
+    weight_bytes: int
+    cache_bytes: int  # keys and values of one example of `length` tokens
+    flops: int | None  # of one forward pass; None where none could be counted
+    length: int
+
+
+@dataclass(frozen=True)
+class Speed(Result):
+    """The first model against each of the others."""
+
+    rows: tuple[Timing, ...]
+    models: Mapping[str, Size]
+    threads: int
+    device: str
+
+    @property
+    def others(self) -> list[Timing]:
+        """Rows of all models but the first."""
+        return [row for row in self.rows if row.model != self.rows[0].model]
+
+
+RESULT = Speed

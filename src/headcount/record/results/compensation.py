@@ -1,0 +1,64 @@
+"""The result of `headcount study compensation`: pruning without training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import MeasuredOn, Quality, Result
+from headcount.statistics import Interval
+
+
+@dataclass(frozen=True)
+class ExcessPoint:
+    """Negative log-likelihood of an example above the whole model's, with some heads removed."""
+
+    removed: int  # number of heads gone
+    share: float
+    value: float
+    low: float  # 95% interval over examples
+    high: float
+    seconds: float  # to make the model, measuring left out
+    removed_heads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The model with all heads."""
+
+    loss: float  # mean negative log-likelihood of an example
+    quality: Quality
+
+
+@dataclass(frozen=True)
+class CoursePoint:
+    """Quality without compensation at one number of heads."""
+
+    removed: int
+    quality: Quality
+
+
+@dataclass(frozen=True)
+class Reached:
+    """All ways at the number of heads where no compensation first loses the stated points."""
+
+    removed: int
+    quality: Mapping[str, Quality]  # way -> quality
+    ratios: Mapping[str, Interval]  # way/other -> excess loss over that of the other
+
+
+@dataclass(frozen=True)
+class CompensationCurves(Result):
+    """Every compensation under the same masks, and greedy search under its own."""
+
+    metric: str
+    num_heads: int
+    order: str
+    measured_on: MeasuredOn
+    full: Whole
+    compensations: Mapping[str, tuple[ExcessPoint, ...]]  # way -> points, most heads first
+    course: tuple[CoursePoint, ...]  # without compensation, up to where the stated points are lost
+    at: Reached | None  # None where they are never lost
+
+
+RESULT = CompensationCurves

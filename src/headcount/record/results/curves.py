@@ -1,0 +1,49 @@
+"""The result of `headcount study curves`: quality as heads go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import Claim, MeasuredOn, Result, Step
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line: how heads were ordered, which kinds might go, and the model after each step."""
+
+    order: str
+    kinds: tuple[str, ...]
+    seed: int | None  # of a random order
+    points: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better than the mean of the random orders an order is after a step."""
+
+    share: float
+    value: float
+    low: float  # 95% interval over examples and random orders
+    high: float
+    beaten: int  # random orders that are worse
+    random: int  # random orders
+    variance: Mapping[str, float]  # of the mean, by where it comes from: models, seeds, examples
+
+
+@dataclass(frozen=True)
+class Curves(Result):
+    """Pruning step by step, in several orders, of all kinds and of each."""
+
+    metric: str
+    higher_is_better: bool
+    value: float  # of the metric with all heads
+    measured_on: MeasuredOn
+    num_heads: int
+    curves: tuple[Curve, ...]
+    against_random: Mapping[str, tuple[Gain, ...]]  # order -> gain after each step
+    claims: tuple[Claim, ...]
+    by_kind: tuple[Curve, ...] | None = None  # each kind alone; None where it was not asked for or there is one kind
+
+
+RESULT = Curves

@@ -1,0 +1,49 @@
+"""The result of `headcount study dynamics`: when in training heads become dispensable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import Claim, MeasuredOn, Result
+
+
+@dataclass(frozen=True)
+class EpochStep:
+    """The model of one epoch with some of its heads masked."""
+
+    removed: int  # number of heads gone
+    share: float
+    value: float  # of the metric
+    low: float  # 95% interval over examples
+    high: float
+    kept: Mapping[str, int]  # kind -> heads left
+    kept_share: float  # of the epoch's own score with all heads
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The pruning curve of one epoch."""
+
+    epoch: int
+    value: float  # of the metric with all heads
+    points: tuple[EpochStep, ...]
+
+    def kept_at(self, share: float) -> float:
+        """The share of its own score that is left with about this share of heads gone."""
+        return min(self.points, key=lambda point: abs(point.share - share)).kept_share
+
+
+@dataclass(frozen=True)
+class Dynamics(Result):
+    """Every epoch's model pruned by its own scores."""
+
+    metric: str
+    higher_is_better: bool
+    order: str
+    measured_on: MeasuredOn
+    by_epoch: tuple[Epoch, ...]
+    claims: tuple[Claim, ...]
+
+
+RESULT = Dynamics

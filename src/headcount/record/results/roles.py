@@ -1,0 +1,135 @@
+"""The result of `headcount roles`: what every head does, with evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import Result
+from headcount.statistics import Comparison, Correlation, Interval
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One role with one label (`positional -1`, `syntactic nsubj v->s`) as measured on one head."""
+
+    role: str
+    label: str
+    value: float  # share of trials in which the head looks where the role says; monotone: from -1 to 1
+    baseline: float  # what needs no such head: chance, or the best fixed offset
+    threshold: float  # the value that the lower end of the interval has to reach
+    low: float  # 95% bootstrap interval over sentences
+    high: float
+    trials: int  # queries, or instances of a relation, behind the value
+    holds: bool | None  # the verdict; None: there are too few trials
+    p: float | None = None  # one-sided, that the value is below the threshold; exact, with sentences as observations
+    corrected: float | None = None  # p after Holm's correction for all heads and labels that have enough trials
+
+    @property
+    def certain(self) -> bool:
+        """Whether the whole interval is on the side of the verdict; always so where the role holds."""
+        return bool(self.holds) or (self.holds is False and self.high < self.threshold)
+
+    @property
+    def margin(self) -> float:
+        """How far the value is above what it has to reach."""
+        return self.value - self.threshold
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.label} {self.value:.2f} (baseline {self.baseline:.2f})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best(Evidence):
+    """The best head of a role and label among those of a kind."""
+
+    kind: str
+    head: str
+    held_out: bool  # chosen on one half of the sentences and measured on the other
+
+
+@dataclass(frozen=True)
+class PositionalHeads:
+    """How sure positional heads are of themselves, and the others."""
+
+    labels: Mapping[str, str]  # head -> offset
+    confidence: Mapping[str, float]
+    above: int  # heads with a confidence above .8
+    mean_confidence_of_others: float
+
+
+@dataclass(frozen=True)
+class RareHead:
+    """The head of the lowest layer that looks at rare tokens most often, with its confidence among its layer's."""
+
+    head: str
+    rarest: float  # share of queries that look at the rarest token
+    two_rarest: float
+    chance_rarest: float
+    chance_two_rarest: float
+    queries: int
+    confidence: float
+    confidence_rank_in_layer: int
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class PaperNumbers:
+    """What section 5 of the paper says in numbers, for this model's encoder (or only stack)."""
+
+    kind: str
+    num_heads: int
+    by_role: Mapping[str, int]  # heads that play each role
+    without_role: int
+    positional: PositionalHeads
+    rare: RareHead | None  # None where no sentence has rare tokens
+
+
+@dataclass(frozen=True)
+class PlayedHead:
+    """What the metric changes by without a head, and with its role in its place."""
+
+    role: str
+    label: str
+    off: Comparison
+    played: Comparison  # the role, and the head's own attention where the role says nothing
+    alone: Comparison  # the role, and nothing elsewhere
+    kept: Interval | None  # share of what the head is worth that the role alone gives; None where it is worth nothing
+
+
+@dataclass(frozen=True)
+class Played:
+    """Heads replaced by their roles."""
+
+    metric: str
+    value: float  # of the whole model
+    heads: Mapping[str, PlayedHead]
+
+
+@dataclass(frozen=True)
+class RolesFound(Result):
+    """Confidence, evidence and roles of every head on a corpus."""
+
+    confidence: Mapping[str, Interval]  # the mean largest attention weight
+    left_out: Mapping[str, float]  # share of attention on special tokens
+    roles: Mapping[str, tuple[Evidence, ...]]  # that a head plays, clearest first
+    evidence: Mapping[str, tuple[Evidence, ...]]  # for and against every role
+    best: tuple[Best, ...]  # for each kind, role and label
+    relative: Mapping[str, Mapping[str, int]]  # relation -> offset of the other word -> instances
+    relations: Mapping[str, int]  # instances of each relation
+    paper: PaperNumbers
+    sentences: int
+    trees: int  # sentences that have one
+    skipped: Mapping[str, int]  # reason -> sentences
+    persons: Mapping[str, int]  # subjects by grammatical person: 1, 2, 3
+    relevance: Mapping[str, float] | None = None  # of another record, to go with the roles
+    agreement: Mapping[str, Correlation] | None = None  # kind -> of relevance with confidence
+    played: Played | None = None  # where it was asked for
+
+    @property
+    def syntax(self) -> tuple[Best, ...]:
+        """The best head of each dependency."""
+        return tuple(row for row in self.best if row.role == "syntactic")
+
+
+RESULT = RolesFound

@@ -1,0 +1,48 @@
+"""The result of `headcount score`: one number per head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import Result
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What arrives at one cut through the model of the predictions' relevance."""
+
+    arriving: float  # share of it
+    absorbed: float  # by constants above the cut, as a share of the predictions' size
+    error: float  # what neither explains, as a share
+
+
+@dataclass(frozen=True)
+class Conservation:
+    """What became of relevance on its way from the predictions to the inputs."""
+
+    examples: int
+    predictions: int
+    absorbed: float  # by constants in all
+    cuts: Mapping[str, Cut]  # from the predictions down
+
+    @property
+    def error(self) -> float:
+        """The largest of a cut."""
+        return max(cut.error for cut in self.cuts.values())
+
+
+@dataclass(frozen=True)
+class Scoring(Result):
+    """The score of every head by one method, always higher = keep."""
+
+    method: str
+    scores: Mapping[str, float]
+    ranks: Mapping[str, int]  # from 1, the highest score
+    low: Mapping[str, float] | None = None  # 95% interval, where the score has one
+    high: Mapping[str, float] | None = None
+    conservation: Conservation | None = None  # of relevance
+    left_out: Mapping[str, float] | None = None  # of confidence: the share of attention on special tokens
+
+
+RESULT = Scoring

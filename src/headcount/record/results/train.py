@@ -1,0 +1,36 @@
+"""The result of `headcount train`: a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headcount.record.result import Result
+
+
+@dataclass(frozen=True)
+class EpochMeasured:
+    """What was measured on the development data after one epoch."""
+
+    epoch: int
+    step: int
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TrainingRun(Result):
+    """The epochs of a run, and which of them became the model."""
+
+    task: str
+    chosen: str  # the epoch, or the average of epochs
+    candidates: Mapping[str, Mapping[str, float]]  # what might have been chosen -> measures
+    epochs: tuple[EpochMeasured, ...]
+    steps: int
+    seconds: float
+    texts: Mapping[str, int]  # split -> examples
+    before: Mapping[str, float] = field(default_factory=dict)  # measures before the first step, of fine-tuning
+    languages: tuple[str, ...] = ()
+    skipped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # split -> reason -> examples left out
+
+
+RESULT = TrainingRun

@@ -1,0 +1,38 @@
+"""Measured on: one sentence on which texts a result comes from, and whether they were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headcount.record import Record
+from headcount.record.codec import decode
+from headcount.record.result import MeasuredOn, Texts
+from headcount.report.figure import part_of
+
+
+def measured_line(record: Record) -> tuple[str, bool]:
+    """The sentence, and whether the texts were held out; empty where no heads were chosen."""
+    part = part_of(record, "measured_on")
+    if part is None:
+        return "", True
+    measured = decode(MeasuredOn, part, source="this record") if isinstance(part, Mapping) else part
+    return measured_sentence(measured), bool(measured.held_out)
+
+
+def measured_sentence(measured: MeasuredOn) -> str:
+    texts, overlap = _texts(measured), measured.overlap
+    if measured.held_out:
+        chosen = " and ".join(dict.fromkeys(map(_texts, measured.chosen_on)))
+        return f"Measured on {texts}, held out: heads were chosen on {chosen}."
+    if measured.held_out is None:
+        return f"Measured on {texts}. Whether heads were chosen on the same examples is unknown."
+    if overlap is None or overlap == measured.examples:
+        return f"NOT held out: measured on {texts}, the same that heads were chosen on."
+    return f"NOT all held out: measured on {texts}, and heads were chosen on {overlap} of them."
+
+
+def _texts(texts: Texts) -> str:
+    """Such as `40 texts of test`."""
+    count = texts.examples
+    spelled = "examples" if count is None else "1 text" if count == 1 else f"{count} texts"
+    return f"{spelled} of {texts.split}" if texts.split else spelled

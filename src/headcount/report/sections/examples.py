@@ -1,0 +1,33 @@
+"""Where heads look in a few sentences: the cards of heads on the page draw it."""
+
+from __future__ import annotations
+
+from headcount.record import Record
+from headcount.record.results.examples import Examples
+from headcount.report.section import Labelled, Section, table_of
+from headcount.report.table import Column, Table
+
+
+def _answer(record: Record[Examples]) -> str:
+    examples = record.parts.examples
+    return f"The cards of the heads show it: {len(examples[0].attention)} heads on {len(examples)} sentences."
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record[Examples]) -> list[list[str]]:
+        return [[" ".join(example.tokens["source"])] for example in record.parts.examples]
+
+    return [table_of("Sentences", labelled, [Column("sentence")], rows)]
+
+
+SECTION = Section(
+    order=16,
+    title="Example sentences",
+    question="Where do heads look in example sentences?",
+    studies=("examples",),
+    parts=("examples",),
+    command="headcount study examples MODEL --data DATA --out DIR",
+    answer=_answer,
+    how="The attention weights of every head on the first sentences that are short enough.",
+    tables=_tables,
+)

@@ -1,0 +1,75 @@
+"""What is lost when a head is replaced by its role: the causal test of the role."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.record import Record
+from headcount.record.results.roles import PlayedHead, RolesFound
+from headcount.report.section import Labelled, Section, table_of
+from headcount.report.table import Column, Table, interval
+
+_DIGITS = 4  # changes of a loss by one head are small
+
+
+def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
+    played = record.parts.played
+    return dict(played.heads) if played else {}
+
+
+def _answer(record: Record[RolesFound]) -> str:
+    heads = _heads(record)
+    kept = {name: head.kept for name, head in heads.items() if head.kept}
+    if not kept:
+        return (
+            f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "
+            "role gives of it cannot be told."
+        )
+    best = max(kept, key=lambda name: kept[name].value)
+    half = sum(share.value >= 0.5 for share in kept.values())
+    share = kept[best]
+    return (
+        f"Of {len(kept)} heads that are worth something for certain, the role alone gives at least half of that for "
+        f"{half}; most for {best}, {heads[best].role} {heads[best].label}: {share.value:.0%} (95% {share.low:.0%} to "
+        f"{share.high:.0%})."
+    )
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+        return [
+            [
+                name, f"{head.role} {head.label}", head.alone.difference,
+                interval(head.alone.low, head.alone.high, _DIGITS), head.off.difference,
+                *([100 * head.kept.value, interval(100 * head.kept.low, 100 * head.kept.high, 0)] if head.kept
+                  else [None, None]),
+            ]
+            for name, head in _heads(record).items()
+        ]  # fmt: skip
+
+    columns = [
+        Column("head"), Column("role"), Column("role instead", _DIGITS, signed=True), Column("95% interval"),
+        Column("without head", _DIGITS, signed=True), Column("kept, %", 0), Column("95% interval"),
+    ]  # fmt: skip
+    played = labelled[0][1].parts.played
+    title = f"Heads replaced by their roles, change of {played.metric}"
+    note = "Kept: of what a head is worth, the share that its role alone gives; none where it may be worth nothing."
+    return [table_of(title, labelled, columns, rows, note=note)]
+
+
+SECTION = Section(
+    order=11,
+    title="Roles put to the test",
+    question="Is its role all that a head does?",
+    studies=("roles",),
+    parts=("played.heads",),
+    command="headcount roles MODEL --data DATA --play --out DIR",
+    answer=_answer,
+    how=(
+        "Every head with a role that says where to look does only that: it looks at the role's targets and nowhere "
+        "else. What is lost is compared with what is lost without the head."
+    ),
+    tables=_tables,
+    when=lambda record: bool(record.parts.played.heads),
+    without="no head holds a role that can be played, or --play was not given",
+)

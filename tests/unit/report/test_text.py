@@ -1,0 +1,137 @@
+"""What commands print is their section of the report: nothing is cut at any width, and many heads are few lines."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+import records
+import subjects as made
+from headcount.record import Record, Signature
+from headcount.record.codec import encode
+from headcount.report.section import labelled_for, ordered
+from headcount.report.sections.roles import heads_by_role
+from headcount.report.subject import Subject
+from headcount.report.table import Column, Table
+from headcount.report.text import show_result, terminal_table
+from screens import WIDTHS, check_whole, screen
+
+
+def pruned(heads: int) -> Record:
+    record = made.pruned(made.even(12, heads))
+    site = {"rho": 0.0123, "explained_without": 0.912, "explained": 0.987}
+    fitted = {"how": "lstsq", "rows": 12345, "sites": {f"decoder.{layer}": site for layer in range(heads)}}
+    parts = {
+        "compensation": {**fitted, "quality": records.quality(30.0)},
+        "cost": {"before": made.COST, "after": made.COST},
+    }
+    return replace(record, parts={**record.parts, **parts})
+
+
+def compared(heads: int) -> Record:
+    difference = {"difference": -0.58, "low": -1.15, "high": 0.05}
+    row = {"way": "rank-gradient+lstsq/distilled", "keep": heads, "seeds": [0, 1]}
+    row |= dict.fromkeys(("lost", "lost_tuned", "against"), difference)
+    record = records.tradeoff()
+    return replace(record, parts={**record.parts, "compared": [row], "against": "rank-gradient"})
+
+
+SECTIONS = dict(ordered())
+RESULTS: dict[str, Callable[[int], Record]] = {
+    "ablate": lambda heads: made.ablation(made.even(12, heads)),
+    "ablate elsewhere": lambda _: records.ablation(),
+    "score": lambda heads: made.score(made.even(12, heads)),
+    "curves": lambda _: records.curves(),
+    "dynamics": lambda _: records.dynamics(),
+    "bench": lambda _: records.speed(),
+    "rules": lambda heads: made.rules(made.even(1, heads)),
+    "compensation": lambda _: made.compensation(),
+    "tradeoff": compared,
+    "prune": pruned,
+    "prune sweep": lambda heads: made.sweep(made.even(1, heads)),
+    "train": lambda _: made.training(),
+    "inspect": lambda heads: made.inspection(heads=heads),
+    "evaluate": lambda _: made.evaluation(),
+    "attention": records.attention,
+    "examples": lambda heads: made.examples(made.even(1, heads), ["the", "cat", "sees", "me"]),
+    "explore": lambda _: made.explored(),
+    "roles": lambda heads: made.roles(made.even(3, heads, ("decoder",))),
+    "specialisation": lambda _: made.specialisation(),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", RESULTS)
+def test_nothing_is_cut(name: str, width: int) -> None:
+    record = RESULTS[name](32)
+    sections = [section for section in SECTIONS.values() if section.fits(record)]
+    assert sections
+    for section in sections:
+        labelled = [("model-a", record)]
+        sketch = section.sketch(record)
+        if sketch is not None and name == "attention":  # maps of heads have their own tests
+            check_whole(sketch, width)
+        for table in section.tables(labelled):
+            check_whole(terminal_table(table.shortened("--all prints every head")), width)
+
+
+def test_every_section_is_tried() -> None:
+    """But that of two records together, which no command prints."""
+    every = [make(2) for make in RESULTS.values()]
+    tried = {name for name, section in SECTIONS.items() if any(section.fits(record) for record in every)}
+    assert set(SECTIONS) - tried == {"role-importance"}
+
+
+def printed(record: Record, *, whole: bool = False, width: int = 120) -> str:
+    console = Console(width=width, file=io.StringIO(), record=True, highlight=False)
+    show_result(console, record, whole=whole)
+    return console.export_text()
+
+
+def test_a_result_is_its_sections_of_the_report() -> None:
+    record = made.curves(made.even(2, 4))
+    text = " ".join(printed(record).split())
+    for section in SECTIONS.values():
+        answers = [section.answer(found) for _, found in labelled_for(section, [Subject("m", [record])])]
+        assert all(section.question in text and answer in text for answer in answers)
+    assert text.startswith("Measured on 20 texts of test, held out: heads were chosen on 20 texts of dev.")
+    assert str(record.signature) in text
+
+
+@pytest.mark.parametrize("name", ["ablate", "score", "roles"])
+def test_hundreds_of_heads_are_few_lines(name: str) -> None:
+    record = {"ablate": made.ablation, "score": made.score, "roles": made.roles}[name](made.even(12, 16))
+    brief, whole = printed(record), printed(record, whole=True)
+    assert "--all prints every head" in brief
+    assert "--all" not in whole
+    assert len(brief.splitlines()) < 200
+    assert len(whole.splitlines()) > 576
+
+
+def test_both_ends_of_a_ranking_and_the_first_of_each_group() -> None:
+    rows = [[f"head {index}", index] for index in range(144)]
+    short = Table("t", [Column("head"), Column("n")], rows, "Note.", ranked=True).shortened("see there")
+    assert [row[1] for row in short.rows] == [*range(10), *range(134, 144)]
+    assert short.note == "Note. The first 10 and the last 10 of 144 heads; see there."
+    grouped = [[role, index] for role in ("positional", "rare") for index in range(12)]
+    short = Table("t", [Column("role"), Column("n")], [*grouped, ["none", 0]], grouped=True).shortened("see there")
+    assert [row[1] for row in short.rows] == [*range(10), *range(10), 0]
+    few = Table("t", [Column("head")], rows[:24], ranked=True)
+    assert few.shortened("see there") is few
+
+
+def test_roles_with_their_clearest_heads_first() -> None:
+    parts = encode(made.roles(made.even(3, 12, ("decoder",))).parts)
+    parts["roles"] = {
+        name: [records.evidence("positional", "-1", 0.5 + place / 100)] for place, name in enumerate(parts["roles"])
+    }
+    record = records.typed("roles", Signature("m"), parts)
+    heads = heads_by_role(record.parts)["positional"]
+    assert list(heads)[:2] == ["decoder.2.11", "decoder.2.10"]
+    text = screen(terminal_table(SECTIONS["roles"].tables([("m", record)])[0]), 100)
+    assert "positional     36  decoder.2.11" in text
+    assert text.splitlines()[-1].split()[:3] == ["no", "role", "0"]
