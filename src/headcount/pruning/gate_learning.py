@@ -82,7 +82,7 @@ def _described(gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, fol
         warnings.warn(
             "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger target "
             "(--keep) leaves some.",
-            stacklevel=5,
+            stacklevel=8,
         )
     lines = [line for line in Log(folder / LOG).lines() if "open" in line]
     names = ("step", "loss", "lambda", "temperature", "expected", "open", "settled")
