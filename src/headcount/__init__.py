@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from headcount.checkpoints.load import load as load
     from headcount.checkpoints.save import save as save
     from headcount.errors import HeadcountError as HeadcountError
+    from headcount.exports.export import Export as Export
+    from headcount.exports.export import export as export
     from headcount.heads import Head as Head
     from headcount.heads import HeadGrid as HeadGrid
     from headcount.methods.method import Pruned as Pruned
@@ -56,6 +58,7 @@ _HOMES = {
     "Budget": "selection.budget",
     "Compensation": "surgery.compensate",
     "Evidence": "roles.evidence",
+    "Export": "exports.export",
     "GateCallback": "training.callback",
     "Head": "heads",
     "HeadGrid": "heads",
@@ -69,6 +72,7 @@ _HOMES = {
     "add_family": "sites.locate",
     "compensate": "surgery.compensate",
     "cost": "surgery.cost",
+    "export": "exports.export",
     "fold_gates": "surgery.fold_gates",
     "gated": "probes.gated",
     "head_mask": "probes.head_mask",
