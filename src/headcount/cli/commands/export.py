@@ -29,7 +29,7 @@ _ONE_FILE = (".gguf", ".onnx")
     type=click.Path(path_type=Path),
     help="A file for formats that are one file, such as half.gguf; a folder for the others.",
 )
-@click.option("--type", "number_format", metavar="FORMAT", help="Of the weights; gguf: f32, f16, q8_0.")
+@click.option("--type", "number_format", metavar="FORMAT", help="Of the weights, such as f16 or q8_0 of gguf.")
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @click.option("--no-check", is_flag=True, help="Do not run the result in its runtime.")
 @options.as_json

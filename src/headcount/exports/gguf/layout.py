@@ -1,24 +1,21 @@
 """Layout: how a model's layers are stated to llama.cpp: which architecture, how many heads each. Touches no weights.
 
 Read in llama.cpp's models: `deci` takes other numbers of heads in every layer and layers without any, but not the
-first; `openelm` the former; all others take the numbers of the first layer for all. Key/value heads serve consecutive query
-heads, each the same number.
+first; `openelm` the former; all others take the numbers of the first layer for all. Key/value heads serve consecutive
+query heads, each the same number.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from math import gcd
 from typing import Any
 
 from transformers import PreTrainedModel
 
+from headcount.exports.blocks import Block, block, costs, same_everywhere
 from headcount.exports.runtime import Obstacle
 from headcount.sites.locate import locate
-from headcount.sites.site import Site, Sites
+from headcount.sites.site import Sites
 
 # The architecture that llama.cpp gives to the whole model of each class.
 _ARCHITECTURES = {
@@ -30,19 +27,6 @@ _ARCHITECTURES = {
 _PAIRED = ("llama", "deci")  # rotary positions turn neighbouring numbers; the others turn the two halves of a head
 _ROPE_TYPES = ("default", "linear", "llama3")  # fixed frequencies, which a table of factors states
 _ROPE_FACTORS = ("llama", "deci")  # architectures that read this table
-
-
-@dataclass(frozen=True)
-class Block:
-    """The attention of one layer as llama.cpp reads it."""
-
-    heads: int  # 0: the layer has no attention at all
-    kv_sources: tuple[int, ...]  # for each key/value head, its place among those of the model
-    zeros: bool = False  # one head of zeros, in a layer that has none
-
-    @property
-    def kv_heads(self) -> int:
-        return len(self.kv_sources)
 
 
 @dataclass(frozen=True)
@@ -91,9 +75,9 @@ def layout(model: PreTrainedModel) -> Layout:
     architecture = _choose(model, sites)
     if isinstance(architecture, Obstacle):
         raise ValueError(str(architecture))
-    blocks = tuple(_block(site, architecture) for site in sites)
+    blocks = tuple(block(site, may_be_empty=architecture == "deci" and site.layer > 0) for site in sites)
     context, window = int(config.max_position_embeddings), _window(config)
-    notes = _notes(sites, blocks)
+    notes = costs(sites, blocks)
     if window is not None and window < context:
         notes.append(f"llama.cpp reads {architecture} without a sliding window: the context is stated as {window}")
         context = window
@@ -109,8 +93,8 @@ def _choose(model: PreTrainedModel, sites: Sites) -> str | Obstacle:
         return _choose_qwen3(model, sites, scaled=scaled)
     if own == "qwen2":  # it reads no output bias, no scaled positions, and takes the heads to fill the model's width
         full = all(site.num_heads * site.head_dim == model.config.hidden_size for site in sites)
-        return own if full and _same_everywhere(sites) and not (output_bias or scaled) else "deci"
-    return own if _same_everywhere(sites) else "deci"
+        return own if full and same_everywhere(sites) and not (output_bias or scaled) else "deci"
+    return own if same_everywhere(sites) else "deci"
 
 
 def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str | Obstacle:
@@ -121,7 +105,7 @@ def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str 
         )
     if scaled:
         return Obstacle("llama.cpp reads no scaled rotary positions in Qwen3", "Set rope_type to default")
-    if _same_everywhere(sites):
+    if same_everywhere(sites):
         return "qwen3"
     if not model.config.tie_word_embeddings:
         return Obstacle(
@@ -129,50 +113,6 @@ def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str 
             "Prune every layer alike, whole groups at a time",
         )
     return "openelm"
-
-
-def _same_everywhere(sites: Sites) -> bool:
-    """Whether all layers have the same numbers of heads, in even groups."""
-    shapes = {(site.num_heads, site.kv_heads) for site in sites}
-    even = all(len(set(served(site))) == 1 for site in sites if site.num_heads)
-    return len(shapes) == 1 and even and shapes.pop()[0] > 0
-
-
-def served(site: Site) -> list[int]:
-    """For each key/value head that is there, how many query heads look at it."""
-    counts = Counter(head // site.group_size for head in site.heads)
-    return [counts[head] for head in site.kv_kept]
-
-
-def _block(site: Site, architecture: str) -> Block:
-    if not site.num_heads:
-        stands_in = architecture != "deci" or site.layer == 0 or getattr(site.output, "bias", None) is not None
-        return Block(1, (0,), zeros=True) if stands_in else Block(0, ())
-    counts = served(site)
-    size = reduce(gcd, counts)
-    sources = tuple(place for place, count in enumerate(counts) for _ in range(count // size))
-    return Block(site.num_heads, sources)
-
-
-def _notes(sites: Sites, blocks: Sequence[Block]) -> list[str]:
-    """What the form costs beyond the model itself."""
-    notes = []
-    zeros = [str(site.layer) for site, block in zip(sites, blocks, strict=True) if block.zeros]
-    if zeros:
-        notes.append(f"one head of zeros stands in for none in layer {', '.join(zeros)}")
-    repeated = [
-        f"{site.layer} ({site.kv_heads} -> {block.kv_heads})"
-        for site, block in zip(sites, blocks, strict=True)
-        if not block.zeros and block.kv_heads > site.kv_heads
-    ]
-    if repeated:
-        before = sum(site.kv_heads for site in sites)
-        after = sum(block.kv_heads for block in blocks)
-        notes.append(
-            f"groups are not even: key/value heads are repeated in layer {', '.join(repeated)}; the cache of the whole "
-            f"model grows from {before} to {after} key/value heads, {after / before - 1:+.0%}"
-        )
-    return notes
 
 
 def _window(config: Any) -> int | None:

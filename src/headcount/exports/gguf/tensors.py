@@ -1,6 +1,6 @@
 """Tensors: a model's weights under the names and in the shapes that llama.cpp reads.
 
-Shape suffixes: H heads, D numbers of a head, W width of the model.
+Shape suffixes: H heads, D numbers of a head.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 
-from headcount.exports.gguf.layout import Block, Layout, rope_type
+from headcount.exports.blocks import Block, input_heads, output_weight
+from headcount.exports.gguf.layout import Layout, rope_type
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
 
@@ -48,11 +49,8 @@ def _layer(site: Site, block: Block, layer: Any, layout: Layout) -> Iterator[tup
 
 def _attention(site: Site, block: Block, layout: Layout) -> Iterator[tuple[str, Tensor]]:
     module: Any = site.module
-    kv = torch.tensor(block.kv_sources)
     inputs = {
-        "q": _heads(module.q_proj, site, block, None),
-        "k": _heads(module.k_proj, site, block, kv),
-        "v": _heads(module.v_proj, site, block, kv),
+        role: input_heads(getattr(module, f"{role}_proj"), site, block, kv=role != "q") for role in ("q", "k", "v")
     }
     if layout.paired:
         inputs |= {role: {part: _paired(rows) for part, rows in inputs[role].items()} for role in "qk"}
@@ -66,20 +64,9 @@ def _attention(site: Site, block: Block, layout: Layout) -> Iterator[tuple[str, 
         norm = getattr(module, f"{role}_norm", None)
         if norm is not None:
             yield f"attn_{role}_norm.weight", norm.weight
-    output: Any = site.output
-    width = block.heads * site.head_dim
-    yield "attn_output.weight", output.weight.new_zeros(output.out_features, width) if block.zeros else output.weight
-    if output.bias is not None:
-        yield "attn_output.bias", output.bias
-
-
-def _heads(projection: nn.Linear, site: Site, block: Block, order: Tensor | None) -> dict[str, Tensor]:
-    """Weight [H, D, W] and bias [H, D] of a projection, key/value heads in the order in which they are written."""
-    parts = {"weight": projection.weight} | ({"bias": projection.bias} if projection.bias is not None else {})
-    if block.zeros:
-        return {name: tensor.new_zeros(1, site.head_dim, *tensor.shape[1:]) for name, tensor in parts.items()}
-    rows = {name: tensor.unflatten(0, (-1, site.head_dim)) for name, tensor in parts.items()}
-    return rows if order is None else {name: tensor[order] for name, tensor in rows.items()}
+    yield "attn_output.weight", output_weight(site, block)
+    if module.o_proj.bias is not None:
+        yield "attn_output.bias", module.o_proj.bias
 
 
 def _paired(rows_HD: Tensor) -> Tensor:
