@@ -6,7 +6,6 @@ CTranslate2 reads one number of heads for the encoder, and one for the decoder's
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,11 @@ class CTranslate2(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> Sequence[str]:
+    def costs(self, subject: Subject) -> list[str]:
+        sites = locate(subject.model)
+        return filling(sites, heads_of_stacks(sites))
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
         from ctranslate2.converters.transformers import BartLoader
 
         sites, counts = locate(subject.model), heads_of_stacks(locate(subject.model))
@@ -72,7 +75,6 @@ class CTranslate2(Runtime):
         spec.optimize(quantization=_TYPES[dtype])
         spec.save(str(target))
         subject.tokenizer.save_pretrained(target)
-        return costs(sites, counts)
 
     def check(self, subject: Subject, target: Path) -> Agreement:
         import ctranslate2
@@ -101,7 +103,7 @@ def heads_of_stacks(sites: Sites) -> dict[str, int]:
     return {stack: max(1, *(site.num_heads for site in sites if _stack(site) == stack)) for stack in stacks}
 
 
-def costs(sites: Sites, counts: dict[str, int]) -> list[str]:
+def filling(sites: Sites, counts: dict[str, int]) -> list[str]:
     """What filling up costs, in words."""
     there = sum(site.num_heads for site in sites)
     written = sum(counts[_stack(site)] for site in sites)

@@ -74,10 +74,11 @@ def export(
     check_out(target, suffix, overwrite=overwrite, what=f"{to} of a {type(subject.model).__name__}")
     if suffix:
         with journal.new_file(target.resolve()) as fresh:
-            notes, agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+            agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
     else:
         with journal.new_folder(target.resolve()) as fresh:
-            notes, agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+            agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+    notes = tuple(runtime.costs(subject))
     return Export(to, target, chosen, size_on_disk(target), notes, agreement, unchecked)
 
 
@@ -159,15 +160,13 @@ def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
         return None
 
 
-def _write(
-    runtime: Runtime, subject: Subject, fresh: Path, dtype: str, check: bool
-) -> tuple[tuple[str, ...], Agreement | None, str]:
+def _write(runtime: Runtime, subject: Subject, fresh: Path, dtype: str, check: bool) -> tuple[Agreement | None, str]:
     """Write and check under a temporary name: a model that computes something else never gets its real one."""
-    notes = tuple(runtime.write(subject, fresh, dtype=dtype))
+    runtime.write(subject, fresh, dtype=dtype)
     if not check:
-        return notes, None, "not checked, as asked"
+        return None, "not checked, as asked"
     if missing(runtime.checkers):
-        return notes, None, f"not checked; pip install headcount[{runtime.extra}] checks it"
+        return None, f"not checked; pip install headcount[{runtime.extra}] checks it"
     agreement = runtime.check(subject, fresh)
     if not agreement.difference <= runtime.tolerance(dtype):
         raise VerificationError(
@@ -175,4 +174,14 @@ def _write(
             f"{runtime.tolerance(dtype):.2g}.",
             "Nothing was kept. Export with check=False (--no-check) to look at it.",
         )
-    return notes, agreement, ""
+    return agreement, ""
+
+
+def fits(model: PreTrainedModel, name: str = "") -> dict[str, dict[str, Any]]:
+    """For each runtime whether it takes a model as it is: why not, or what that costs; tokenizers are not looked at."""
+    rows: dict[str, dict[str, Any]] = {}
+    for key, runtime in RUNTIMES.items():
+        obstacle = runtime.obstacle(model)
+        words = [str(obstacle)] if obstacle else runtime.costs(Subject(model, None, name))
+        rows[key] = {"title": runtime.title, "fits": obstacle is None, "words": words}
+    return rows

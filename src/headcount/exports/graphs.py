@@ -92,6 +92,15 @@ def obstacle(model: PreTrainedModel) -> Obstacle | None:
     return None
 
 
+def costs(model: PreTrainedModel) -> list[str]:
+    """What graphs lack, in words."""
+    if is_pair(model):
+        return ["encoder and decoder are two graphs; the decoder keeps no cache and reads the whole target each time"]
+    if model.can_generate():
+        return ["the graph keeps no cache and reads the whole text for each new token"]
+    return []
+
+
 def is_pair(model: PreTrainedModel) -> bool:
     """Whether the model is an encoder and a decoder."""
     return bool(model.config.is_encoder_decoder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +33,16 @@ class Onnx(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> Sequence[str]:
+    def costs(self, subject: Subject) -> list[str]:
+        return graphs.costs(subject.model)
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
         for graph in graphs.graphs(subject.model):
             path = _path(target, graph.name)
             graphs.write_onnx(graph, path)
             if dtype == "int8":
                 _quantise(path)
-        return write_beside(subject, target)
+        write_beside(subject, target)
 
     def check(self, subject: Subject, target: Path) -> Agreement:
         import onnxruntime
@@ -64,17 +67,12 @@ class _Session:
         return np.asarray(self._session.run(None, dict(inputs))[0])
 
 
-def write_beside(subject: Subject, target: Path) -> list[str]:
-    """Config and tokenizer where the export is a folder; what graphs lack, in words."""
+def write_beside(subject: Subject, target: Path) -> None:
+    """Config and tokenizer, where the export is a folder."""
     if target.is_dir():
         subject.model.config.save_pretrained(target)
         if subject.tokenizer is not None:
             subject.tokenizer.save_pretrained(target)
-    if graphs.is_pair(subject.model):
-        return ["encoder and decoder are two graphs; the decoder keeps no cache and reads the whole target each time"]
-    if subject.model.can_generate():
-        return ["the graph keeps no cache and reads the whole text for each new token"]
-    return []
 
 
 def _path(target: Path, name: str) -> Path:

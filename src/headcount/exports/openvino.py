@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,10 @@ class OpenVino(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> Sequence[str]:
+    def costs(self, subject: Subject) -> list[str]:
+        return graphs.costs(subject.model)
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
         import openvino
 
         for graph in graphs.graphs(subject.model):
@@ -41,7 +44,7 @@ class OpenVino(Runtime):
             converted = openvino.convert_model(path)
             openvino.save_model(converted, _path(target, graph.name), compress_to_fp16=dtype == "f16")
             path.unlink()
-        return write_beside(subject, target)
+        write_beside(subject, target)
 
     def check(self, subject: Subject, target: Path) -> Agreement:
         import openvino

@@ -55,9 +55,13 @@ class Runtime(ABC):
         """Why this runtime cannot take the tokenizer (None: there is none); None where it can."""
         return None
 
+    def costs(self, subject: Subject) -> list[str]:
+        """What the form costs beyond the model itself, in words; of a model that has no obstacle."""
+        return []
+
     @abstractmethod
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> Sequence[str]:
-        """Write the model to a file that is not there yet, or into an empty folder; notes on what the format costs.
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+        """Write the model to a file that is not there yet, or into an empty folder.
 
         dtype: one of `types`.
         """

@@ -22,7 +22,7 @@ from headcount.exports.blocks import Block, block, costs, input_heads, output_we
 from headcount.exports.runtime import Obstacle, Runtime, Subject
 from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.site import Site, Sites
 
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _MODULE = "modeling_pruned"
@@ -73,7 +73,14 @@ class Vllm(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCE if dtype == "f32" else 2.0
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> Sequence[str]:
+    def costs(self, subject: Subject) -> list[str]:
+        sites = locate(subject.model)
+        notes = costs(sites, [block(site, may_be_empty=False) for site in sites])
+        if _needs_code(sites):
+            return [*notes, "brings a class of its own: load it with trust_remote_code=True"]
+        return [*notes, "all layers are alike: stock classes load it"]
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
         model, sites = subject.model, locate(subject.model)
         kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
         blocks = [block(site, may_be_empty=False) for site in sites]
@@ -86,13 +93,10 @@ class Vllm(Runtime):
         model.save_pretrained(target, state_dict=weights)
         if subject.tokenizer is not None:
             subject.tokenizer.save_pretrained(target)
-        own_code = not same_everywhere(sites) or _added_biases(sites)
+        own_code = _needs_code(sites)
         _write_config(model, target, list(zip(sites, blocks, strict=True)), str(kind), own_code=own_code)
-        notes = costs(sites, blocks)
         if own_code:
             journal.write_text(target / f"{_MODULE}.py", _code(model))
-            return [*notes, "brings a class of its own: load it with trust_remote_code=True"]
-        return [*notes, "all layers are alike: stock classes load it"]
 
     def check(self, subject: Subject, target: Path) -> Agreement:
         live = AutoModelForCausalLM.from_pretrained(target, trust_remote_code=True, dtype=torch.float32).eval()
@@ -119,8 +123,9 @@ def _attention(site: Site, written: Block) -> dict[str, Tensor]:
     return weights
 
 
-def _added_biases(sites: Sequence[Site]) -> bool:
-    return any(_has_added_bias(site) for site in sites)
+def _needs_code(sites: Sites) -> bool:
+    """Whether stock classes cannot build the model from one number of heads."""
+    return not same_everywhere(sites) or any(_has_added_bias(site) for site in sites)
 
 
 def _has_added_bias(site: Site) -> bool:

@@ -17,12 +17,15 @@ from headcount.cli import options
 @options.length
 @options.as_json
 def COMMAND(model: str, length: int, out: Path | None, as_json: bool, how: options.Loading) -> None:  # noqa: N802
-    """Show the heads of MODEL: a table and a map of its attention sites, and what they cost."""
+    """Show the heads of MODEL: a table and a map of its attention sites, what they cost, and where it runs."""
     from headcount.cli import show
+    from headcount.exports.export import fits
     from headcount.surgery.inspection import inspection
 
     with show.working(f"Loading {model}"):
-        record = inspection(how.load(model), name=model, length=length)
+        live = how.load(model)
+        record = inspection(live, name=model, length=length)
+        record.parts["runtimes"] = fits(live, model)
     if out:
         record.save(out / "record.json")
     if as_json:
@@ -42,6 +45,10 @@ def _show(name: str, parts: dict[str, Any]) -> None:
         show.line(console, f"\nMasked only: {reason}.")
     console.print()
     console.print(tables.cost_table({"": parts["cost"]}))
+    console.print()
+    for runtime, row in parts["runtimes"].items():
+        state = "fits" if row["fits"] else "does not fit"
+        show.line(console, f"{runtime:12} {': '.join([state, '; '.join(row['words'])]).removesuffix(': ')}")
     first = next((site for site in sites if site["heads"] and not site["obstacle"]), None)
     if first is not None:
         command = f"headcount prune {shlex.quote(name)} --remove {first['site']}.{first['heads'][0]} --out DIR"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,11 @@ class Gguf(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> Sequence[str]:
+    def costs(self, subject: Subject) -> list[str]:
+        layout = layouts.layout(subject.model)
+        return [f"stated to llama.cpp as {layout.architecture}", *layout.notes, *vocabularies.notes(subject.tokenizer)]
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
         import gguf
 
         layout = layouts.layout(subject.model)
@@ -61,7 +64,6 @@ class Gguf(Runtime):
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        return [f"stated to llama.cpp as {layout.architecture}", *layout.notes, *vocabulary.notes]
 
     def check(self, subject: Subject, target: Path) -> Agreement:
         import xllamacpp

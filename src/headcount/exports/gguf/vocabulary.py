@@ -37,7 +37,6 @@ class Vocabulary:
     scores: list[float] | None  # of SentencePiece
     merges: list[str] | None  # of byte-level BPE
     space_prefix: bool
-    notes: tuple[str, ...]
 
 
 def obstacle(tokenizer: Any) -> Obstacle | None:
@@ -66,7 +65,6 @@ def vocabulary(tokenizer: Any, size: int) -> Vocabulary:
     sentencepiece = _is_sentencepiece(rules)
     tokens, types = _tokens(rules, size, sentencepiece=sentencepiece)
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in rules["model"]["merges"]]
-    notes = ("the tokenizer brings text into the Unicode form NFC first, llama.cpp does not",) if _nfc(rules) else ()
     return Vocabulary(
         model="llama" if sentencepiece else "gpt2",
         pre="default" if sentencepiece else str(_split_name(rules)),
@@ -75,8 +73,14 @@ def vocabulary(tokenizer: Any, size: int) -> Vocabulary:
         scores=_scores(tokens, merges) if sentencepiece else None,
         merges=None if sentencepiece else merges,
         space_prefix=sentencepiece and _prepends_space(rules),
-        notes=notes,
     )
+
+
+def notes(tokenizer: Any) -> list[str]:
+    """How llama.cpp treats text otherwise than the tokenizer does."""
+    if tokenizer is None or not _nfc(_rules(tokenizer)):
+        return []
+    return ["the tokenizer brings text into the Unicode form NFC first, llama.cpp does not"]
 
 
 def special_ids(tokenizer: Any) -> dict[str, int]:
