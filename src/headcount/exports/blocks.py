@@ -5,7 +5,6 @@ Shape suffixes: H heads, D numbers of a head, W width of the model.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -39,7 +38,7 @@ def block(site: Site, *, may_be_empty: bool) -> Block:
     if not site.num_heads:
         left_out = may_be_empty and getattr(site.output, "bias", None) is None
         return Block(0, ()) if left_out else Block(1, (0,), zeros=True)
-    counts = _served(site)
+    counts = site.served
     size = reduce(gcd, counts)
     return Block(site.num_heads, tuple(place for place, count in enumerate(counts) for _ in range(count // size)))
 
@@ -47,7 +46,7 @@ def block(site: Site, *, may_be_empty: bool) -> Block:
 def same_everywhere(sites: Sites) -> bool:
     """Whether all layers have the same numbers of heads, in equal groups."""
     shapes = {(site.num_heads, site.kv_heads) for site in sites}
-    equal = all(len(set(_served(site))) == 1 for site in sites if site.num_heads)
+    equal = all(len(set(site.served)) == 1 for site in sites if site.num_heads)
     return len(shapes) == 1 and equal and shapes.pop()[0] > 0
 
 
@@ -86,9 +85,3 @@ def output_weight(site: Site, written: Block) -> Tensor:
     output: Any = site.output
     weight: Tensor = output.weight
     return weight.new_zeros(output.out_features, site.head_dim) if written.zeros else weight
-
-
-def _served(site: Site) -> list[int]:
-    """For each key/value head that is there, how many query heads look at it."""
-    counts = Counter(head // site.group_size for head in site.heads)
-    return [counts[head] for head in site.kv_kept]
