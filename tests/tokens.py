@@ -1,8 +1,10 @@
-"""A tokenizer made on the spot: one token per word."""
+"""Tokenizers made on the spot: one token per word, byte-level BPE, SentencePiece."""
 
 from __future__ import annotations
 
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+import json
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 
@@ -33,3 +35,63 @@ def sentences(count: int, *, seed: int = 0, shortest: int = 2, longest: int = 9)
 
     draw = random.Random(seed)
     return [" ".join(f"w{draw.randint(3, 98)}" for _ in range(draw.randint(shortest, longest))) for _ in range(count)]
+
+
+def mixed_lines(count: int = 400) -> list[str]:
+    import random
+
+    draw = random.Random(1)
+    words = (
+        "the",
+        "little",
+        "girl",
+        "Mädchen",
+        "straße",
+        "été",
+        "2024",
+        "f(1)",
+        "don't",
+        "日本",
+        "🙂",
+        "a  b",
+        "A-B",
+        "\t",
+    )
+    return [" ".join(draw.choice(words) for _ in range(draw.randint(1, 9))) for _ in range(count)]
+
+
+def byte_level_tokenizer(size: int = 320, *, digits: bool = False) -> PreTrainedTokenizerFast:
+    """Byte-level BPE as GPT-2 has it, learned on a few lines; digits: each on its own, as SmolLM has it."""
+    inner = Tokenizer(models.BPE())
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(True), level]) if digits else level
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=["<|end|>", "<|start|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    inner.train_from_iterator(mixed_lines(), trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<|start|>", eos_token="<|end|>")
+
+
+def sentencepiece_tokenizer(size: int = 320) -> PreTrainedTokenizerFast:
+    """BPE with bytes for unknown characters as Llama 2 has it, every text after <s>."""
+    learned = Tokenizer(models.BPE())
+    spaces = [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+    learned.normalizer = normalizers.Sequence(spaces)
+    learned.train_from_iterator(
+        ["the little girl saw a little dog"] * 9, trainers.BpeTrainer(vocab_size=60, show_progress=False)
+    )
+    model = json.loads(learned.to_str())["model"]
+    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *model["vocab"]]
+    vocabulary = {word: number for number, word in enumerate(words[:size])}
+    inner = Tokenizer(
+        models.BPE(
+            vocabulary, [tuple(pair) for pair in model["merges"]], unk_token="<unk>", fuse_unk=True, byte_fallback=True
+        )
+    )
+    inner.normalizer = normalizers.Sequence(spaces)
+    inner.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>")

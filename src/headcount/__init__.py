@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headcount.checkpoints.save import save as save
     from headcount.corpora.source import Source as Source
     from headcount.errors import HeadcountError as HeadcountError
+    from headcount.exports.export import Export as Export
+    from headcount.exports.export import export as export
     from headcount.heads import Head as Head
     from headcount.heads import HeadGrid as HeadGrid
     from headcount.probes.gated import gated as gated
@@ -59,6 +61,7 @@ _HOMES = {
     "Budget": "selection.budget",
     "Compensation": "surgery.compensate",
     "Evidence": "roles.evidence",
+    "Export": "exports.export",
     "GateCallback": "training.callback",
     "Head": "heads",
     "HeadGrid": "heads",
@@ -74,6 +77,7 @@ _HOMES = {
     "add_family": "sites.locate",
     "compensate": "surgery.compensate",
     "cost": "surgery.cost",
+    "export": "exports.export",
     "fold_gates": "surgery.fold_gates",
     "gated": "probes.gated",
     "head_mask": "probes.head_mask",

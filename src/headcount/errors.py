@@ -7,7 +7,8 @@ HeadcountError
 |   `-- MaskError         a mask that does not fit the model it is put on
 |-- ModelError            a model headcount cannot treat as asked
 |   |-- UnknownArchitecture   no attention module was recognised
-|   `-- NotRemovable          heads can be masked but not cut out
+|   |-- NotRemovable          heads can be masked but not cut out
+|   `-- NotExportable         a runtime cannot take the model
 |-- VerificationError     masked and removed model disagree
 |-- CheckpointError       a folder that is not a sound checkpoint
 |-- FolderError           a folder that cannot be written: in use, not writable, disk full
@@ -61,6 +62,10 @@ class UnknownArchitecture(ModelError):
 
 class NotRemovable(ModelError):
     """The heads of this model can be masked but not physically removed."""
+
+
+class NotExportable(ModelError):
+    """A runtime cannot take this model."""
 
 
 class VerificationError(HeadcountError):

@@ -13,7 +13,7 @@ SOURCE = Path(headcount.__file__).parent
 LAYERS = (
     ("__main__",),
     ("cli",),
-    ("studies",),
+    ("exports", "studies"),
     ("report", "pruning"),
     ("training",),
     ("checkpoints",),

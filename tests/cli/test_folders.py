@@ -25,6 +25,7 @@ WITH_OUT = {
     "demo": [],
     "evaluate": ["DIR/no", "--data", "DIR/no"],
     "explore": ["DIR/no"],
+    "export": ["DIR/no", "--to", "vllm"],
     "figure": ["all", "DIR/record.json"],
     "inspect": ["DIR/no"],
     "prune": ["DIR/no", "--remove", "encoder.0.0"],

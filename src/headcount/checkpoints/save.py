@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headcount import journal
-from headcount.checkpoints.standalone import FILES, MODULE, write_standalone
+from headcount.checkpoints.standalone import FILES, MODULE, PER_LAYER, write_standalone
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import CheckpointError, UsageError
 from headcount.hooks import original_module
@@ -67,6 +67,10 @@ def _refresh(model: PreTrainedModel) -> None:
     config = model.config
     if any(MODULE in str(reference) for reference in (getattr(config, "auto_map", None) or {}).values()):
         del config.auto_map  # the code it points to is written only when asked for
+        for name in PER_LAYER:
+            vars(config).pop(name, None)
+        if getattr(config, "is_heterogeneous", False):
+            config.per_layer_config = None
     if any(hasattr(module, "headcount") for module in model.modules()):
         note(model)
 

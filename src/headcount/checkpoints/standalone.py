@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import transformers
 from transformers import PreTrainedModel
@@ -13,8 +14,9 @@ from headcount import journal
 from headcount.checkpoints.classes import automatic_classes
 from headcount.errors import CheckpointError
 from headcount.sites.locate import locate
+from headcount.sites.site import Site, Sites
 from headcount.surgery.manifest import KEY, json_hash
-from headcount.surgery.plan import plan_site
+from headcount.surgery.plan import has_added_bias, plan_site
 
 _TRAVELS = ("slicing.py", "adapters.py", "reshape.py")
 MODULE = "modeling_headcount"
@@ -24,6 +26,7 @@ _TEMPLATE = '''"""{name} with some attention heads removed. Written by headcount
 import json
 from hashlib import sha256
 
+import transformers
 from transformers import {name} as Original
 
 from .reshape import reshape
@@ -31,14 +34,29 @@ from .reshape import reshape
 PLAN = "{digest}"
 
 
+def checked_plan(config):
+    plan = config.{key}["plan"]
+    if sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest() != PLAN:
+        raise ValueError("config.json does not have the plan of heads that it was written with: restore it.")
+    return plan
+
+
 class {name}(Original):
     def __init__(self, config, *args, **kwargs):
         super().__init__(config, *args, **kwargs)
-        plan = config.{key}["plan"]
-        if sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest() != PLAN:
-            raise ValueError("config.json does not have the plan of heads that it was written with: restore it.")
-        reshape(self, plan)
+        reshape(self, checked_plan(config))
 '''
+# vLLM builds a model's body by AutoModel; the paths of the plan lead there from the whole model.
+_BODY_TEMPLATE = """
+
+class {body}(transformers.{body}):
+    def __init__(self, config, *args, **kwargs):
+        super().__init__(config, *args, **kwargs)
+        plan = [dict(site) for site in checked_plan(config)]
+        for site in plan:
+            site.update({{name: site[name].removeprefix("{prefix}.") for name in ("path", "output")}})
+        reshape(self, plan)
+"""
 
 
 def write_standalone(model: PreTrainedModel, folder: Path) -> None:
@@ -55,8 +73,29 @@ def write_standalone(model: PreTrainedModel, folder: Path) -> None:
     plan = [plan_site(site, list(site.heads)) for site in locate(model) if site.heads != site.built]
     config[KEY] = {**manifest, "plan": plan}
     config["auto_map"] = dict.fromkeys(automatic, f"{MODULE}.{name}")
-    journal.write_json(path, config)
     code = _TEMPLATE.format(name=name, version=transformers.__version__, key=KEY, digest=json_hash(plan))
+    sites = locate(model)
+    if "AutoModelForCausalLM" in automatic and {site.family for site in sites} == {"llama"}:
+        body = type(model.base_model).__name__
+        config["auto_map"]["AutoModel"] = f"{MODULE}.{body}"
+        config |= _per_layer(sites)
+        code += _BODY_TEMPLATE.format(body=body, prefix=model.base_model_prefix)
+    journal.write_json(path, config)
     journal.write_text(folder / f"{MODULE}.py", code)
     for file in _TRAVELS:
         journal.write_text(folder / file, files("headcount.surgery").joinpath(file).read_text(encoding="utf-8"))
+
+
+PER_LAYER = ("per_layer_config", "allow_global_per_layer_attribute_access")
+
+
+def _per_layer(sites: Sites) -> dict[str, Any]:
+    """The heads of each layer as vLLM's Transformers backend reads them; nothing where it could not run them."""
+    if any(len(set(site.served)) != 1 or has_added_bias(site) for site in sites):  # no heads, or groups of other sizes
+        return {}
+    layers = {str(site.layer): _counts(site) for site in sites}
+    return {**dict(zip(PER_LAYER, (layers, True), strict=True)), "head_dim": sites[0].head_dim}
+
+
+def _counts(site: Site) -> dict[str, int]:
+    return {"num_attention_heads": site.num_heads, "num_key_value_heads": site.kv_heads}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -53,6 +54,12 @@ class Site:
     def group_size(self) -> int:
         """Query heads per key/value head in the original model."""
         return self.total // self.kv_total
+
+    @property
+    def served(self) -> tuple[int, ...]:
+        """For each key/value head that is there, how many query heads look at it."""
+        counts = Counter(head // self.group_size for head in self.heads)
+        return tuple(counts[head] for head in self.kv_kept)
 
     def head_names(self) -> tuple[Head, ...]:
         return tuple(Head(self.kind, self.layer, index) for index in self.heads)

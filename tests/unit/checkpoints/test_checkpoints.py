@@ -195,3 +195,23 @@ def test_generation_settings_travel(marian: nn.Module, tmp_path: Path) -> None:
     found = hc.load(hc.save(hc.remove(marian, hc.locate(marian).mask(off="cross.0.0")), tmp_path / "m"))
     assert (found.generation_config.num_beams, found.generation_config.length_penalty) == (3, 0.6)
     assert identical(outputs(found), outputs(hc.remove(marian, hc.locate(marian).mask(off="cross.0.0"))))
+
+
+def test_a_standalone_llama_states_the_heads_of_each_layer_for_vllm(tmp_path: Path) -> None:
+    """vLLM builds the body by AutoModel and reads the numbers of heads from `per_layer_config`."""
+    model = zoo.build("llama")
+    small = hc.remove(model, hc.locate(model).mask(off=["decoder.1.0", "decoder.1.1"]), verify=False)
+    hc.save(small, tmp_path / "half", standalone=True)
+    config = json.loads((tmp_path / "half" / "config.json").read_text())
+    assert config["per_layer_config"]["1"] == {"num_attention_heads": 2, "num_key_value_heads": 1}
+    body = tf.AutoModel.from_pretrained(tmp_path / "half", trust_remote_code=True).eval()
+    assert [layer.self_attn.k_proj.out_features // 16 for layer in body.layers] == [2, 1, 2]
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with torch.no_grad():
+        assert torch.equal(body(ids).last_hidden_state, small.model(ids).last_hidden_state)
+    again = hc.load(tmp_path / "half")
+    assert torch.equal(again(ids).logits, small(ids).logits)
+    hc.save(
+        hc.remove(again, hc.locate(again).mask(off=["decoder.2.0", "decoder.2.1"]), verify=False), tmp_path / "less"
+    )
+    assert "per_layer_config" not in json.loads((tmp_path / "less" / "config.json").read_text())

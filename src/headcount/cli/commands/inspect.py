@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import click
 
@@ -17,12 +18,15 @@ from headcount.cli import options
 def COMMAND(  # noqa: N802
     model: str, length: int, output: options.Output, as_json: bool, loading: options.Loading
 ) -> None:
-    """Show the heads of MODEL: a table and a map of its attention sites, and what they cost."""
+    """Show the heads of MODEL: a table and a map of its attention sites, what they cost, and where it runs."""
     from headcount.cli import show
+    from headcount.exports.export import fits
     from headcount.surgery.inspection import inspection
 
     with show.working(f"Loading {model}"):
-        record = inspection(loading.load(model), name=model, length=length)
+        live = loading.load(model)
+        record = inspection(live, name=model, length=length)
+    record.parts = replace(record.parts, runtimes=fits(live, model))
     removable = (site for site in record.parts.sites if site.indices and not site.obstacle)
     heads = [f"{site.site}.{site.indices[0]}" for site in removable]
     output.present(

@@ -53,12 +53,22 @@ class SiteRow:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """Whether a runtime takes a model as it is."""
+
+    title: str  # of the runtime
+    fits: bool
+    words: tuple[str, ...]  # why not, or what it costs
+
+
+@dataclass(frozen=True)
 class Inspection(Result):
     """The attention sites of a model and what it costs."""
 
     architecture: str
     sites: tuple[SiteRow, ...]
     cost: Cost
+    runtimes: Mapping[str, Fit] | None = None  # format of the export -> whether it can be made; None: not looked at
 
     @property
     def num_heads(self) -> int:

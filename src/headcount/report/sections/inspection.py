@@ -41,7 +41,19 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("removable"),
     ]  # fmt: skip
     costs = [cost_table({"": record.parts.cost}) for _, record in labelled]
-    return [table_of("Sites", labelled, columns, sites), *costs]
+    return [table_of("Sites", labelled, columns, sites), *costs, *_runtimes(labelled)]
+
+
+def _runtimes(labelled: Labelled) -> list[Table]:
+    """Where the model runs as it is."""
+
+    def rows(record: Record[Inspection]) -> list[list[Any]]:
+        runtimes = record.parts.runtimes or {}
+        return [[name, "yes" if fit.fits else "no", "; ".join(fit.words)] for name, fit in runtimes.items()]
+
+    if not any(record.parts.runtimes for _, record in labelled):
+        return []
+    return [table_of("Export", labelled, [Column("to"), Column("fits"), Column("why not, or what it costs")], rows)]
 
 
 def cost_table(costs: Mapping[str, Cost]) -> Table:

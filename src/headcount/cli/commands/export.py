@@ -1,0 +1,86 @@
+"""headcount export: a model, plain or pruned, for another runtime."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headcount.cli import options
+from headcount.registry import Registry
+
+_ONE_FILE = (".gguf", ".onnx")
+
+
+@click.command("export")
+@options.loading
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice(Registry[Any]("runtime", "headcount.exports", "RUNTIME").names()),
+    help="Format of the runtime.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file for formats that are one file, such as half.gguf; a folder for the others.",
+)
+@click.option("--type", "number_format", metavar="FORMAT", help="Of the weights, such as f16 or q8_0 of gguf.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--no-check", is_flag=True, help="Do not run the result in its runtime.")
+@options.as_json
+def COMMAND(  # noqa: N802
+    model: str,
+    loading: options.Loading,
+    to: str,
+    out: Path,
+    number_format: str | None,
+    overwrite: bool,
+    no_check: bool,
+    as_json: bool,
+) -> None:
+    """Write MODEL for another runtime, run it there on a few texts and compare it with the PyTorch model.
+
+    gguf is for llama.cpp; vllm a folder for vLLM and transformers; onnx, openvino and ctranslate2 for the runtimes of
+    these names. What a runtime cannot take is refused with the reason and the nearest that can be exported.
+    """
+    options.refuse(("dtype", "device"), "does nothing here: --type is the number format of an export")
+    with options.reserved(out) if out.suffix not in _ONE_FILE else contextlib.nullcontext():
+        result = _export(model, loading, to, out, number_format, overwrite, not no_check)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(result.to_plain(), indent=2))
+    else:
+        _show(result, model)
+
+
+def _export(
+    model: str, loading: options.Loading, to: str, out: Path, dtype: str | None, overwrite: bool, check: bool
+) -> Any:
+    from headcount.checkpoints.loading import quiet
+    from headcount.cli import show
+    from headcount.exports.export import RUNTIMES, check_dtype, check_installed, export
+
+    check_dtype(RUNTIMES[to], to, dtype)  # before a large model is loaded
+    check_installed(RUNTIMES[to], to)
+    quiet()
+    choices: dict[str, Any] = {"revision": loading.revision} if loading.revision else {}
+    choices |= {"trust_remote_code": True} if loading.trust_remote_code else {}
+    with show.working(f"Exporting {model}"):
+        return export(model, to, out, dtype=dtype, overwrite=overwrite, check=check, **choices)
+
+
+def _show(result: Any, model: str) -> None:
+    from headcount.cli import show
+
+    console = show.console()
+    show.title(console, str(result.path), f"{result.runtime}, {result.dtype}, {result.size / 1e6:.1f} MB")
+    for note in result.notes:
+        show.line(console, f"{note}.")
+    show.line(console, f"{result.agreement or result.unchecked}.")
+    show.line(console, f"\nNext: headcount inspect {shlex.quote(model)}", dim=True)

@@ -1,0 +1,1 @@
+"""Exports: models, plain and pruned, in the formats of other runtimes."""

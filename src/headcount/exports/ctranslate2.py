@@ -1,0 +1,187 @@
+"""CTranslate2: translation models, as a folder in which short layers are filled up with heads of zeros.
+
+CTranslate2 reads one number of heads for the encoder, and one for the decoder's self and cross attention.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headcount.exports.agreement import STEPS, TEXTS, Agreement
+from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.sites.locate import locate
+from headcount.sites.running import evaluating
+from headcount.sites.site import Site, Sites
+
+_PRE_NORM = {"PegasusForConditionalGeneration": True, "MarianMTModel": False}
+_TOLERANCES = {"f32": 1e-3, "f16": 0.1, "int8": 5.0}
+_TYPES = {"f32": None, "f16": "float16", "int8": "int8"}
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+
+
+class CTranslate2(Runtime):
+    """A folder for CTranslate2's Translator."""
+
+    title = "CTranslate2"
+    types = ("f32", "f16", "int8")
+    writers = checkers = ("ctranslate2",)
+    extra = "ctranslate2"
+
+    def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
+        name, config = type(model).__name__, model.config
+        if name not in _PRE_NORM:
+            return Obstacle(f"{name} is not among {', '.join(_PRE_NORM)}", "Only these translation models are written")
+        if getattr(config, "decoder_vocab_size", None) not in (None, config.vocab_size):
+            return Obstacle("its two sides have vocabularies of their own", "Train it with a shared vocabulary")
+        return None
+
+    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+        if tokenizer is None:
+            return Obstacle("the folder holds the vocabulary too", "Pass the tokenizer, or save it beside the model")
+        return None
+
+    def tolerance(self, dtype: str) -> float:
+        return _TOLERANCES[dtype]
+
+    def costs(self, subject: Subject) -> list[str]:
+        sites = locate(subject.model)
+        return filling(sites, heads_of_stacks(sites))
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+        from ctranslate2.converters.transformers import BartLoader
+
+        sites, counts = locate(subject.model), heads_of_stacks(locate(subject.model))
+        padded: Any = copy.deepcopy(subject.model)
+        padded.config.normalize_before = _PRE_NORM[type(subject.model).__name__]
+        padded.config.normalize_embedding = False
+        with torch.no_grad():
+            for site in locate(padded):
+                _fill_up(site, counts[_stack(site)])
+        loader = BartLoader()
+        spec = loader.get_model_spec(padded)
+        _state_heads(spec, counts, sites[0].head_dim)
+        tokens = _tokens(subject)
+        spec.register_source_vocabulary(tokens)
+        spec.register_target_vocabulary(tokens)
+        _write_config(spec.config, subject, tokens)
+        spec.validate()
+        spec.optimize(quantization=_TYPES[dtype])
+        spec.save(str(target))
+        subject.tokenizer.save_pretrained(target)
+
+    def check(self, subject: Subject, target: Path) -> Agreement:
+        import ctranslate2
+
+        translator = ctranslate2.Translator(str(target), compute_type="default", intra_threads=1)
+        difference, same, total = 0.0, 0, 0
+        for text in TEXTS:
+            source = list(subject.tokenizer(text).input_ids)
+            written, log_probabilities = _greedy(subject.model, source)
+            tokens = _tokens(subject)
+            sources, targets = [tokens[i] for i in source], [tokens[i] for i in written]
+            scores = translator.score_batch([sources], [targets])[0].log_probs[: len(written)]
+            difference = max(difference, *np.abs(np.array(scores) - log_probabilities).tolist())
+            answer = translator.translate_batch(
+                [sources], beam_size=1, max_decoding_length=STEPS, min_decoding_length=len(written), end_token=[]
+            )
+            theirs = answer[0].hypotheses[0][: len(written)]
+            same += sum(ours == word for ours, word in zip(targets, theirs, strict=False))
+            total += len(written)
+        return Agreement("CTranslate2", ctranslate2.__version__, "log-probabilities", difference, same, total)
+
+
+def heads_of_stacks(sites: Sites) -> dict[str, int]:
+    """The number of heads that each stack is filled up to: that of its fullest layer."""
+    stacks = {_stack(site) for site in sites}
+    return {stack: max(1, *(site.num_heads for site in sites if _stack(site) == stack)) for stack in stacks}
+
+
+def filling(sites: Sites, counts: dict[str, int]) -> list[str]:
+    """What filling up costs, in words."""
+    there = sum(site.num_heads for site in sites)
+    written = sum(counts[_stack(site)] for site in sites)
+    if written == there:
+        return ["every layer of a stack has as many heads: nothing is filled up"]
+    return [
+        f"short layers are filled up with heads of zeros: {written} heads are computed in place of {there}, "
+        f"{written / there - 1:+.0%}" if there else f"short layers are filled up with {written} heads of zeros"
+    ]  # fmt: skip
+
+
+def _stack(site: Site) -> str:
+    return "encoder" if site.kind == "encoder" else "decoder"
+
+
+def _fill_up(site: Site, heads: int) -> None:
+    """Give an attention module so many heads; those it lacks compute zeros."""
+    module: Any = site.module
+    short = (heads - site.num_heads) * site.head_dim
+    for name in _PROJECTIONS:
+        projection = getattr(module, name)
+        setattr(module, name, _linear(_longer(projection.weight, short), _longer(projection.bias, short)))
+    output: Any = module.out_proj
+    module.out_proj = _linear(_longer(output.weight.T, short).T, output.bias)
+
+
+def _longer(tensor: Tensor, rows: int) -> Tensor:
+    return torch.cat([tensor, tensor.new_zeros(rows, *tensor.shape[1:])])
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    linear.weight = nn.Parameter(weight.contiguous())
+    if bias is not None:
+        linear.bias = nn.Parameter(bias.contiguous())
+    return linear
+
+
+def _state_heads(spec: Any, counts: dict[str, int], head_dim: int) -> None:
+    spec.encoder.num_heads = np.dtype("int16").type(counts["encoder"])
+    spec.decoder.num_heads = np.dtype("int16").type(counts["decoder"])
+    attentions = [layer.self_attention for stack in (spec.encoder, spec.decoder) for layer in stack.layer]
+    for attention in (*attentions, *(layer.attention for layer in spec.decoder.layer)):
+        # A specification lets no attribute be added that its maker left out; the runtime reads this one all the same.
+        vars(attention)["head_dim"] = np.dtype("int32").type(head_dim)
+
+
+def _tokens(subject: Subject) -> list[str]:
+    """The vocabulary in order; rows of the embedding without a token get a name of their own."""
+    size = int(subject.model.config.vocab_size)
+    tokens = [f"<unused{number}>" for number in range(size)]
+    for token, number in subject.tokenizer.get_vocab().items():
+        if number < size:
+            tokens[number] = token
+    return tokens
+
+
+def _write_config(config: Any, subject: Subject, tokens: list[str]) -> None:
+    tokenizer = subject.tokenizer
+    config.eos_token = tokenizer.eos_token
+    config.unk_token = tokenizer.unk_token
+    config.bos_token = tokenizer.pad_token
+    config.decoder_start_token = tokens[int(subject.model.config.decoder_start_token_id)]
+    config.add_source_eos = False  # the tokenizer adds it
+
+
+def _greedy(model: PreTrainedModel, source: list[int]) -> tuple[list[int], np.ndarray]:
+    """What the model writes greedily, and the log-probability of each token."""
+    ids, log_probabilities = [int(model.config.decoder_start_token_id)], []
+    with evaluating(model):
+        for _ in range(STEPS):
+            result = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([ids]))
+            log_V = torch.log_softmax(result.logits[0, -1].float(), dim=-1)
+            ids.append(int(log_V.argmax()))
+            log_probabilities.append(float(log_V.max()))
+            if ids[-1] == model.config.eos_token_id:
+                break
+    return ids[1:], np.array(log_probabilities)
+
+
+RUNTIME = CTranslate2()

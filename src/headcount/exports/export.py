@@ -1,0 +1,188 @@
+"""export: a model, plain or pruned, as a file or folder of another runtime, written whole and checked there."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from headcount import journal
+from headcount.checkpoints.companions import load_tokenizer
+from headcount.checkpoints.load import load
+from headcount.checkpoints.save import check_target
+from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
+from headcount.exports.agreement import Agreement
+from headcount.exports.runtime import Runtime, Subject, missing
+from headcount.hooks import original_module
+from headcount.record.results.inspect import Fit
+from headcount.registry import Registry
+
+RUNTIMES: Registry[Runtime] = Registry("runtime", "headcount.exports", "RUNTIME")
+
+
+@dataclass(frozen=True)
+class Export:
+    """What an export wrote, and what its check found."""
+
+    runtime: str
+    path: Path
+    dtype: str
+    size: int  # bytes on disk
+    notes: tuple[str, ...]  # what the format costs
+    agreement: Agreement | None  # None where it was not checked
+    unchecked: str  # why not
+
+    def to_plain(self) -> dict[str, Any]:
+        agreement = asdict(self.agreement) if self.agreement else None
+        return {**asdict(self), "path": str(self.path), "notes": list(self.notes), "agreement": agreement}
+
+
+def export(
+    model: nn.Module | str | os.PathLike[str],
+    to: str,
+    out: str | os.PathLike[str],
+    *,
+    tokenizer: Any = None,
+    dtype: str | None = None,
+    overwrite: bool = False,
+    check: bool = True,
+    **loading: Any,
+) -> Export:
+    """Write a model for another runtime, run it there on a few texts and compare it with the PyTorch model.
+
+    model: a model, or the folder or hub id of a checkpoint, plain or pruned.
+    to: the runtime, one of `RUNTIMES`: "gguf", "vllm", "onnx", "openvino", "ctranslate2".
+    out: a file for formats that are one file, such as half.gguf; a folder for the others.
+    tokenizer: the one of the model; that of the folder if none is given.
+    dtype: number format of the weights, one of the runtime's `types`.
+    overwrite: replace what is there.
+    check: run the export in its runtime where that is installed.
+    loading: options of `hc.load` for a folder or hub id.
+    """
+    runtime = RUNTIMES[to]
+    chosen = check_dtype(runtime, to, dtype)
+    check_installed(runtime, to)
+    subject = _subject(model, tokenizer, loading)
+    refuse(subject, to)
+    target = Path(out)
+    suffix = runtime.suffix(subject.model)
+    check_out(target, suffix, overwrite=overwrite, what=f"{to} of a {type(subject.model).__name__}")
+    if suffix:
+        with journal.new_file(target.resolve()) as fresh:
+            agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+    else:
+        with journal.new_folder(target.resolve()) as fresh:
+            agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+    notes = tuple(runtime.costs(subject))
+    return Export(to, target, chosen, size_on_disk(target), notes, agreement, unchecked)
+
+
+def check_dtype(runtime: Runtime, name: str, dtype: str | None) -> str:
+    """The number format that is asked for, or the default."""
+    if dtype is not None and dtype not in runtime.types:
+        raise UnknownName(f"number format of {name}", dtype, runtime.types)
+    return dtype or runtime.types[0]
+
+
+def check_installed(runtime: Runtime, name: str) -> None:
+    """Raise where a package is not installed that writes the format."""
+    absent = missing(runtime.writers)
+    if absent:
+        raise UsageError(f"Writing {name} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
+
+
+def refuse(subject: Subject, to: str) -> None:
+    """Raise where the runtime cannot take the model or its tokenizer, with the nearest that can."""
+    runtime = RUNTIMES[to]
+    obstacle = runtime.obstacle(subject.model)
+    if obstacle is None:
+        obstacle = runtime.tokenizer_obstacle(subject.tokenizer)
+    if obstacle is None:
+        return
+    able = [
+        name
+        for name in RUNTIMES
+        if name != to
+        and RUNTIMES[name].obstacle(subject.model) is None
+        and RUNTIMES[name].tokenizer_obstacle(subject.tokenizer) is None
+    ]
+    nearest = f" As it is, the model can be exported to {', '.join(able)}." if able else ""
+    raise NotExportable(f"{subject.name} cannot be exported to {to}: {obstacle}{nearest}")
+
+
+def check_out(target: Path, suffix: str, *, overwrite: bool, what: str) -> None:
+    """Raise where the file or folder cannot be written, or is there already."""
+    if not suffix:
+        if target.suffix in (".gguf", ".onnx"):
+            raise UsageError(f"{what} is a folder of files; give a name without {target.suffix}, not {target}.")
+        check_target(target, overwrite)
+        return
+    if target.suffix != suffix:
+        raise UsageError(f"{what} is one file; give a name that ends in {suffix}, not {target}.")
+    if target.is_dir():
+        raise FolderError(f"{target} is a folder; give the name of a file to write.")
+    journal.check_place(target)
+    if target.exists() and not overwrite:
+        raise FolderError(f"{target} exists; pass overwrite=True (--overwrite) to replace it.")
+
+
+def size_on_disk(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else (path,)
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _subject(model: nn.Module | str | os.PathLike[str], tokenizer: Any, loading: dict[str, Any]) -> Subject:
+    if isinstance(model, str | os.PathLike):
+        name = os.fspath(model)
+        live: Any = load(name, **{"dtype": torch.float32, **loading})
+        tokenizer = tokenizer or _tokenizer_of(name, loading)
+    else:
+        live, name = original_module(model), type(model).__name__
+        if loading:
+            raise UsageError(f"{', '.join(loading)} is for models that are loaded; this one is there already.")
+    if not isinstance(live, PreTrainedModel):
+        raise UsageError(f"export takes a Hugging Face model or its folder; got {type(live).__name__}.")
+    plain = all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in live.parameters())
+    return Subject(live if plain else copy.deepcopy(live).float().cpu(), tokenizer, name)
+
+
+def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
+    """The tokenizer beside a checkpoint; None where there is none, which formats that need one refuse."""
+    options = {key: loading[key] for key in ("revision", "trust_remote_code") if key in loading}
+    try:
+        return load_tokenizer(name, **options)
+    except CheckpointError:
+        return None
+
+
+def _write(runtime: Runtime, subject: Subject, fresh: Path, dtype: str, check: bool) -> tuple[Agreement | None, str]:
+    """Write and check under a temporary name: a model that computes something else never gets its real one."""
+    runtime.write(subject, fresh, dtype=dtype)
+    if not check:
+        return None, "not checked, as asked"
+    if missing(runtime.checkers):
+        return None, f"not checked; pip install headcount[{runtime.extra}] checks it"
+    agreement = runtime.check(subject, fresh)
+    if not agreement.difference <= runtime.tolerance(dtype):
+        raise VerificationError(
+            f"What was written computes something else than the model: {agreement}; {dtype} explains at most "
+            f"{runtime.tolerance(dtype):.2g}.",
+            "Nothing was kept. Export with check=False (--no-check) to look at it.",
+        )
+    return agreement, ""
+
+
+def fits(model: PreTrainedModel, name: str = "") -> dict[str, Fit]:
+    """For each runtime whether it takes a model as it is: why not, or what that costs; tokenizers are not looked at."""
+    rows: dict[str, Fit] = {}
+    for key, runtime in RUNTIMES.items():
+        obstacle = runtime.obstacle(model)
+        words = [str(obstacle)] if obstacle else runtime.costs(Subject(model, None, name))
+        rows[key] = Fit(runtime.title, obstacle is None, tuple(words))
+    return rows

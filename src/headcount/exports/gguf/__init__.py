@@ -1,0 +1,135 @@
+"""GGUF: one file for llama.cpp and what is built on it, with weights, vocabulary and chat template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
+from headcount.exports.gguf import layout as layouts
+from headcount.exports.gguf import vocabulary as vocabularies
+from headcount.exports.gguf.llama_cpp import loaded
+from headcount.exports.gguf.tensors import named_tensors
+from headcount.exports.gguf.vocabulary import Vocabulary
+from headcount.exports.runtime import Obstacle, Runtime, Subject
+
+_CONTEXT = 64  # tokens of a check
+_TOLERANCES = {"f32": 1e-3, "f16": 0.1, "q8_0": 2.0}
+_Q8_BLOCK = 32  # numbers of a row that share a scale
+
+
+class Gguf(Runtime):
+    """One file for llama.cpp, checked by xllamacpp."""
+
+    title = "llama.cpp"
+    types = ("f32", "f16", "q8_0")
+    writers = ("gguf",)
+    checkers = ("gguf", "xllamacpp")
+    extra = "gguf"
+
+    def suffix(self, model: PreTrainedModel) -> str:
+        return ".gguf"
+
+    def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
+        return layouts.obstacle(model)
+
+    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+        return vocabularies.obstacle(tokenizer)
+
+    def tolerance(self, dtype: str) -> float:
+        return _TOLERANCES[dtype]
+
+    def costs(self, subject: Subject) -> list[str]:
+        layout = layouts.layout(subject.model)
+        return [f"stated to llama.cpp as {layout.architecture}", *layout.notes, *vocabularies.notes(subject.tokenizer)]
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+        import gguf
+
+        layout = layouts.layout(subject.model)
+        rows = subject.model.get_input_embeddings().weight.shape[0]
+        vocabulary = vocabularies.vocabulary(subject.tokenizer, rows)
+        writer = gguf.GGUFWriter(target, layout.architecture)
+        _write_settings(writer, subject, layout, rows)
+        _write_vocabulary(writer, subject.tokenizer, vocabulary)
+        writer.add_file_type(gguf.LlamaFileType[f"{'ALL' if dtype == 'f32' else 'MOSTLY'}_{dtype.upper()}"])
+        writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+        for name, tensor in named_tensors(subject.model, layout):
+            array, kind = _stored(tensor, dtype)
+            writer.add_tensor(name, array, raw_dtype=kind)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+    def check(self, subject: Subject, target: Path) -> Agreement:
+        import xllamacpp
+
+        starts = prompts(subject.model, subject.tokenizer)
+        with loaded(target, context=_CONTEXT) as llama_cpp:
+            return compare_next_tokens(
+                subject.model,
+                starts,
+                llama_cpp.predict,
+                runtime="llama.cpp (xllamacpp)",
+                version=xllamacpp.__version__,
+            )
+
+
+def _write_settings(writer: Any, subject: Subject, layout: layouts.Layout, rows: int) -> None:
+    """Sizes and counts; heads and feed-forward widths layer by layer where the architecture reads them so."""
+    model, blocks = subject.model, layout.blocks
+    config: Any = model.config
+    heads, kv_heads = [block.heads for block in blocks], [block.kv_heads for block in blocks]
+    inner = [int(config.intermediate_size)] * len(blocks)
+    size = int(config.head_dim or config.hidden_size // config.num_attention_heads)
+    writer.add_name(Path(subject.name).name)
+    writer.add_context_length(layout.context)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(len(blocks))
+    writer.add_feed_forward_length(inner if layout.uneven else inner[0])
+    writer.add_head_count(heads if layout.uneven else heads[0])
+    writer.add_head_count_kv(kv_heads if layout.uneven else kv_heads[0])
+    writer.add_key_length(size)
+    writer.add_value_length(size)
+    writer.add_rope_dimension_count(size)
+    writer.add_rope_freq_base(float(config.rope_parameters["rope_theta"]))
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(rows)
+
+
+def _write_vocabulary(writer: Any, tokenizer: Any, vocabulary: Vocabulary) -> None:
+    writer.add_tokenizer_model(vocabulary.model)
+    writer.add_tokenizer_pre(vocabulary.pre)
+    writer.add_token_list(vocabulary.tokens)
+    writer.add_token_types(vocabulary.types)
+    if vocabulary.scores is not None:
+        writer.add_token_scores(vocabulary.scores)
+        writer.add_add_space_prefix(vocabulary.space_prefix)
+    if vocabulary.merges is not None:
+        writer.add_token_merges(vocabulary.merges)
+    for name, number in vocabularies.special_ids(tokenizer).items():
+        getattr(writer, f"add_{name}_token_id")(number)
+    first, last = vocabularies.frames(tokenizer)
+    writer.add_add_bos_token(first)
+    writer.add_add_eos_token(last)
+    if tokenizer.chat_template:
+        writer.add_chat_template(tokenizer.chat_template)
+
+
+def _stored(tensor: np.ndarray, dtype: str) -> tuple[np.ndarray, Any]:
+    """A tensor in the number format of the file: vectors stay float32, rows that no block fills are float16."""
+    import gguf
+
+    if dtype == "f32" or tensor.ndim == 1:
+        return tensor, gguf.GGMLQuantizationType.F32
+    if dtype == "q8_0" and tensor.shape[-1] % _Q8_BLOCK == 0:
+        kind = gguf.GGMLQuantizationType.Q8_0
+        return gguf.quants.quantize(tensor, kind), kind
+    return tensor.astype(np.float16), gguf.GGMLQuantizationType.F16
+
+
+RUNTIME = Gguf()

@@ -1,0 +1,123 @@
+"""Layout: how a model's layers are stated to llama.cpp: which architecture, how many heads each. Touches no weights.
+
+Read in llama.cpp's models: `deci` takes other numbers of heads in every layer and layers without any, but not the
+first; `openelm` the former; all others take the numbers of the first layer for all. Key/value heads serve consecutive
+query heads, each the same number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from headcount.exports.blocks import Block, block, costs, same_everywhere
+from headcount.exports.runtime import Obstacle
+from headcount.sites.locate import locate
+from headcount.sites.site import Sites
+
+# The architecture that llama.cpp gives to the whole model of each class.
+_ARCHITECTURES = {
+    "LlamaForCausalLM": "llama",
+    "MistralForCausalLM": "llama",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+}
+_PAIRED = ("llama", "deci")  # rotary positions turn neighbouring numbers; the others turn the two halves of a head
+_ROPE_TYPES = ("default", "linear", "llama3")  # fixed frequencies, which a table of factors states
+_ROPE_FACTORS = ("llama", "deci")  # architectures that read this table
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The whole model as llama.cpp reads it."""
+
+    architecture: str
+    blocks: tuple[Block, ...]
+    context: int  # tokens that it can read
+    notes: tuple[str, ...]
+
+    @property
+    def paired(self) -> bool:
+        return self.architecture in _PAIRED
+
+    @property
+    def uneven(self) -> bool:
+        """Whether numbers of heads are stated layer by layer."""
+        return self.architecture in ("deci", "openelm")
+
+
+def obstacle(model: PreTrainedModel) -> Obstacle | None:
+    """Why llama.cpp cannot take a model."""
+    name = type(model).__name__
+    if name not in _ARCHITECTURES:
+        return Obstacle(f"{name} is not among {', '.join(_ARCHITECTURES)}", "No other class is written as GGUF")
+    config: Any = model.config
+    if config.hidden_act != "silu":
+        return Obstacle(f"its activation is {config.hidden_act}", "llama.cpp computes silu in these architectures")
+    if rope_type(config) not in _ROPE_TYPES:
+        return Obstacle(
+            f"its rotary positions are scaled by {rope_type(config)!r}", f"Supported are {', '.join(_ROPE_TYPES)}"
+        )
+    if not isinstance(choice := _choose(model, locate(model)), str):
+        return choice
+    return None
+
+
+def rope_type(config: Any) -> str:
+    return str((config.rope_parameters or {}).get("rope_type", "default"))
+
+
+def layout(model: PreTrainedModel) -> Layout:
+    """How a model that has no obstacle is written."""
+    sites, config = locate(model), model.config
+    architecture = _choose(model, sites)
+    if isinstance(architecture, Obstacle):
+        raise ValueError(str(architecture))
+    blocks = tuple(block(site, may_be_empty=architecture == "deci" and site.layer > 0) for site in sites)
+    context, window = int(config.max_position_embeddings), _window(config)
+    notes = costs(sites, blocks)
+    if window is not None and window < context:
+        notes.append(f"llama.cpp reads {architecture} without a sliding window: the context is stated as {window}")
+        context = window
+    return Layout(architecture, blocks, context, tuple(notes))
+
+
+def _choose(model: PreTrainedModel, sites: Sites) -> str | Obstacle:
+    """The architecture of llama.cpp that fits a model's heads."""
+    own = _ARCHITECTURES[type(model).__name__]
+    scaled = rope_type(model.config) != "default"
+    output_bias = any(getattr(site.output, "bias", None) is not None for site in sites)
+    if own == "qwen3":
+        return _choose_qwen3(model, sites, scaled=scaled)
+    if own == "qwen2":  # it reads no output bias, no scaled positions, and takes the heads to fill the model's width
+        full = all(site.num_heads * site.head_dim == model.config.hidden_size for site in sites)
+        return own if full and same_everywhere(sites) and not (output_bias or scaled) else "deci"
+    return own if same_everywhere(sites) else "deci"
+
+
+def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str | Obstacle:
+    projections = ("q_proj", "k_proj", "v_proj", "o_proj")
+    if any(getattr(site.module, name).bias is not None for site in sites for name in projections):
+        return Obstacle(
+            "llama.cpp reads no biases in the attention of Qwen3", "Compensate without a new bias (no add_bias)"
+        )
+    if scaled:
+        return Obstacle("llama.cpp reads no scaled rotary positions in Qwen3", "Set rope_type to default")
+    if same_everywhere(sites):
+        return "qwen3"
+    if not model.config.tie_word_embeddings:
+        return Obstacle(
+            "different numbers of heads per layer fit Qwen3 only where input and output embeddings are tied",
+            "Prune every layer alike, whole groups at a time",
+        )
+    return "openelm"
+
+
+def _window(config: Any) -> int | None:
+    """Tokens that sliding attention looks back on, where any layer has it."""
+    kinds = getattr(config, "layer_types", None)
+    slides = "sliding_attention" in kinds if kinds else True
+    window = getattr(config, "sliding_window", None)
+    return int(window) if slides and window else None

@@ -1,0 +1,176 @@
+"""vLLM and transformers: a folder whose config states the heads of each layer, with the small class that builds them.
+
+vLLM's Transformers backend (`model_impl="transformers"`) reads `per_layer_config`; the Llama classes of transformers do
+not yet, so the folder brings its own, which replaces the attention of each layer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from headcount import journal
+from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
+from headcount.exports.blocks import Block, block, costs, input_heads, output_weight, same_everywhere
+from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.sites.locate import MANIFEST, locate
+from headcount.sites.running import evaluating
+from headcount.sites.site import Site, Sites
+
+_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+_MODULE = "modeling_pruned"
+_LIKELIEST = 20
+_TOLERANCE = 1e-3
+_CODE = '''"""{family} with other numbers of heads in each layer. Written by headcount for transformers {version}."""
+
+from torch import nn
+from transformers import {family}ForCausalLM, {family}Model
+
+
+def set_heads(model, config):
+    """Give every layer the attention that `config.per_layer_config` states for it."""
+    for index, layer in enumerate(model.layers):
+        own = config.per_layer_config[index]
+        layer.self_attn = type(layer.self_attn)(own, index)
+        layer.self_attn.config = config  # the backend is chosen there
+        if getattr(own, "output_bias", False):
+            output = layer.self_attn.o_proj
+            layer.self_attn.o_proj = nn.Linear(output.in_features, output.out_features)
+
+
+class Pruned{family}Model({family}Model):
+    def __init__(self, config):
+        super().__init__(config)
+        set_heads(self, config)
+
+
+class Pruned{family}ForCausalLM({family}ForCausalLM):
+    def __init__(self, config):
+        super().__init__(config)
+        set_heads(self.model, config)
+'''
+
+
+class Vllm(Runtime):
+    """A folder for vLLM's Transformers backend, checked in transformers."""
+
+    title = "vLLM, transformers"
+    types = ("f32", "bf16", "f16")
+
+    def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
+        name = type(model).__name__
+        if name not in _CLASSES:
+            return Obstacle(f"{name} is not among {', '.join(_CLASSES)}", "hc.save(..., standalone=True) is for others")
+        return None
+
+    def tolerance(self, dtype: str) -> float:
+        return _TOLERANCE if dtype == "f32" else 2.0
+
+    def costs(self, subject: Subject) -> list[str]:
+        sites = locate(subject.model)
+        notes = costs(sites, [block(site, may_be_empty=False) for site in sites])
+        if _needs_code(sites):
+            return [*notes, "brings a class of its own: load it with trust_remote_code=True"]
+        return [*notes, "all layers are alike: stock classes load it"]
+
+    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+        model, sites = subject.model, locate(subject.model)
+        kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+        blocks = [block(site, may_be_empty=False) for site in sites]
+        weights = {
+            name: tensor.to(kind) if tensor.is_floating_point() else tensor
+            for name, tensor in model.state_dict().items()
+        }
+        for site, written in zip(sites, blocks, strict=True):
+            weights |= {name: tensor.to(kind) for name, tensor in _attention(site, written).items()}
+        model.save_pretrained(target, state_dict=weights)
+        if subject.tokenizer is not None:
+            subject.tokenizer.save_pretrained(target)
+        own_code = _needs_code(sites)
+        _write_config(model, target, list(zip(sites, blocks, strict=True)), str(kind), own_code=own_code)
+        if own_code:
+            journal.write_text(target / f"{_MODULE}.py", _code(model))
+
+    def check(self, subject: Subject, target: Path) -> Agreement:
+        live = AutoModelForCausalLM.from_pretrained(target, trust_remote_code=True, dtype=torch.float32).eval()
+
+        def predict(ids: list[int]) -> dict[int, float]:
+            with evaluating(live):
+                log_V = torch.log_softmax(live(input_ids=torch.tensor([ids])).logits[0, -1].float(), dim=-1)
+            values, places = log_V.topk(min(_LIKELIEST, len(log_V)))
+            return dict(zip(places.tolist(), values.tolist(), strict=True))
+
+        starts = prompts(subject.model, subject.tokenizer)
+        return compare_next_tokens(
+            subject.model, starts, predict, runtime="transformers", version=transformers.__version__
+        )
+
+
+def _attention(site: Site, written: Block) -> dict[str, Tensor]:
+    """The weights of a layer's attention by their names in the model."""
+    module: Any = site.module
+    weights = {f"{site.path}.o_proj.weight": output_weight(site, written).contiguous()}
+    for role in ("q", "k", "v"):
+        for part, rows in input_heads(getattr(module, f"{role}_proj"), site, written, kv=role != "q").items():
+            weights[f"{site.path}.{role}_proj.{part}"] = rows.flatten(0, 1).contiguous()
+    return weights
+
+
+def _needs_code(sites: Sites) -> bool:
+    """Whether stock classes cannot build the model from one number of heads."""
+    return not same_everywhere(sites) or any(_has_added_bias(site) for site in sites)
+
+
+def _has_added_bias(site: Site) -> bool:
+    """Whether the output projection has a bias that the class does not make by itself."""
+    module: Any = site.module
+    stock = bool(getattr(module.config, "attention_bias", False)) and not type(module).__name__.startswith("Qwen2")
+    return module.o_proj.bias is not None and not stock
+
+
+def _code(model: PreTrainedModel) -> str:
+    family = type(model).__name__.removesuffix("ForCausalLM")
+    return _CODE.format(family=family, version=transformers.__version__)
+
+
+def _write_config(
+    model: PreTrainedModel, target: Path, layers: list[tuple[Site, Block]], kind: str, *, own_code: bool
+) -> None:
+    path = target / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config.pop(MANIFEST, None)
+    config["dtype"] = kind.removeprefix("torch.")
+    config["head_dim"] = layers[0][0].head_dim
+    if own_code:
+        family = type(model).__name__.removesuffix("ForCausalLM")
+        names = {automatic: f"Pruned{family}{automatic.removeprefix('AutoModel') or 'Model'}" for automatic in _AUTO}
+        config["architectures"] = [names["AutoModelForCausalLM"]]
+        config["auto_map"] = {automatic: f"{_MODULE}.{name}" for automatic, name in names.items()}
+        config["per_layer_config"] = _per_layer(layers)
+        config["allow_global_per_layer_attribute_access"] = True
+    else:
+        config["num_attention_heads"], config["num_key_value_heads"] = layers[0][1].heads, layers[0][1].kv_heads
+    journal.write_json(path, config)
+
+
+_AUTO = ("AutoModel", "AutoModelForCausalLM")
+
+
+def _per_layer(layers: Sequence[tuple[Site, Block]]) -> dict[str, dict[str, Any]]:
+    """What differs from layer to layer; an entry that one layer has must be in all of them."""
+    biased = {site.layer: _has_added_bias(site) for site, _ in layers}
+    return {
+        str(site.layer): {"num_attention_heads": written.heads, "num_key_value_heads": written.kv_heads}
+        | ({"output_bias": biased[site.layer]} if any(biased.values()) else {})
+        for site, written in layers
+    }
+
+
+RUNTIME = Vllm()

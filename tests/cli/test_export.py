@@ -1,0 +1,97 @@
+"""headcount export as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import headcount as hc
+import zoo
+from headcount.cli.main import main
+from tokens import byte_level_tokenizer, word_tokenizer
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["export", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders: a pruned Llama with its tokenizer, a BERT."""
+    folder = tmp_path_factory.mktemp("models")
+    llama = zoo.build("llama")
+    llama.resize_token_embeddings(320)
+    small = hc.remove(llama, hc.locate(llama).mask(off=["decoder.1.*", "decoder.2.0"]), verify=False)
+    hc.save(small, folder / "llama", tokenizer=byte_level_tokenizer())
+    hc.save(zoo.build("bert"), folder / "bert", tokenizer=word_tokenizer())
+    return folder
+
+
+def test_a_pruned_folder_becomes_a_file_that_was_checked(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "half.gguf"
+    done = run(models / "llama", "--to", "gguf", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "llama.cpp (xllamacpp)" in done.output
+    assert "24 of 24 greedy choices are the same" in done.output
+    before = out.read_bytes()
+    again = run(models / "llama", "--to", "gguf", "--out", out)
+    assert again.exit_code == 1
+    assert "exists; pass overwrite=True (--overwrite)" in again.output
+    assert out.read_bytes() == before
+    replaced = run(
+        models / "llama", "--to", "gguf", "--out", out, "--overwrite", "--type", "f16", "--json", "--no-check"
+    )
+    assert replaced.exit_code == 0, replaced.output
+    assert json.loads(replaced.output)["dtype"] == "f16"
+    assert out.stat().st_size < len(before)
+
+
+def test_a_runtime_that_is_not_installed_leaves_the_result_unchecked(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.exports.export.missing", lambda packages: [p for p in packages if p == "xllamacpp"])
+    done = run(models / "llama", "--to", "gguf", "--out", tmp_path / "half.gguf")
+    assert done.exit_code == 0, done.output
+    assert "not checked; pip install headcount[gguf] checks it" in done.output
+    assert (tmp_path / "half.gguf").is_file()
+
+
+def test_a_package_that_writes_the_format_is_asked_for_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headcount.exports.export.missing", list)
+    done = run(tmp_path / "no", "--to", "gguf", "--out", tmp_path / "half.gguf")
+    assert done.exit_code == 2
+    assert "Writing gguf needs gguf: pip install headcount[gguf]." in done.output
+
+
+def test_a_wrong_result_is_not_kept(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves of heads that are not turned into pairs: llama.cpp rotates other numbers."""
+    monkeypatch.setattr("headcount.exports.gguf.tensors._paired", lambda rows: rows)
+    done = run(models / "llama", "--to", "gguf", "--out", tmp_path / "half.gguf")
+    assert done.exit_code == 1
+    assert "computes something else than the model" in done.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "message"),
+    [
+        (
+            "bert",
+            ["--to", "gguf", "--out", "OUT/b.gguf"],
+            "ForSequenceClassification is not among Llama",
+        ),
+        ("llama", ["--to", "gguf", "--out", "OUT/half.bin"], "give a name that ends in .gguf"),
+        ("llama", ["--to", "gguf", "--out", "OUT/half.gguf", "--type", "q4"], "Unknown number format of gguf 'q4'"),
+        ("llama", ["--to", "gguf", "--out", "OUT/half.gguf", "--dtype", "float16"], "--dtype does nothing here"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    model: str, arguments: list[str], message: str, models: Path, tmp_path: Path
+) -> None:
+    done = run(models / model, *(argument.replace("OUT", str(tmp_path)) for argument in arguments))
+    assert done.exit_code in (1, 2)
+    assert message in done.output
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

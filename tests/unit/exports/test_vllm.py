@@ -1,0 +1,68 @@
+"""The folder for vLLM: transformers loads it with its own class, and it computes what the pruned model computes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModel, AutoModelForCausalLM
+
+import headcount as hc
+import zoo
+from headcount.errors import NotExportable
+from tokens import word_tokenizer
+
+UNEVEN = ["decoder.1.*", "decoder.2.0"]  # an empty layer, a broken group
+
+
+def pruned(architecture: str, off: list[str], **options: Any) -> Any:
+    model = zoo.build(architecture)
+    return hc.remove(model, hc.locate(model).mask(off=off), verify=False, **options)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "qwen3"])
+def test_transformers_loads_the_folder_with_its_own_class(architecture: str, tmp_path: Path) -> None:
+    small = pruned(architecture, UNEVEN)
+    done = hc.export(small, "vllm", tmp_path / "half", tokenizer=word_tokenizer())
+    assert done.agreement is not None
+    assert done.agreement.difference < 1e-4
+    assert done.agreement.same_tokens == done.agreement.tokens
+    body = AutoModel.from_pretrained(tmp_path / "half", trust_remote_code=True)
+    assert [layer.self_attn.q_proj.out_features // 16 for layer in body.layers] == [4, 1, 3]
+    config = json.loads((tmp_path / "half" / "config.json").read_text())
+    assert config["per_layer_config"]["2"] == {"num_attention_heads": 3, "num_key_value_heads": 3}
+    assert set(config["auto_map"]) == {"AutoModel", "AutoModelForCausalLM"}
+    assert "head_pruning" not in config
+    assert any("zeros" in note for note in done.notes)
+
+
+def test_it_writes_the_same_text(tmp_path: Path) -> None:
+    small = pruned("llama", ["decoder.1.0", "decoder.1.1"])
+    hc.export(small, "vllm", tmp_path / "half", check=False)
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "half", trust_remote_code=True).eval()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    ours, theirs = (model.generate(ids, max_new_tokens=8, do_sample=False) for model in (small, loaded))
+    assert torch.equal(ours, theirs)
+
+
+def test_a_bias_of_compensation_is_part_of_its_layer(tmp_path: Path) -> None:
+    task = hc.task("language-modelling", texts=["w5 w6 w7 w8"] * 4, tokenizer=word_tokenizer(), batch_size=2)
+    small = pruned("llama", UNEVEN, compensate="bias", task=task, add_bias=True)
+    done = hc.export(small, "vllm", tmp_path / "half", tokenizer=word_tokenizer())
+    assert done.agreement is not None
+    assert done.agreement.difference < 1e-4
+
+
+def test_a_model_that_is_alike_in_all_layers_needs_no_code(tmp_path: Path) -> None:
+    small = pruned("llama", ["decoder.*.2", "decoder.*.3"])
+    hc.export(small, "vllm", tmp_path / "half")
+    assert not list((tmp_path / "half").glob("*.py"))
+    assert AutoModelForCausalLM.from_pretrained(tmp_path / "half").config.num_key_value_heads == 1
+
+
+def test_other_classes_are_refused_with_what_takes_them(tmp_path: Path) -> None:
+    with pytest.raises(NotExportable, match="GPT2LMHeadModel is not among"):
+        hc.export(zoo.build("gpt2"), "vllm", tmp_path / "half")
