@@ -201,12 +201,11 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path, monkeypatch: pytest
     losses = {folder: [line["loss"] for line in lines if "rate" in line] for folder, lines in logs.items()}
     assert len(losses["1"]) == 6
     assert losses["1"] == pytest.approx(losses["2"], rel=1e-6)
-    one, two = (hc.load(tmp_path / folder).state_dict() for folder in ("1", "2"))
-    for name in one:
-        if not name.endswith(
-            "k_proj.bias"
-        ):  # it adds the same to all scores: its gradient is rounding, which Adam scales
-            torch.testing.assert_close(one[name], two[name], rtol=0, atol=1e-5)
+    states = [load_file(tmp_path / folder / "training" / "state.safetensors") for folder in ("1", "2")]
+    for name, one in states[0].items():  # weights, and the moments of their gradients
+        if not name.endswith("k_proj.bias"):  # softmax ignores it: its gradient is rounding, which Adam blows up
+            torch.testing.assert_close(states[1][name], one, rtol=1e-3, atol=1e-5)
+    assert hc.load(tmp_path / "2")
 
 
 def test_other_settings_are_refused(finished: Path) -> None:
