@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from forks import shared_by
@@ -27,3 +32,14 @@ def test_processes_that_are_not_joined_are_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match="2 processes share the work, but accelerate has joined 1"):
         processes.gather("value")
+
+
+@pytest.mark.slow  # fresh interpreters import torch for seconds; elsewhere processes are forked
+def test_torchrun_starts_processes_that_gather(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("from headcount import processes\nprint(processes.gather(processes.rank()))\n")
+    launch = "-m torch.distributed.run --standalone --nproc-per-node 2"
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *launch.split(), str(script)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.split("\n")[:2] == ["[0, 1]", "[0, 1]"]
