@@ -19,10 +19,36 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch
 from headcount.sites.locate import families
 
+SHAPES = ("uneven", "empty first layer", "empty middle layer")
+Case = tuple[str, str]
+
+
+def is_repeated(case: Case) -> bool:
+    """Whether the architecture is tried with another backend too."""
+    architecture, backend = case
+    return backend != zoo.backends(architecture)[-1]
+
+
+def shaped(cases: list[Case], *, repeated: tuple[str, ...] = ("uneven",)) -> pytest.MarkDecorator:
+    """Every shape of mask. repeated: those that `make test` tries with the second backend too."""
+    values = [
+        pytest.param(*case, shape, marks=[pytest.mark.slow] if is_repeated(case) and shape not in repeated else [])
+        for case in cases
+        for shape in SHAPES
+    ]
+    return pytest.mark.parametrize(("architecture", "backend", "shape"), values)
+
+
 every_case = pytest.mark.parametrize(("architecture", "backend"), zoo.CASES)
-every_writing_case = pytest.mark.parametrize(("architecture", "backend"), zoo.WRITING_CASES)
 every_separate_case = pytest.mark.parametrize(("architecture", "backend"), zoo.SEPARATE_CASES)
-every_shape = pytest.mark.parametrize("shape", ["uneven", "empty first layer", "empty middle layer"])
+every_shape = shaped(zoo.CASES)
+every_shape_of_writers = shaped(zoo.WRITING_CASES)
+# What is cut and what is written to disk does not depend on the backend: one of each architecture, the other is slow.
+every_architecture = pytest.mark.parametrize(
+    ("architecture", "backend"),
+    [pytest.param(*case, marks=[pytest.mark.slow] if is_repeated(case) else []) for case in zoo.CASES],
+)
+every_shape_of_architectures = shaped(zoo.CASES, repeated=())
 
 
 @cache  # tests run test by test, not case by case: a small cache would never be hit
@@ -82,7 +108,6 @@ def test_every_head_matters_and_rows_of_a_mask_are_examples(architecture: str, b
             assert torch.equal(mixed[name][row], without[place][name][row])
 
 
-@every_case
 @every_shape
 def test_masked_equals_removed(architecture: str, backend: str, shape: str) -> None:
     model = model_of(architecture, backend)
@@ -97,8 +122,7 @@ def test_masked_equals_removed(architecture: str, backend: str, shape: str) -> N
     assert weight_hash(model) == before
 
 
-@every_writing_case
-@every_shape
+@every_shape_of_writers
 def test_masked_and_removed_write_the_same_text(architecture: str, backend: str, shape: str) -> None:
     """Greedy, with the same logits at every step, and by beam search."""
     model = model_of(architecture, backend)
@@ -112,7 +136,7 @@ def test_masked_and_removed_write_the_same_text(architecture: str, backend: str,
     assert torch.equal(searched, text(small, beams=3))
 
 
-@every_case
+@every_architecture
 def test_wrong_head_removed_is_noticed(architecture: str, backend: str) -> None:
     model = model_of(architecture, backend)
     sites = hc.locate(model)
@@ -121,7 +145,7 @@ def test_wrong_head_removed_is_noticed(architecture: str, backend: str) -> None:
         hc.verify(model, small, sites.mask(off=sites.heads[1]))
 
 
-@every_case
+@every_architecture
 def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str) -> None:
     model = model_of(architecture, backend)
     sites = hc.locate(model)
@@ -132,8 +156,7 @@ def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str)
     assert hc.verify(model, twice, sites.mask(off=[first, then])) <= tolerance(model)
 
 
-@every_case
-@every_shape
+@every_shape_of_architectures
 def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
     model = model_of(architecture, backend)
     small = hc.remove(model, mask_of(model, shape), verify=False)
@@ -146,7 +169,7 @@ def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape:
         assert difference(behaviour, observe(found, generate=folder == "twice")) == 0.0
 
 
-@every_case
+@every_architecture
 def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path: Path) -> None:
     """Never random weights: stock from_pretrained must fail on an unevenly pruned checkpoint."""
     model = model_of(architecture, backend)
@@ -155,7 +178,7 @@ def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path
         getattr(transformers, type(model).__name__).from_pretrained(tmp_path / "small")
 
 
-@every_case
+@every_architecture
 def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, tmp_path: Path) -> None:
     model = model_of(architecture, backend)
     small = hc.remove(model, mask_of(model, "empty first layer"), verify=False)
@@ -167,7 +190,7 @@ def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, t
     assert identical(weights(hc.load(tmp_path / "small")), weights(small))
 
 
-@every_case
+@every_architecture
 def test_evenly_pruned_is_a_stock_checkpoint_where_the_config_can_say_so(
     architecture: str, backend: str, tmp_path: Path
 ) -> None:
@@ -299,8 +322,7 @@ def test_replay_computes_what_a_full_run_computes(architecture: str, backend: st
     assert [module.__dict__.get("forward") for module in model.modules()] == forwards
 
 
-@every_case
-@every_shape
+@every_shape_of_architectures
 def test_compensated_models_fold_save_and_copy(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
     """Removal with least squares in the plain weights equals the masked model with the fit attached; exact on disk."""
     import copy
