@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -20,6 +21,8 @@ def _quiet() -> None:
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
+    gc.collect()
+    gc.freeze()  # the million objects of torch and transformers are not searched for garbage again and again
 
 
 @pytest.fixture

@@ -127,6 +127,8 @@ ARCHITECTURES = tuple(_BUILDERS)
 DECODERS = tuple(
     name for name, builder in _BUILDERS.items() if builder.args[1].endswith(("ForCausalLM", "LMHeadModel"))
 )  # type: ignore[attr-defined]
+_WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
+WRITERS = frozenset(name for name, builder in _BUILDERS.items() if builder.args[1].endswith(_WRITING))  # type: ignore[attr-defined]
 EAGER_ONLY = frozenset({"deberta-v2", "mpnet", "gpt_neo", "gptj", "bloom", "gemma2"})
 GROUPED = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3"})
 
@@ -136,6 +138,8 @@ def backends(architecture: str) -> tuple[str, ...]:
 
 
 CASES = [(architecture, backend) for architecture in ARCHITECTURES for backend in backends(architecture)]
+WRITING_CASES = [(architecture, backend) for architecture, backend in CASES if architecture in WRITERS]
+SEPARATE_CASES = [case for case in CASES if case[0] != "clip"]  # clip's outputs compare all texts with all images
 
 
 def build(architecture: str, backend: str = "sdpa", *, seed: int = 0, dtype: torch.dtype = torch.float32) -> nn.Module:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TypeVar
 
+from headcount.errors import UsageError
+
 Value = TypeVar("Value")
 
 
@@ -31,8 +33,14 @@ def gather(value: Value) -> list[Value]:
     if count() == 1:
         return [value]
     from accelerate import PartialState
-    from accelerate.utils import gather_object
+    from accelerate.utils import gather_object, parse_flag_from_env
 
-    PartialState()  # joins the processes where nothing has done so yet
-    found: list[Value] = gather_object([value])
-    return found
+    # joins the processes where nothing has done so yet; PartialState alone does not read this flag
+    joined = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).num_processes
+    if joined != count():
+        raise UsageError(
+            f"WORLD_SIZE says that {count()} processes share the work, but accelerate has joined {joined}. Start them "
+            "by `accelerate launch` on GPUs, by `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N` on CPUs."
+        )
+    values: list[Value] = gather_object([value])
+    return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,39 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch
 from headcount.sites.locate import families
 
-pytestmark = pytest.mark.parametrize(("architecture", "backend"), zoo.CASES)
 SHAPES = ("uneven", "empty first layer", "empty middle layer")
+Case = tuple[str, str]
 
 
-@lru_cache(maxsize=4)
+def is_repeated(case: Case) -> bool:
+    """Whether the architecture is tried with another backend too."""
+    architecture, backend = case
+    return backend != zoo.backends(architecture)[-1]
+
+
+def shaped(cases: list[Case], *, repeated: tuple[str, ...] = ("uneven",)) -> pytest.MarkDecorator:
+    """Every shape of mask. repeated: those that `make test` tries with the second backend too."""
+    values = [
+        pytest.param(*case, shape, marks=[pytest.mark.slow] if is_repeated(case) and shape not in repeated else [])
+        for case in cases
+        for shape in SHAPES
+    ]
+    return pytest.mark.parametrize(("architecture", "backend", "shape"), values)
+
+
+every_case = pytest.mark.parametrize(("architecture", "backend"), zoo.CASES)
+every_separate_case = pytest.mark.parametrize(("architecture", "backend"), zoo.SEPARATE_CASES)
+every_shape = shaped(zoo.CASES)
+every_shape_of_writers = shaped(zoo.WRITING_CASES)
+# What is cut and what is written to disk does not depend on the backend: one of each architecture, the other is slow.
+every_architecture = pytest.mark.parametrize(
+    ("architecture", "backend"),
+    [pytest.param(*case, marks=[pytest.mark.slow] if is_repeated(case) else []) for case in zoo.CASES],
+)
+every_shape_of_architectures = shaped(zoo.CASES, repeated=())
+
+
+@cache  # tests run test by test, not case by case: a small cache would never be hit
 def model_of(architecture: str, backend: str) -> nn.Module:
     return zoo.build(architecture, backend)
 
@@ -36,11 +64,17 @@ def mask_of(model: nn.Module, shape: str) -> hc.HeadGrid:
     return sites.mask(off=layer(sites, 0 if shape == "empty first layer" else 1))
 
 
+@every_case
 def test_its_family_covers_it(architecture: str, backend: str) -> None:
     (family,) = {site.family for site in hc.locate(model_of(architecture, backend))}
     assert architecture in families[family].architectures
 
 
+def test_every_model_that_writes_text_is_tried_on_it() -> None:
+    assert {name for name in zoo.ARCHITECTURES if generates(model_of(name, "eager"))} == zoo.WRITERS
+
+
+@every_case
 def test_all_ones_is_identity(architecture: str, backend: str) -> None:
     model = model_of(architecture, backend)
     heads = len(hc.locate(model).heads)
@@ -50,51 +84,59 @@ def test_all_ones_is_identity(architecture: str, backend: str) -> None:
             assert identical(outputs(model), before)
 
 
+@every_case
 def test_every_head_matters_and_rows_of_a_mask_are_examples(architecture: str, backend: str) -> None:
     """Each head changes the output, and a [batch, heads] mask masks each example as a grid would mask it alone."""
     model = model_of(architecture, backend)
-    sites, before = hc.locate(model), outputs(model)
+    sites, batch = hc.locate(model), example_batch(model)
+    before = outputs(model, batch)
     name = next(key for key in before if key != "logits_per_text")
-    for place, head in enumerate(sites.heads):
-        per_example = torch.ones(2, len(sites.heads))
-        per_example[1, place] = 0
+    without = []
+    for head in sites.heads:
         with hc.masked(model, sites.mask(off=head)):
-            off = outputs(model)
+            without.append(outputs(model, batch))
+        assert any(not torch.equal(without[-1][key], before[key]) for key in before), head
+    if (architecture, backend) not in zoo.SEPARATE_CASES:
+        return  # what one example gives depends on the others
+    for first in range(0, len(sites.heads), 2):  # two heads at a time, each off for one of the two examples
+        rows_off = (first, (first + 1) % len(sites.heads))
+        per_example = torch.ones(2, len(sites.heads))
+        per_example[range(2), rows_off] = 0
         with hc.masked(model, per_example):
-            mixed = outputs(model)
-        assert any(not torch.equal(off[key], before[key]) for key in before), head
-        if architecture != "clip":  # its logits compare all texts with all images
-            assert torch.equal(mixed[name][0], before[name][0])
-            assert torch.equal(mixed[name][1], off[name][1])
+            mixed = outputs(model, batch)
+        for row, place in enumerate(rows_off):
+            assert torch.equal(mixed[name][row], without[place][name][row])
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every_shape
 def test_masked_equals_removed(architecture: str, backend: str, shape: str) -> None:
     model = model_of(architecture, backend)
     mask, before = mask_of(model, shape), weight_hash(model)
     small = hc.remove(model, mask, verify=False)
     with hc.masked(model, mask):
-        expected = observe(model)
-    assert difference(expected, observe(small)) <= tolerance(model)
+        expected = observe(model, generate=False)
+    assert difference(expected, observe(small, generate=False)) <= tolerance(model)
     assert hc.locate(small).heads == mask.kept
     assert sum(p.numel() for p in small.parameters()) < sum(p.numel() for p in model.parameters())
     assert hooks(small) == hooks(model) == 0
     assert weight_hash(model) == before
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every_shape_of_writers
 def test_masked_and_removed_write_the_same_text(architecture: str, backend: str, shape: str) -> None:
+    """Greedy, with the same logits at every step, and by beam search."""
     model = model_of(architecture, backend)
-    if not generates(model):
-        return
     mask = mask_of(model, shape)
     small = hc.remove(model, mask, verify=False)
-    for beams in (1, 3):
-        with hc.masked(model, mask):
-            expected = text(model, beams=beams)
-        assert torch.equal(text(small, beams=beams), expected), f"{beams} beams"
+    with hc.masked(model, mask):
+        greedy, searched = observe(model), text(model, beams=3)
+    written = observe(small)
+    assert difference(greedy, written) <= tolerance(model)
+    assert torch.equal(greedy.tokens, written.tokens)
+    assert torch.equal(searched, text(small, beams=3))
 
 
+@every_architecture
 def test_wrong_head_removed_is_noticed(architecture: str, backend: str) -> None:
     model = model_of(architecture, backend)
     sites = hc.locate(model)
@@ -103,6 +145,7 @@ def test_wrong_head_removed_is_noticed(architecture: str, backend: str) -> None:
         hc.verify(model, small, sites.mask(off=sites.heads[1]))
 
 
+@every_architecture
 def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str) -> None:
     model = model_of(architecture, backend)
     sites = hc.locate(model)
@@ -113,19 +156,20 @@ def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str)
     assert hc.verify(model, twice, sites.mask(off=[first, then])) <= tolerance(model)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every_shape_of_architectures
 def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
     model = model_of(architecture, backend)
     small = hc.remove(model, mask_of(model, shape), verify=False)
-    before, found = weights(small), small
+    before, behaviour, found = weights(small), observe(small), small
     for folder in ("once", "twice"):
         hc.save(found, tmp_path / folder)
         found = hc.load(tmp_path / folder, attn_implementation=backend)
         assert identical(weights(found), before)
         assert hc.locate(found).heads == hc.locate(small).heads
-        assert difference(observe(small), observe(found)) == 0.0
+        assert difference(behaviour, observe(found, generate=folder == "twice")) == 0.0
 
 
+@every_architecture
 def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path: Path) -> None:
     """Never random weights: stock from_pretrained must fail on an unevenly pruned checkpoint."""
     model = model_of(architecture, backend)
@@ -134,6 +178,7 @@ def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path
         getattr(transformers, type(model).__name__).from_pretrained(tmp_path / "small")
 
 
+@every_architecture
 def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, tmp_path: Path) -> None:
     model = model_of(architecture, backend)
     small = hc.remove(model, mask_of(model, "empty first layer"), verify=False)
@@ -145,6 +190,7 @@ def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, t
     assert identical(weights(hc.load(tmp_path / "small")), weights(small))
 
 
+@every_architecture
 def test_evenly_pruned_is_a_stock_checkpoint_where_the_config_can_say_so(
     architecture: str, backend: str, tmp_path: Path
 ) -> None:
@@ -163,10 +209,12 @@ def test_evenly_pruned_is_a_stock_checkpoint_where_the_config_can_say_so(
     assert hc.locate(found).heads == hc.locate(small).heads
     further = hc.remove(found, hc.locate(found).mask(off=f"{sites[0].name}.2"))  # numbers of the original model
     hc.save(further, tmp_path / "further")
-    assert hc.locate(hc.load(tmp_path / "further"))[0].heads == (0,)
-    assert difference(observe(further), observe(hc.load(tmp_path / "further", attn_implementation=backend))) == 0.0
+    again = hc.load(tmp_path / "further", attn_implementation=backend)
+    assert difference(observe(further, generate=False), observe(again, generate=False)) == 0.0
+    assert hc.locate(again)[0].heads == (0,)
 
 
+@every_case
 def test_probes_leave_nothing_behind(architecture: str, backend: str) -> None:
     model = model_of(architecture, backend)
     before, state, sites = outputs(model), weight_hash(model), hc.locate(model)
@@ -187,6 +235,7 @@ def test_probes_leave_nothing_behind(architecture: str, backend: str) -> None:
         assert identical(outputs(model), before)
 
 
+@every_case
 def test_taps_read_what_the_heads_compute(architecture: str, backend: str) -> None:
     """Attention rows sum to one, reductions are those of the attention, outputs are what the projection takes."""
     model = model_of(architecture, backend)
@@ -206,11 +255,10 @@ def test_taps_read_what_the_heads_compute(architecture: str, backend: str) -> No
             assert seen["outputs"].shape[-2:] == (site.num_heads, site.head_dim)
 
 
+@every_separate_case
 def test_mask_gradients_are_those_of_single_examples(architecture: str, backend: str) -> None:
     """One backward with a [batch, heads] mask gives every example the gradient it has when it runs alone."""
     model = model_of(architecture, backend)
-    if architecture == "clip":  # its outputs mix the examples of a batch
-        return
     batch, heads = example_batch(model), len(hc.locate(model).heads)
 
     def score(output: object) -> torch.Tensor:  # [B], a non-linear function of everything the model puts out
@@ -230,6 +278,7 @@ def test_mask_gradients_are_those_of_single_examples(architecture: str, backend:
     assert all(parameter.grad is None or model.zero_grad() is None for parameter in model.parameters())
 
 
+@every_case
 def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> None:
     """Copied, moved to another number format and back, trained: like any other."""
     import copy
@@ -251,6 +300,7 @@ def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> 
     assert any(site.path in name for site in hc.locate(twin) for name in trained if site.num_heads)
 
 
+@every_case
 def test_replay_computes_what_a_full_run_computes(architecture: str, backend: str) -> None:
     """For one head of every site: what lies below its layer is not computed again, and the outputs are the same."""
     model = model_of(architecture, backend)
@@ -272,7 +322,7 @@ def test_replay_computes_what_a_full_run_computes(architecture: str, backend: st
     assert [module.__dict__.get("forward") for module in model.modules()] == forwards
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every_shape_of_architectures
 def test_compensated_models_fold_save_and_copy(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
     """Removal with least squares in the plain weights equals the masked model with the fit attached; exact on disk."""
     import copy
@@ -288,7 +338,8 @@ def test_compensated_models_fold_save_and_copy(architecture: str, backend: str, 
     found = hc.compensate(model, mask, hc.task.of(batches, nll=nll), "lstsq")
     assert set(found.fits) == {head.site for head in mask.heads if not mask[head]}
     small = hc.remove(model, mask, compensate=found, verify=False)
-    assert hc.verify(model, small, mask, compensation=found) <= tolerance(model)
+    batch = None if shape == "uneven" else batches[0]  # none: one is made up, and text is written from it
+    assert hc.verify(model, small, mask, batch=batch, compensation=found) <= tolerance(model)
     hc.save(small, tmp_path / "small")
     again = hc.load(tmp_path / "small", attn_implementation=backend)
     assert identical(weights(again), weights(small))

@@ -58,6 +58,7 @@ def test_pieces_spell_their_words(make: Any, tmp_path: Path) -> None:
 def test_a_piece_of_two_words_goes_to_the_larger_share() -> None:
     assert pieces_of_words([(0, 3), (3, 4)], [(0, 4), None]) == [[0], [0]]
     assert pieces_of_words([(0, 3), (4, 8)], [(0, 2), (2, 6), (6, 8)]) == [[0], [1, 2]]
+    assert pieces_of_words([(0, 2), (2, 4)], [(0, 1), (1, 3), (3, 4)]) == [[0, 1], [2]]  # a tie: to the first
 
 
 def test_slow_tokenizers_are_sought_in_the_text() -> None:

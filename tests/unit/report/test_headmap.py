@@ -61,6 +61,7 @@ def test_every_number_can_be_read(width: int, heads: int, largest: float, signed
         shown = cell.rstrip("*")
         assert cell.endswith("*") == (starred is not None and name in starred)
         assert shown[0] in "+-" or not signed
+        assert not legend or len(shown.lstrip("+-")) == 1
         unit = float(legend[1]) if legend else 1.0
         precision = unit if legend else 10.0 ** -len(shown.partition(".")[2])
         assert abs(float(shown) * unit - numbers[name]) <= 0.51 * precision + 0.005 * abs(numbers[name]) * bool(legend)

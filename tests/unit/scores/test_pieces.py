@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
+from forks import shared_by
 from headcount.errors import UsageError
 from headcount.journal import Shelf
 from headcount.scores import pieces
@@ -116,29 +114,16 @@ def test_a_killed_score_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert not list((tmp_path / "kept").rglob("*.safetensors")), "finished work is cleared away"
 
 
-SCRIPT = """
-import json, sys
-sys.path.insert(0, {tests!r})
-from unit.scores.test_pieces import a_model, a_task
-import headcount as hc
-from headcount import processes
-found = {{name: hc.score(name, a_model(), a_task()).numbers().tolist() for name in ("gradient", "fisher", "ablation")}}
-if processes.is_main():
-    open({out!r}, "w").write(json.dumps(found))
-"""
+def test_two_processes_give_the_scores_of_one() -> None:
+    names = ("gradient", "fisher", "ablation")
 
+    def numbers() -> dict[str, np.ndarray]:
+        return {name: hc.score(name, a_model(), a_task()).numbers() for name in names}
 
-@pytest.mark.xdist_group("processes")
-def test_two_processes_give_the_scores_of_one(tmp_path: Path) -> None:
-    script, out = tmp_path / "script.py", tmp_path / "scores.json"
-    script.write_text(SCRIPT.format(tests=str(Path(__file__).parents[2]), out=str(out)), encoding="utf-8")
-    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
-    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "29611"]
-    command = [sys.executable, *launch, str(script)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    for name, values in json.loads(out.read_text()).items():
-        np.testing.assert_allclose(values, hc.score(name, a_model(), a_task()).numbers(), rtol=1e-12, atol=0)
+    alone = numbers()
+    for together in shared_by(2, numbers):
+        for name in names:
+            np.testing.assert_allclose(together[name], alone[name], rtol=1e-12, atol=0)
 
 
 def test_options_that_a_score_lacks_are_said() -> None:

@@ -65,6 +65,10 @@ def test_gradient_against_finite_differences(architecture: str) -> None:
         places = [place for place, head in enumerate(found.heads) if head.site == site.key]
         expected = slopes_NH.mean(0)[places]
         np.testing.assert_allclose(found.numbers()[places], expected, rtol=0, atol=1e-6 * expected.max())
+        error = slopes_NH.std(0, ddof=1)[places] / len(slopes_NH) ** 0.5
+        for side, sign in ((found.low, -1), (found.high, 1)):
+            ends = expected + sign * 1.96 * error
+            np.testing.assert_allclose(side.numbers()[places], ends, rtol=0, atol=1e-5 * expected.max())
         squared = (slopes_NH**2).sum(0)[places]
         np.testing.assert_allclose(fisher.numbers()[places], squared, rtol=0, atol=1e-5 * squared.max())
 

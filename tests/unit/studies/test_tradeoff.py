@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +14,7 @@ from safetensors.torch import load_file
 
 import headcount as hc
 import laboratory
+from forks import shared_by
 from headcount import journal, locks, processes
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
@@ -374,31 +372,12 @@ def shared(place: Path, folder: Path | None) -> list[Any]:
     return [record.parts["tradeoff"], found.parts["sweep"]]
 
 
-SCRIPT = """
-import json, sys
-sys.path[:0] = {paths!r}
-from pathlib import Path
-from unit.studies.test_tradeoff import shared
-from headcount import processes
-everyone = processes.gather(shared(Path({place!r}), None))
-if processes.is_main():
-    assert all(one == everyone[0] for one in everyone), "every process knows the same points"
-    Path({place!r}, "result.json").write_text(json.dumps(everyone[0]))
-"""
-
-
-@pytest.mark.xdist_group("processes")
 def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
     """The same global batches, dropout off: the same heads and roles, and nearly the same qualities."""
     place = tmp_path / "two"
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(paths=[str(Path(__file__).parents[2])], place=str(place)), encoding="utf-8")
-    options = "--cpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0 --num_processes 2"
-    launch = [sys.executable, "-m", "accelerate.commands.launch", *options.split(), str(script)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(launch, capture_output=True, text=True, check=False, env=environment, timeout=600)
-    assert done.returncode == 0, done.stderr[-3000:]
-    two, swept_by_two = json.loads((place / "result.json").read_text())
+    results = shared_by(2, lambda: shared(place, None))
+    assert results[0] == results[1], "every process knows the same points"
+    two, swept_by_two = results[0]
     one, swept_by_one = shared(tmp_path / "one", tmp_path / "work")
     for first, second in zip(one, two, strict=True):
         assert (first["way"], first["heads"]) == (second["way"], second["heads"])

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from torch import Tensor, nn
 import headcount as hc
 import zoo
 from behaviour import difference, hooks, identical, observe, outputs, tolerance, uneven, weights
+from forks import shared_by
 from headcount.errors import UnknownName, UsageError, VerificationError
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Projection, projected
@@ -392,38 +390,19 @@ def test_every_way_is_a_member() -> None:
     assert set(compensations) == set(HOWS)
 
 
-_SHARED = """
-import sys, torch
-sys.path[:0] = {paths!r}
-import headcount as hc, zoo, json
-from headcount import processes
-from test_compensation import task_of
-from behaviour import difference, tolerance, uneven
-torch.set_num_threads(1)
-model = zoo.build("bert")
-sites = hc.locate(model)
-found = hc.compensate(model, sites.mask(off=uneven(sites)), task_of(model, count=5))
-if processes.is_main():
-    fits = found.fits.values()
-    numbers = [[float(fit.weight_OK.sum()), float(fit.weight_OK.abs().max()), fit.rho] for fit in fits]
-    print("RESULT", json.dumps(numbers))
-"""
+def test_two_processes_come_to_the_result_of_one() -> None:
+    model = zoo.build("bert")
+    mask = hc.locate(model).mask(off=uneven(hc.locate(model)))
 
+    def fitted() -> list[tuple[np.ndarray, float]]:
+        fits = hc.compensate(model, mask, task_of(model, count=5)).fits.values()
+        return [(fit.weight_OK.numpy(), fit.rho) for fit in fits]
 
-def test_two_processes_come_to_the_result_of_one(tmp_path: Path) -> None:
-    tests = Path(__file__).parents[2]
-    script = tmp_path / "shared.py"
-    script.write_text(_SHARED.format(paths=[str(tests), str(tests / "unit" / "surgery")]))
-    results = []
-    for count in (1, 2):
-        options = "--cpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
-        launch = [sys.executable, "-m", "accelerate.commands.launch", *options.split(), "--num_processes", str(count)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([*launch, str(script)], capture_output=True, text=True, check=False, env=environment)
-        line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
-        assert line, done.stderr[-2000:]
-        results.append(np.array(json.loads(line.removeprefix("RESULT"))))
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-9)
+    alone = fitted()
+    for together in shared_by(2, fitted):
+        for (weight_OK, rho), (expected_OK, expected) in zip(together, alone, strict=True):
+            np.testing.assert_allclose(weight_OK, expected_OK, rtol=0, atol=1e-9 * np.abs(expected_OK).max())
+            assert rho == pytest.approx(expected, rel=1e-9)
 
 
 def test_texts_from_a_task(bert: nn.Module) -> None:

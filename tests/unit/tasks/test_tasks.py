@@ -53,6 +53,16 @@ def test_language_modelling_is_a_loop_over_tokens(llama: nn.Module, left: bool) 
     assert quality.statistics[:, 1].tolist() == tokens
 
 
+def test_the_first_token_after_left_padding_is_not_predicted(llama: nn.Module) -> None:
+    """In a batch of one's own; those of the task are padded on the right."""
+    task = hc.task("language-modelling", texts=["w5 w6 w7"], tokenizer=word_tokenizer())
+    (alone,) = task.batches()
+    padded = {name: nn.functional.pad(value, (2, 0), value=0) for name, value in alone.items()}
+    with torch.no_grad():
+        found, expected = task.measure(llama, padded), task.measure(llama, alone)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_batches_of_ones_own(bert: nn.Module) -> None:
     batches = [{"input_ids": torch.tensor([[3, 4], [5, 6]]), "labels": torch.tensor([0, 1])}]
 
