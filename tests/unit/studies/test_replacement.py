@@ -45,7 +45,7 @@ def test_a_head_that_says_the_same_of_everything_matters_by_zero_alone(model: nn
     assert changes["zero"] > 0.1
     assert changes["mean"] == pytest.approx(0, abs=1e-9)
     assert changes["resample"] == pytest.approx(0, abs=1e-9)
-    assert parts["effects"]["resample"]["encoder.0.1"]["difference"] > 1e-3, "another head is not the same everywhere"
+    assert parts["effects"]["resample"]["encoder.0.1"]["difference"] > 1e-4, "another head is not the same everywhere"
     assert set(parts["spearman"]) == {"zero / mean", "zero / resample", "mean / resample"}
 
 
