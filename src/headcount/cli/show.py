@@ -58,7 +58,7 @@ def result(console: Console, record: Record, *, whole: bool = False) -> None:
     """A record as its sections of the report."""
     from headcount.report.text import show_result
 
-    show_result(console, record, whole=whole)
+    show_result(console, record, all_rows=whole)
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:

@@ -73,10 +73,10 @@ def draw(name: str, records: Sequence[Record]) -> Drawing:
     for record in records:
         lacking = figure.lacks(record)
         if lacking is not None:
-            known = [other for other, member in figures.items() if member.fits(record)]
+            fitting_names = [other for other, member in figures.items() if member.fits(record)]
             raise UsageError(
                 f"The figure {name} needs {', '.join(figure.parts)}; not with this record ({record.study}): {lacking}. "
-                f"It has what is needed for: {', '.join(known) or 'no figure'}."
+                f"It has what is needed for: {', '.join(fitting_names) or 'no figure'}."
             )
     with rc_context(STYLE):
         return figure.draw(records)
@@ -91,15 +91,17 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
     """Draw a figure into a folder: NAME.png and so on, NAME.csv with its numbers, NAME.txt with its caption."""
     from matplotlib import rc_context
 
-    for wanted in formats:
-        if wanted not in FORMATS:
-            raise UnknownName("format of figures", wanted, FORMATS)
+    for format_name in formats:
+        if format_name not in FORMATS:
+            raise UnknownName("format of figures", format_name, FORMATS)
     drawing = draw(name, records)
     written = []
-    for wanted in formats:
-        file = folder / f"{name}.{wanted}"
+    for format_name in formats:
+        file = folder / f"{name}.{format_name}"
         with journal.new_file(file) as fresh, rc_context(STYLE):
-            drawing.canvas.savefig(fresh, format=wanted, bbox_inches="tight", metadata=_SAME_EVERY_TIME[wanted])
+            drawing.canvas.savefig(
+                fresh, format=format_name, bbox_inches="tight", metadata=_SAME_EVERY_TIME[format_name]
+            )
         written.append(file)
     written.append(journal.write_text(folder / f"{name}.csv", _csv(drawing.rows)))
     written.append(journal.write_text(folder / f"{name}.txt", drawing.caption + "\n"))

@@ -47,29 +47,29 @@ class FittedTable(Table):
             yield self._stacked(options.max_width)
         for number, block in enumerate(blocks):
             yield from [Text("")] if number else []
-            yield self._drawn(block, first=number == 0, last=number == len(blocks) - 1)
+            yield self._drawn(block, top=number == 0, last=number == len(blocks) - 1)
 
     def blocks(self, width: int) -> list[Block]:
         """Every column in one block if that is possible, wrapped if need be; else the keys with some of the others.
 
         Empty where the keys leave no room for some column.
         """
-        every = range(len(self.columns))
+        indices = range(len(self.columns))
         longest = [_longest_line(column) for column in self.columns]
         for gap in self._gaps:
             if _taken(longest, gap) <= width:
-                return [Block(tuple(every), tuple(longest), gap)]
+                return [Block(tuple(indices), tuple(longest), gap)]
         gap, least = self._gaps[-1], [_least(column) for column in self.columns]
-        keys, others = tuple(every[: self._keys]), every[self._keys :]
+        keys, further = tuple(indices[: self._keys]), indices[self._keys :]
         room = width - sum(least[key] + gap for key in keys)
-        if any(least[place] > room for place in others):
+        if any(least[index] > room for index in further):
             return []
         blocks = []
-        for run in _runs(others, [wanted + gap for wanted in least], room + gap):
+        for run in _runs(further, [column_width + gap for column_width in least], room + gap):
             places = keys + run
-            widths = [least[place] for place in places]
+            widths = [least[index] for index in places]
             spare = width - _taken(widths, gap)
-            blocks.append(Block(places, _spread(widths, [longest[place] for place in places], spare), gap))
+            blocks.append(Block(places, _spread(widths, [longest[index] for index in places], spare), gap))
         return blocks
 
     def _stacked(self, width: int) -> Table:
@@ -96,15 +96,15 @@ class FittedTable(Table):
             title_justify=self.title_justify, caption_justify=self.caption_justify,
         )  # fmt: skip
 
-    def _drawn(self, block: Block, *, first: bool, last: bool) -> Table:
+    def _drawn(self, block: Block, *, top: bool, last: bool) -> Table:
         drawn = self._plain(block.gap)
-        drawn.title, drawn.caption = self.title if first else None, self.caption if last else None
-        for place, width in zip(block.columns, block.widths, strict=True):
-            column = self.columns[place]
+        drawn.title, drawn.caption = self.title if top else None, self.caption if last else None
+        for index, width in zip(block.columns, block.widths, strict=True):
+            column = self.columns[index]
             drawn.add_column(
                 column.header, justify=column.justify, style=column.style, width=width, overflow="fold", vertical="top"
             )
-        for cells in zip(*(self.columns[place].cells for place in block.columns), strict=True):
+        for cells in zip(*(self.columns[index].cells for index in block.columns), strict=True):
             drawn.add_row(*cells)
         return drawn
 
@@ -144,7 +144,7 @@ def _spread(widths: Sequence[int], longest: Sequence[int], spare: int) -> tuple[
     """Spare columns of the terminal go to the columns that lack most."""
     spread = list(widths)
     for _ in range(spare):
-        lacking = max(range(len(spread)), key=lambda place: longest[place] - spread[place])
+        lacking = max(range(len(spread)), key=lambda index: longest[index] - spread[index])
         if longest[lacking] <= spread[lacking]:
             break
         spread[lacking] += 1

@@ -47,16 +47,16 @@ def _kept(record: Record, marked: set[str]) -> str:
     if not points or not roles:
         return ""
     point = min(points, key=lambda point: point["keep"])
-    kept = [head for head in point["heads"] if Head.parse(head).kind == kind]
+    heads_left = [head for head in point["heads"] if Head.parse(head).kind == kind]
     return (
-        f"Pruned to {point['keep']} of {total} {kind} heads, the model keeps {len(roles & set(kept))} of the "
+        f"Pruned to {point['keep']} of {total} {kind} heads, the model keeps {len(roles & set(heads_left))} of the "
         f"{len(roles)} heads with such a role; a random choice in the same layers would keep "
-        f"{_expected(kept, roles, parts['sites'], kind):.1f}."
+        f"{_expected(heads_left, roles, parts['sites'], kind):.1f}."
     )
 
 
-def _expected(kept: Sequence[str], roles: set[str], sites: Mapping[str, int], kind: str) -> float:
+def _expected(heads_left: Sequence[str], roles: set[str], sites: Mapping[str, int], kind: str) -> float:
     """Heads with a role that a choice of as many heads in each layer keeps on average."""
-    chosen = Counter(Head.parse(head).layer for head in kept)
+    left_by_layer = Counter(Head.parse(head).layer for head in heads_left)
     marked = Counter(Head.parse(head).layer for head in roles)
-    return sum(count * marked[layer] / sites[f"{kind}.{layer}"] for layer, count in chosen.items())
+    return sum(count * marked[layer] / sites[f"{kind}.{layer}"] for layer, count in left_by_layer.items())

@@ -35,36 +35,36 @@ _CROWDED = 600  # heads from which on a still map of all of them cannot be read:
 
 def page(records: Sequence[Record], *, title: str | None = None) -> str:
     """The whole page as text."""
-    found = subjects(records)
+    all_subjects = subjects(records)
     folder = files("headcount.report").joinpath("page")
 
     def read(name: str) -> str:
         return folder.joinpath(name).read_text(encoding="utf-8")
 
-    data = payload(found)
-    heading = title or f"The heads of {' and '.join(subject.label for subject in found)}"
-    every, all_figures = ordered(), dict(figures.items())
-    known = all_figures
-    present = [(name, section, labelled_for(section, found)) for name, section in every]
+    data = payload(all_subjects)
+    heading = title or f"The heads of {' and '.join(subject.label for subject in all_subjects)}"
+    sections, all_figures = ordered(), dict(figures.items())
+    drawable = all_figures
+    present = [(name, section, labelled_for(section, all_subjects)) for name, section in sections]
     filled = [(name, section, labelled) for name, section, labelled in present if labelled]
     if max((len(subject["heads"]) for subject in data["subjects"]), default=0) > _CROWDED:
-        known = {name: figure for name, figure in known.items() if not name.endswith("-map")}
+        drawable = {name: figure for name, figure in drawable.items() if not name.endswith("-map")}
     stills = {
-        name: _stills(name, section, labelled, [other for _, other in every], known)
+        name: _stills(name, section, labelled, [other for _, other in sections], drawable)
         for name, section, labelled in filled
     }
     slots = {
         "title": escape(heading),
         "lead": escape(_lead(data)),
-        "joined": _joined(found),
+        "joined": _joined(all_subjects),
         "style": read("page.css"),
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
         "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
-        "other": _other(found, [section for _, section in every], known),
-        "papers": _papers(shown(found, every, all_figures)),
-        "missing": _missing([section for _, section, labelled in present if not labelled], found),
-        "signatures": _signatures(found),
+        "other": _other(all_subjects, [section for _, section in sections], drawable),
+        "papers": _papers(shown(all_subjects, sections, all_figures)),
+        "missing": _missing([section for _, section, labelled in present if not labelled], all_subjects),
+        "signatures": _signatures(all_subjects),
         "data": _inert(data),
         "charts": _packed_charts(),
         "script": "\n".join(read(name) for name in SCRIPTS),
@@ -73,40 +73,43 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
 
 
 def _lead(data: dict[str, Any]) -> str:
-    said = []
+    sentences = []
     for subject in data["subjects"]:
         kinds: dict[str, set[str]] = {}
         for head in subject["heads"]:
             kind, layer, _ = head.rsplit(".", 2)
             kinds.setdefault(kind, set()).add(layer)
         layers = ", ".join(
-            f"{len(some)} {kind} {'layer' if len(some) == 1 else 'layers'}" for kind, some in kinds.items()
+            f"{len(layer_numbers)} {kind} {'layer' if len(layer_numbers) == 1 else 'layers'}"
+            for kind, layer_numbers in kinds.items()
         )
-        said.append(f"{subject['label']}: {len(subject['heads'])} heads in {layers}" if kinds else subject["label"])
-    return "; ".join(said) + "."
+        sentences.append(
+            f"{subject['label']}: {len(subject['heads'])} heads in {layers}" if kinds else subject["label"]
+        )
+    return "; ".join(sentences) + "."
 
 
-def _joined(found: Sequence[Subject]) -> str:
+def _joined(all_subjects: Sequence[Subject]) -> str:
     """What the two maps say together, for each model."""
-    lines = [(subject.label, headline(subject.records)) for subject in found]
-    told = [(f"{label}: " if len(found) > 1 else "") + line for label, line in lines if line]
-    return "".join(f'<p class="answer">{escape(line)}</p>' for line in told)
+    lines = [(subject.label, headline(subject.records)) for subject in all_subjects]
+    sentences = [(f"{label}: " if len(all_subjects) > 1 else "") + line for label, line in lines if line]
+    return "".join(f'<p class="answer">{escape(line)}</p>' for line in sentences)
 
 
 def _short(name: str, section: Section, labelled: Labelled) -> str:
-    said = " ".join(answers(section, labelled))
-    return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(said)}</li>'
+    text = " ".join(answers(section, labelled))
+    return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(text)}</li>'
 
 
 def _section(name: str, section: Section, labelled: Labelled, stills: str) -> str:
-    said = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in answers(section, labelled))
+    paragraphs = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in answers(section, labelled))
     tables = section.tables(labelled)
     paper = beside(section, labelled)
     numbers = "".join(_table(table) for table in (*tables, *([paper] if paper else [])))
     signed = "".join(f"<p><code>{escape(str(record.signature))}</code></p>" for _, record in labelled)
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
-        f'<h2 id="{name}-title">{escape(section.question)}</h2>{said}'
+        f'<h2 id="{name}-title">{escape(section.question)}</h2>{paragraphs}'
         f"{stills}{numbers}"
         f'<details class="how"><summary>How this was measured</summary><p>{escape(section.how)}</p>{signed}</details>'
         "</section>"
@@ -114,18 +117,18 @@ def _section(name: str, section: Section, labelled: Labelled, stills: str) -> st
 
 
 def _stills(
-    place: str, section: Section, labelled: Labelled, every: Sequence[Section], known: Mapping[str, Figure]
+    anchor: str, section: Section, labelled: Labelled, sections: Sequence[Section], drawable: Mapping[str, Figure]
 ) -> str:
     records = [record for _, record in labelled]
-    found = figures_for(section, records, every, known)
-    drawn = [_figure(place, name, known[name], own) for name, own in found.items()]
+    by_figure = figures_for(section, records, sections, drawable)
+    drawn = [_figure(anchor, name, drawable[name], figure_records) for name, figure_records in by_figure.items()]
     return f'<div class="stills">{"".join(drawn)}</div>' if drawn else ""
 
 
-def _figure(place: str, name: str, figure: Figure, records: Sequence[Record]) -> str:
+def _figure(anchor: str, name: str, figure: Figure, records: Sequence[Record]) -> str:
     """place: where on the page; a figure may stand at several."""
     try:
-        picture, caption = _svg(place, name, records)
+        picture, caption = _svg(anchor, name, records)
     except (KeyError, ValueError, TypeError, IndexError) as error:  # one record out of shape leaves the rest readable
         return f'<p class="note">{escape(figure.title)} could not be drawn: {escape(repr(error))}.</p>'
     return (
@@ -136,13 +139,13 @@ def _figure(place: str, name: str, figure: Figure, records: Sequence[Record]) ->
     )
 
 
-def _svg(place: str, name: str, records: Sequence[Record]) -> tuple[str, str]:
+def _svg(anchor: str, name: str, records: Sequence[Record]) -> tuple[str, str]:
     """The picture as SVG inside a page, and its caption."""
-    return _drawn(place, name, tuple(json.dumps(record.to_plain()) for record in records))
+    return _drawn(anchor, name, tuple(json.dumps(record.to_plain()) for record in records))
 
 
 @lru_cache(maxsize=64)  # a page that grows part by part draws each part once
-def _drawn(place: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
+def _drawn(anchor: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     """Ink follows the text, names of the picture's pieces are its own."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -158,25 +161,25 @@ def _drawn(place: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
-        svg = re.sub(f"({mark})(?!{place}-{name}-)", rf"\g<1>{place}-{name}-", svg)
+        svg = re.sub(f"({mark})(?!{anchor}-{name}-)", rf"\g<1>{anchor}-{name}-", svg)
     return _once(svg).replace(INK, "currentColor"), drawing.caption
 
 
 def _once(svg: str) -> str:
     """Without names that were given before: the same image twice has the same name twice."""
-    taken: set[str] = set()
+    seen_ids: set[str] = set()
 
-    def first(found: re.Match[str]) -> str:
-        fresh = found[1] not in taken
-        taken.add(found[1])
-        return found[0] if fresh else ""
+    def first(match: re.Match[str]) -> str:
+        fresh = match[1] not in seen_ids
+        seen_ids.add(match[1])
+        return match[0] if fresh else ""
 
     return re.sub(r' id="([^"]*)"', first, svg)
 
 
-def _table(whole: Table) -> str:
-    table = whole.shortened("every head stands in the table of heads")
-    numeric = [any(_is_number(row[place]) for row in table.rows) for place in range(len(table.columns))]
+def _table(full_table: Table) -> str:
+    table = full_table.shortened("every head stands in the table of heads")
+    numeric = [any(_is_number(row[index]) for row in table.rows) for index in range(len(table.columns))]
     shades = [' class="number"' if number else "" for number in numeric]
     head = "".join(
         f'<th scope="col"{shade}>{escape(column.name)}</th>'
@@ -200,10 +203,10 @@ def _cell(column: Column, value: Any, shade: str) -> str:
     return f"<td{exact}{shade}>{escape(column.text(value))}</td>"
 
 
-def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping[str, Figure]) -> str:
+def _other(all_subjects: Sequence[Subject], everyone: Sequence[Section], drawable: Mapping[str, Figure]) -> str:
     """Records no section asks for: their figures, and their numbers as they are."""
-    told: list[str] = []
-    for subject in found:
+    sentences: list[str] = []
+    for subject in all_subjects:
         for record in subject.records:
             if any(section.fits(record) for section in everyone):
                 continue
@@ -211,20 +214,20 @@ def _other(found: Sequence[Subject], everyone: Sequence[Section], known: Mapping
                 [name, value] for name, value in encode(record.parts).items() if isinstance(value, str | int | float)
             ]
             drawn = [
-                _figure(f"other{len(told)}", name, figure, [record])
-                for name, figure in known.items()
+                _figure(f"other{len(sentences)}", name, figure, [record])
+                for name, figure in drawable.items()
                 if figure.fits(record)
             ]
-            told.append(
+            sentences.append(
                 f"<h3>{escape(record.study)}, {escape(named(record))}</h3>"
                 + f'<div class="stills">{"".join(drawn)}</div>'
                 + (_table(Table("Numbers", [Column("part"), Column("value", 4)], rows)) if rows else "")
                 + f"<p><code>{escape(str(record.signature))}</code></p>"
             )
-    if not told:
+    if not sentences:
         return ""
     top = '<p class="topic">Also recorded</p><h2>What else was measured?</h2>'
-    return f'<section id="other">{top}{"".join(told)}</section>'
+    return f'<section id="other">{top}{"".join(sentences)}</section>'
 
 
 def _papers(lines: Sequence[Shown]) -> str:
@@ -232,22 +235,22 @@ def _papers(lines: Sequence[Shown]) -> str:
     body = ""
     for line in lines:
         title = escape(f"{SPELLED[line.exhibit.paper]}, {line.exhibit.name}")
-        here = f'<a href="#{line.section}">here</a>' if line.section else escape(line.reason)
-        body += f"<tr><td>{title}</td><td>{escape(line.exhibit.shows)}</td><td>{here}</td></tr>"
-    there = sum(line.section is not None for line in lines)
+        link = f'<a href="#{line.section}">here</a>' if line.section else escape(line.reason)
+        body += f"<tr><td>{title}</td><td>{escape(line.exhibit.shows)}</td><td>{link}</td></tr>"
+    available = sum(line.section is not None for line in lines)
     return (
         '<section id="papers"><p class="topic">The papers</p><h2>Which tables and figures of the papers are here?</h2>'
-        f'<p class="answer">{there} of {len(lines)}.</p><details><summary>All of them</summary>'
+        f'<p class="answer">{available} of {len(lines)}.</p><details><summary>All of them</summary>'
         '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Exhibits of the papers">'
         '<table data-sortable><thead><tr><th scope="col">in the paper</th><th scope="col">what it shows</th>'
         f'<th scope="col">where</th></tr></thead><tbody>{body}</tbody></table></div></div></details></section>'
     )
 
 
-def _missing(absent: Sequence[Section], found: Sequence[Subject]) -> str:
+def _missing(absent: Sequence[Section], all_subjects: Sequence[Subject]) -> str:
     """Questions without records, with the commands for them; parts of a study that could not be, with the reasons."""
     rows = [[section.question, section.command] for section in absent]
-    reasons = [(subject.label, part, why) for subject in found for part, why in subject.missing.items()]
+    reasons = [(subject.label, part, why) for subject in all_subjects for part, why in subject.missing.items()]
     if not rows and not reasons:
         return ""
     why = "".join(f'<p class="note">{escape(f"{label}, {part}: {reason}")}</p>' for label, part, reason in reasons)
@@ -264,9 +267,9 @@ def _missing(absent: Sequence[Section], found: Sequence[Subject]) -> str:
     )
 
 
-def _signatures(found: Sequence[Subject]) -> str:
+def _signatures(all_subjects: Sequence[Subject]) -> str:
     lines = []
-    for subject in found:
+    for subject in all_subjects:
         for record in subject.records:
             signature = record.signature
             versions = ", ".join(f"{name} {version}" for name, version in signature.versions.items())

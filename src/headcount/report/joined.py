@@ -70,8 +70,8 @@ def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
     return Record(STUDY, signature, RoleImportance(comparisons))
 
 
-def _differ(weights: str, others: str) -> bool:
-    return bool(weights and others and weights != others)
+def _differ(weights: str, other_weights: str) -> bool:
+    return bool(weights and other_weights and weights != other_weights)
 
 
 def _importance(record: Record) -> Iterator[tuple[str, Mapping[str, float]]]:

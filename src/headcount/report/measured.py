@@ -22,8 +22,8 @@ def measured_line(record: Record) -> tuple[str, bool]:
 def measured_sentence(measured: MeasuredOn) -> str:
     texts, overlap = _texts(measured), measured.overlap
     if measured.held_out:
-        chosen = " and ".join(dict.fromkeys(map(_texts, measured.chosen_on)))
-        return f"Measured on {texts}, held out: heads were chosen on {chosen}."
+        chosen_on = " and ".join(dict.fromkeys(map(_texts, measured.chosen_on)))
+        return f"Measured on {texts}, held out: heads were chosen on {chosen_on}."
     if measured.held_out is None:
         return f"Measured on {texts}. Whether heads were chosen on the same examples is unknown."
     if overlap is None or overlap == measured.examples:

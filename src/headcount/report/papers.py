@@ -32,53 +32,59 @@ class Shown:
     reason: str
 
 
-def shown(found: Sequence[Subject], every: Sequence[tuple[str, Section]], known: Mapping[str, Figure]) -> list[Shown]:
+def shown(
+    all_subjects: Sequence[Subject], sections: Sequence[tuple[str, Section]], drawable: Mapping[str, Figure]
+) -> list[Shown]:
     """every: sections by name; known: figures by name."""
-    places = _places(found, every, known)
+    places = _places(all_subjects, sections, drawable)
     lines = []
     for exhibit in exhibits():
         key = (exhibit.paper, exhibit.name)
-        place = places.get(exhibit.figure or f"table {_TABLES[key]}")
-        reason = _reason(exhibit, found, dict(every), known)
-        if place and key in _SEVERAL and len(found) < 2:
-            place, reason = None, "needs records of two models or more"
-        lines.append(Shown(exhibit, place, "" if place else reason))
+        anchor = places.get(exhibit.figure or f"table {_TABLES[key]}")
+        reason = _reason(exhibit, all_subjects, dict(sections), drawable)
+        if anchor and key in _SEVERAL and len(all_subjects) < 2:
+            anchor, reason = None, "needs records of two models or more"
+        lines.append(Shown(exhibit, anchor, "" if anchor else reason))
     return lines
 
 
 def _places(
-    found: Sequence[Subject], every: Sequence[tuple[str, Section]], known: Mapping[str, Figure]
+    all_subjects: Sequence[Subject], sections: Sequence[tuple[str, Section]], drawable: Mapping[str, Figure]
 ) -> dict[str, str]:
     """Figures, and tables of sections, by the first section that shows them."""
-    all_sections = [section for _, section in every]
+    all_sections = [section for _, section in sections]
     places: dict[str, str] = {}
-    for name, section in every:
-        records = [record for _, record in labelled_for(section, found)]
+    for name, section in sections:
+        records = [record for _, record in labelled_for(section, all_subjects)]
         if records:
             places.setdefault(f"table {name}", name)
-            for figure in figures_for(section, records, all_sections, known):
+            for figure in figures_for(section, records, all_sections, drawable):
                 places.setdefault(figure, name)
-    for record in (record for subject in found for record in subject.records):
+    for record in (record for subject in all_subjects for record in subject.records):
         if not any(section.fits(record) for section in all_sections):
-            for figure, member in known.items():
+            for figure, member in drawable.items():
                 if member.fits(record):
                     places.setdefault(figure, "other")
     return places
 
 
 def _reason(
-    exhibit: Exhibit, found: Sequence[Subject], every: Mapping[str, Section], known: Mapping[str, Figure]
+    exhibit: Exhibit, all_subjects: Sequence[Subject], sections: Mapping[str, Section], drawable: Mapping[str, Figure]
 ) -> str:
     """Why there is no such table or figure: what the study said, what its record lacks, or the command for it."""
-    for subject in found:
+    for subject in all_subjects:
         if exhibit.part in subject.missing:
             return subject.missing[exhibit.part]
-    said = [_lacks(record, exhibit, every, known) for subject in found for record in subject.of(_STUDIES[exhibit.part])]
-    return said[-1] if said else f"not measured; {_COMMAND.format(exhibit.paper, exhibit.part)}"
+    reasons = [
+        _lacks(record, exhibit, sections, drawable)
+        for subject in all_subjects
+        for record in subject.of(_STUDIES[exhibit.part])
+    ]
+    return reasons[-1] if reasons else f"not measured; {_COMMAND.format(exhibit.paper, exhibit.part)}"
 
 
-def _lacks(record: Record, exhibit: Exhibit, every: Mapping[str, Section], known: Mapping[str, Figure]) -> str:
+def _lacks(record: Record, exhibit: Exhibit, sections: Mapping[str, Section], drawable: Mapping[str, Figure]) -> str:
     if exhibit.figure is None:
-        return every[_TABLES[exhibit.paper, exhibit.name]].without
-    homes = [section.without for section in every.values() if exhibit.figure in section.figures]
-    return known[exhibit.figure].lacks(record) or "".join(homes) or f"the {record.study} record does not have it"
+        return sections[_TABLES[exhibit.paper, exhibit.name]].without
+    homes = [section.without for section in sections.values() if exhibit.figure in section.figures]
+    return drawable[exhibit.figure].lacks(record) or "".join(homes) or f"the {record.study} record does not have it"

@@ -26,9 +26,9 @@ from headcount.report.subject import Subject
 EXAMPLES = 16  # sentences on the page at most
 
 
-def payload(found: Sequence[Subject]) -> dict[str, Any]:
-    subjects = [_subject(subject) for subject in found]
-    roles = {one["role"] for subject in subjects for held in subject["roles"] or () for one in held or ()}
+def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
+    subjects = [_subject(subject) for subject in all_subjects]
+    roles = {evidence["role"] for subject in subjects for held in subject["roles"] or () for evidence in held or ()}
     ordered = [role for role in PAPER_ROLES if role in roles] + sorted(roles - {*PAPER_ROLES})
     return {
         "subjects": subjects,
@@ -57,8 +57,8 @@ def _heads(subject: Subject) -> list[str]:
     """Names of all heads that any record speaks of: kinds as first met, layers and heads by number."""
     names: dict[str, None] = {}
     for record in subject.records:
-        for some in _named(record):
-            names.update(dict.fromkeys(some))
+        for head_names in _named(record):
+            names.update(dict.fromkeys(head_names))
     heads: list[Head] = []
     for name in names:
         try:
@@ -91,7 +91,7 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
 
 def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
     """Numbers by which the map can be coloured. form: diverging has a meaning of 0; sign: which side is needed."""
-    found: list[dict[str, Any]] = []
+    measures: list[dict[str, Any]] = []
 
     def add(label: str, values: Any, *, form: str = "", sign: int = 1, low: Any = None, high: Any = None) -> None:
         numbers = [_number((values or {}).get(head)) for head in heads]
@@ -99,14 +99,16 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
         if not real:
             return
         form = form or ("diverging" if min(real) < 0 < max(real) else "sequential")
-        taken = {one["label"] for one in found}
-        name, again = label, 2
-        while name in taken:
-            name, again = f"{label} ({again})", again + 1
+        labels = {measure["label"] for measure in measures}
+        name, repeat = label, 2
+        while name in labels:
+            name, repeat = f"{label} ({repeat})", repeat + 1
         bounds = {
-            side: [_number(some.get(head)) for head in heads] for side, some in (("low", low), ("high", high)) if some
+            side: [_number(limits.get(head)) for head in heads]
+            for side, limits in (("low", low), ("high", high))
+            if limits
         }
-        found.append({"label": name, "form": form, "sign": sign, "values": numbers, **bounds})
+        measures.append({"label": name, "form": form, "sign": sign, "values": numbers, **bounds})
 
     for record in subject.records:
         parts = record.parts
@@ -135,14 +137,14 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             add(f"gate, {parts.get('method')}", (parts.get("gates") or {}).get("values"))
     for curve in _curves(subject, heads):
         if curve["label"] == f"by {curve['order']}" and curve["whole"]:
-            goes = {head: _goes_at(curve["points"], place) for place, head in enumerate(heads)}
+            goes = {head: _goes_at(curve["points"], index) for index, head in enumerate(heads)}
             add(f"% pruned when it goes, by {curve['order']}", goes)
-    return found
+    return measures
 
 
-def _goes_at(points: Sequence[Mapping[str, Any]], place: int) -> float | None:
+def _goes_at(points: Sequence[Mapping[str, Any]], index: int) -> float | None:
     """% of heads gone at the first step without the head."""
-    return next((round(100 * point["share"], 1) for point in points if point["mask"][place] == "0"), None)
+    return next((round(100 * point["share"], 1) for point in points if point["mask"][index] == "0"), None)
 
 
 def _number(value: Any) -> float | None:
@@ -170,77 +172,84 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
     lines = []
     for record in subject.of("curves"):
         parts: Curves = record.parts
-        known = {"metric": parts.metric, "higher_is_better": parts.higher_is_better}
+        scale = {"metric": parts.metric, "higher_is_better": parts.higher_is_better}
         for curve in (*parts.curves, *(parts.by_kind or ())):
-            whole = curve in parts.curves
-            kinds = "" if whole else f", {' and '.join(curve.kinds)} only"
+            of_all_kinds = curve in parts.curves
+            kinds = "" if of_all_kinds else f", {' and '.join(curve.kinds)} only"
             seed = "" if curve.seed is None else f" {curve.seed + 1}"
             label = f"by {curve.order}{seed}{kinds}"
-            lines.append(_line(label, curve.order, encode(curve.points), known, heads, whole))
+            lines.append(_line(label, curve.order, encode(curve.points), scale, heads, of_all_kinds))
     several = len(subject.of("tradeoff")) > 1
     for record in subject.of("tradeoff"):
         lines += _ways(record, heads, f", {record.parts.get('pruned')}" if several else "")
     for record in subject.of("prune"):
         if record.parts.get("curve"):
             order = str(record.parts.get("method")).removeprefix("rank-")
-            known = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
-            lines.append(_line(f"smaller model by {order}", order, record.parts["curve"], known, heads, True))
+            scale = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
+            lines.append(_line(f"smaller model by {order}", order, record.parts["curve"], scale, heads, True))
     return lines
 
 
 def _ways(record: Record, heads: list[str], pruned: str) -> list[dict[str, Any]]:
     """Ways of choosing heads, each a line from the whole model down: most were trained after the cut."""
     parts = {"higher_is_better": record.parts["metric"] not in ("loss", "perplexity"), **record.parts}
-    whole = {**parts["whole"], "removed": 0, "share": 0.0, "heads": heads}
-    found = []
+    unpruned = {**parts["whole"], "removed": 0, "share": 0.0, "heads": heads}
+    lines = []
     for way, seed in dict.fromkeys((point["way"], point["seed"]) for point in parts["tradeoff"]):
-        own = [point for point in parts["tradeoff"] if (point["way"], point["seed"]) == (way, seed)]
-        points = [whole]
-        for point in sorted(own, key=lambda point: -point["keep"]):
+        way_points = [point for point in parts["tradeoff"] if (point["way"], point["seed"]) == (way, seed)]
+        points = [unpruned]
+        for point in sorted(way_points, key=lambda point: -point["keep"]):
             gone = len(heads) - len(point["heads"])
             points.append({**point["after"], "removed": gone, "share": gone / len(heads), "heads": point["heads"]})
-        trained = "trained" if all(point.get("steps", 1) for point in own) else "not trained"
-        found.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, parts, heads, True))
-    return found
+        trained = "trained" if all(point.get("steps", 1) for point in way_points) else "not trained"
+        lines.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, parts, heads, True))
+    return lines
 
 
 def _line(
-    label: str, order: str, points: Sequence[Mapping[str, Any]], parts: Mapping[str, Any], heads: list[str], whole: bool
+    label: str,
+    order: str,
+    points: Sequence[Mapping[str, Any]],
+    parts: Mapping[str, Any],
+    heads: list[str],
+    of_all_kinds: bool,
 ) -> dict[str, Any]:
-    told = []
+    line_points = []
     for point in points:
-        kept = set(point.get("heads") or ())
-        told.append(
+        heads_left = set(point.get("heads") or ())
+        line_points.append(
             {
                 **{name: _number(point.get(name)) for name in ("removed", "share", "value", "low", "high")},
-                "mask": "".join("1" if head in kept else "0" for head in heads),
+                "mask": "".join("1" if head in heads_left else "0" for head in heads),
             }
         )
-    known = any(point.get("heads") for point in points)
+    named = any(point.get("heads") for point in points)
     return {
-        "label": label, "order": order, "whole": whole and known, "known": known, "metric": parts["metric"],
-        "better": parts["higher_is_better"], "points": told,
+        "label": label, "order": order, "whole": of_all_kinds and named, "known": named, "metric": parts["metric"],
+        "better": parts["higher_is_better"], "points": line_points,
     }  # fmt: skip
 
 
 def _gone(subject: Subject) -> list[dict[str, Any]]:
     """Heads that whole methods took away: name of the method -> names of heads."""
-    found = []
+    removed_heads = []
     for record in subject.of("prune"):
         gone = record.parts.get("removed")
         if isinstance(gone, list):
-            found.append({"label": f"{record.parts.get('method', 'given heads')} ({len(gone)} gone)", "heads": gone})
+            removed_heads.append(
+                {"label": f"{record.parts.get('method', 'given heads')} ({len(gone)} gone)", "heads": gone}
+            )
     for record in subject.of("prune sweep"):
-        every = set(_heads(subject))
+        all_heads = set(_heads(subject))
         for penalty, point in record.parts["sweep"].items():
             if isinstance(point.get("heads"), list):
-                found.append(
+                removed_heads.append(
                     {
                         "label": f"{record.parts['method']}, penalty {penalty}",
-                        "heads": sorted(every - set(point["heads"])),
+                        "heads": sorted(all_heads - set(point["heads"])),
                     }
                 )
-    return found
+    return removed_heads
 
 
 def _speed(subject: Subject) -> list[dict[str, Any]]:

@@ -22,5 +22,5 @@ def shown_way(parts: Mapping[str, Any]) -> str:
 
 def control(parts: Mapping[str, Any]) -> list[Point]:
     """Those with all heads left, beside smaller ones."""
-    found = smaller(parts)
-    return [point for point in parts["tradeoff"] if point not in found]
+    points = smaller(parts)
+    return [point for point in parts["tradeoff"] if point not in points]

@@ -50,8 +50,8 @@ class Section:
     without: str = ""  # why a record of the studies may not answer it
 
     def fits(self, record: Record) -> bool:
-        whole = record.study in self.studies and all(part_of(record, name) is not None for name in self.parts)
-        return whole and self.when(record)
+        complete = record.study in self.studies and all(part_of(record, name) is not None for name in self.parts)
+        return complete and self.when(record)
 
 
 sections: Registry[Section] = Registry("section of the report", "headcount.report.sections", "SECTION")
@@ -63,37 +63,37 @@ def ordered() -> list[tuple[str, Section]]:
 
 
 def figures_for(
-    section: Section, records: Sequence[Record], every: Sequence[Section], known: Mapping[str, Figure]
+    section: Section, records: Sequence[Record], sections: Sequence[Section], drawable: Mapping[str, Figure]
 ) -> dict[str, list[Record]]:
     """Figures of a section by name, each with the records that it can be drawn of.
 
     They are its own, and those no section names that fit a record where this is the first section for it.
     every: all sections in the order of the page; known: all figures by name.
     """
-    claimed = {name for other in every for name in other.figures}
-    found: dict[str, list[Record]] = {}
+    claimed = {name for other in sections for name in other.figures}
+    by_figure: dict[str, list[Record]] = {}
     for name in (
-        *(name for name in section.figures if name in known),
-        *(name for name in known if name not in claimed),
+        *(name for name in section.figures if name in drawable),
+        *(name for name in drawable if name not in claimed),
     ):
-        own = [
+        figure_records = [
             record
             for record in records
-            if known[name].fits(record)
-            and (name in section.figures or section is next(other for other in every if other.fits(record)))
+            if drawable[name].fits(record)
+            and (name in section.figures or section is next(other for other in sections if other.fits(record)))
         ]
-        found |= {name: own} if own else {}
-    return found
+        by_figure |= {name: figure_records} if figure_records else {}
+    return by_figure
 
 
-def labelled_for(section: Section, found: Sequence[Subject]) -> Labelled:
+def labelled_for(section: Section, all_subjects: Sequence[Subject]) -> Labelled:
     """Records that answer a section; several of one subject are told apart by their method, or by what they pruned."""
     labelled = []
-    for subject in found:
-        own = [record for record in subject.records if section.fits(record)]
-        for record in own:
-            method = (part_of(record, "method") or part_of(record, "pruned")) if len(own) > 1 else None
-            names = [name for name in ((subject.label if len(found) > 1 else ""), str(method or "")) if name]
+    for subject in all_subjects:
+        section_records = [record for record in subject.records if section.fits(record)]
+        for record in section_records:
+            method = (part_of(record, "method") or part_of(record, "pruned")) if len(section_records) > 1 else None
+            names = [name for name in ((subject.label if len(all_subjects) > 1 else ""), str(method or "")) if name]
             labelled.append((", ".join(names) or subject.label, record))
     return labelled
 
@@ -106,15 +106,18 @@ def answers(section: Section, labelled: Labelled) -> list[str]:
 
 def beside(section: Section, labelled: Labelled) -> Table | None:
     """What the paper printed beside what was measured here."""
-    found: list[list[Printed]] = [section.printed(record) for _, record in labelled]
-    if not any(found):
+    printed_rows: list[list[Printed]] = [section.printed(record) for _, record in labelled]
+    if not any(printed_rows):
         return None
     columns = [Column("what"), Column("the paper"), *(Column(label) for label, _ in labelled)]
     rows = []
-    longest: list[Printed] = max(found, key=len)
-    for place, first in enumerate(longest):
-        here = [row[place].here if place < len(row) and row[place].what == first.what else None for row in found]
-        rows.append([first.what, first.paper, *here])
+    longest: list[Printed] = max(printed_rows, key=len)
+    for index, longest_row in enumerate(longest):
+        values = [
+            row[index].here if index < len(row) and row[index].what == longest_row.what else None
+            for row in printed_rows
+        ]
+        rows.append([longest_row.what, longest_row.paper, *values])
     return Table(
         "Beside the paper", columns, rows, "Other models and other data: shapes can be compared, values cannot."
     )

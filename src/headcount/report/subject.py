@@ -46,20 +46,22 @@ def flat(record: Record) -> Iterator[Record]:
 def subjects(records: Sequence[Record]) -> list[Subject]:
     """Records that were combined stay together; a record joins a subject of its model that lacks all it brings."""
     groups = [list(flat(record)) for record in records]
-    combined = [place for place, record in enumerate(records) if groups[place] != [record]]
-    loose = [place for place in range(len(records)) if place not in combined]
-    found: dict[int, Subject] = {}  # by the place of its first record
-    taken: dict[int, set[str]] = {}
-    for place in (*combined, *loose):
-        model, brought = records[place].signature.model, {_slot(part) for part in groups[place]}
-        fitting = (at for at in sorted(found) if records[at].signature.model == model and not taken[at] & brought)
-        home = next(fitting, place)
-        subject = found.setdefault(home, Subject(named(records[place])))
-        subject.records += groups[place]
-        if place in combined:
-            subject.missing |= records[place].parts.missing
-        taken.setdefault(home, set()).update(brought)
-    ordered = [found[place] for place in sorted(found)]
+    combined = [index for index, record in enumerate(records) if groups[index] != [record]]
+    loose = [index for index in range(len(records)) if index not in combined]
+    by_index: dict[int, Subject] = {}  # by the place of its first record
+    used_labels: dict[int, set[str]] = {}
+    for index in (*combined, *loose):
+        model, brought = records[index].signature.model, {_slot(part) for part in groups[index]}
+        fitting = (
+            at for at in sorted(by_index) if records[at].signature.model == model and not used_labels[at] & brought
+        )
+        home = next(fitting, index)
+        subject = by_index.setdefault(home, Subject(named(records[index])))
+        subject.records += groups[index]
+        if index in combined:
+            subject.missing |= records[index].parts.missing
+        used_labels.setdefault(home, set()).update(brought)
+    ordered = [by_index[index] for index in sorted(by_index)]
     for subject in ordered:
         comparison = joined(subject.records)
         subject.records += [comparison] if comparison else []
@@ -76,15 +78,15 @@ def _slot(record: Record) -> str:
     return json.dumps([record.study, part_of(record, "method"), encode(record.signature.arguments)], sort_keys=True)
 
 
-def _tell_apart(found: Sequence[Subject]) -> None:
+def _tell_apart(all_subjects: Sequence[Subject]) -> None:
     """Labels that differ: by name, else by the whole name, else by what differs in the signature, else by number."""
     for spell in (_by_path, _by_signature, _by_number):
-        labels = [subject.label for subject in found]
+        labels = [subject.label for subject in all_subjects]
         if len(set(labels)) == len(labels):
             return
-        for place, subject in enumerate(found):
-            if labels.count(subject.label) > 1 or labels.count(labels[place]) > 1:
-                subject.label = spell(subject, place)
+        for index, subject in enumerate(all_subjects):
+            if labels.count(subject.label) > 1 or labels.count(labels[index]) > 1:
+                subject.label = spell(subject, index)
 
 
 def _by_path(subject: Subject, _: int) -> str:
@@ -97,5 +99,5 @@ def _by_signature(subject: Subject, _: int) -> str:
     return f"{subject.label} ({', '.join(marks)})" if marks else subject.label
 
 
-def _by_number(subject: Subject, place: int) -> str:
-    return f"{subject.label} #{place + 1}"
+def _by_number(subject: Subject, index: int) -> str:
+    return f"{subject.label} #{index + 1}"

@@ -50,7 +50,7 @@ class Table:
     ranked: bool = False
     grouped: bool = False
 
-    def shortened(self, where: str) -> Table:
+    def shortened(self, hint: str) -> Table:
         """Without heads in the middle, where there are many; where: how to see the others."""
         if self.grouped:
             groups = groupby(self.rows, key=lambda row: row[0])
@@ -63,7 +63,7 @@ class Table:
             return self
         if len(rows) == len(self.rows):
             return self
-        return replace(self, rows=rows, note=f"{self.note} {extent}; {where}.".strip())
+        return replace(self, rows=rows, note=f"{self.note} {extent}; {hint}.".strip())
 
 
 def interval(low: float | None, high: float | None, digits: int) -> str:

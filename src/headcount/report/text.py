@@ -22,7 +22,7 @@ from headcount.report.table import Table
 
 
 def show(
-    console: Console, records: Sequence[Record], *, tables: bool = True, missing: bool = True, whole: bool = False
+    console: Console, records: Sequence[Record], *, tables: bool = True, missing: bool = True, all_rows: bool = False
 ) -> None:
     """Print the report.
 
@@ -34,7 +34,7 @@ def show(
     console.print(f"[bold]The heads of {escape(' and '.join(model.label for model in models))}[/]\n", soft_wrap=True)
     for section, labelled in present:
         if labelled:
-            _section(console, section, labelled, tables=tables, whole=whole)
+            _section(console, section, labelled, tables=tables, all_rows=all_rows)
             for _, record in labelled if tables else ():
                 console.print(Text(str(record.signature), style="dim"), soft_wrap=True)
             console.print()
@@ -46,7 +46,7 @@ def show(
             console.print(Text(f"    {section.command}", style="dim"), soft_wrap=True)
 
 
-def show_result(console: Console, record: Record, *, whole: bool = False) -> None:
+def show_result(console: Console, record: Record, *, all_rows: bool = False) -> None:
     """Print the result of a command: its sections of the report, and first of all what it was measured on."""
     line, held_out = measured_line(record)
     if line:
@@ -55,11 +55,11 @@ def show_result(console: Console, record: Record, *, whole: bool = False) -> Non
     for _, section in ordered():
         if section.fits(record):
             console.print()
-            _section(console, section, [(named(record), record)], tables=True, whole=whole)
+            _section(console, section, [(named(record), record)], tables=True, all_rows=all_rows)
     console.print(Text(f"\n{record.signature}", style="dim"), soft_wrap=True)
 
 
-def _section(console: Console, section: Section, labelled: Labelled, *, tables: bool, whole: bool) -> None:
+def _section(console: Console, section: Section, labelled: Labelled, *, tables: bool, all_rows: bool) -> None:
     console.print(Text(section.question, style="bold"))
     for answer in answers(section, labelled):
         console.print(Text(answer))
@@ -72,11 +72,11 @@ def _section(console: Console, section: Section, labelled: Labelled, *, tables: 
             console.print(sketch)
     paper = beside(section, labelled)
     for table in (*section.tables(labelled), *([paper] if paper else [])):
-        shown = table if whole else table.shortened("--all prints every head")
-        console.print(Text(f"\n{shown.title}", style="italic"))
-        console.print(terminal_table(shown))
-        if shown.note:
-            console.print(Text(shown.note, style="dim"))
+        visible = table if all_rows else table.shortened("--all prints every head")
+        console.print(Text(f"\n{visible.title}", style="italic"))
+        console.print(terminal_table(visible))
+        if visible.note:
+            console.print(Text(visible.note, style="dim"))
 
 
 def terminal_table(table: Table) -> FittedTable:

@@ -88,7 +88,7 @@ def test_every_section_is_tried() -> None:
 
 def printed(record: Record, *, whole: bool = False, width: int = 120) -> str:
     console = Console(width=width, file=io.StringIO(), record=True, highlight=False)
-    show_result(console, record, whole=whole)
+    show_result(console, record, all_rows=whole)
     return console.export_text()
 
 

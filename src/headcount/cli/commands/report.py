@@ -34,7 +34,7 @@ def COMMAND(  # noqa: N802
         from headcount.report import text as terminal
 
         with displayed(records):
-            terminal.show(console, options.read_records(records), tables=not short, whole=whole)
+            terminal.show(console, options.read_records(records), tables=not short, all_rows=whole)
         return
     from headcount.report.html import page
 

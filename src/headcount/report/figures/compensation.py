@@ -18,12 +18,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows = []
     for record, plot, clock in zip(records, axes[::2], axes[1::2], strict=True):
         parts = record.parts
-        for number, (how, points) in enumerate(parts.compensations.items()):
+        for number, (way, points) in enumerate(parts.compensations.items()):
             style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number]}
-            band(plot, [100 * point.share for point in points], points, label=how, **style)
+            band(plot, [100 * point.share for point in points], points, label=way, **style)
             clock.scatter([point.seconds for point in points], [point.value for point in points], s=12, **style)
             rows += [
-                {"model": record.signature.model, "compensation": how}
+                {"model": record.signature.model, "compensation": way}
                 | {name: getattr(point, name) for name in ("removed", "share", "value", "low", "high", "seconds")}
                 for point in points
             ]

@@ -23,19 +23,19 @@ def _draw(records: Sequence[Record]) -> Drawing:
         epochs = record.parts.by_epoch
         shares = [point.share for point in epochs[0].points]
         numbers = [line.epoch for line in epochs]
-        for place, share in enumerate(shares[1:-1], start=1):
-            kept = [_percent(line.points[place]) for line in epochs]
+        for index, share in enumerate(shares[1:-1], start=1):
+            percentages = [_percent(line.points[index]) for line in epochs]
             style: dict[str, Any] = {
-                "color": colours(0.9 * place / len(shares)),
-                "marker": MARKERS[place % len(MARKERS)],
+                "color": colours(0.9 * index / len(shares)),
+                "marker": MARKERS[index % len(MARKERS)],
             }
-            left.plot(numbers, kept, label=f"{100 * share:.0f}%", **style)
+            left.plot(numbers, percentages, label=f"{100 * share:.0f}%", **style)
         left.set_xlabel("epoch")
         left.set_xticks(numbers)
         left.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
         left.legend(title="pruned", loc="upper left", bbox_to_anchor=(1, 1))
-        for place, line in enumerate(epochs):
-            style = {"color": colours(0.9 * place / len(epochs)), "marker": MARKERS[place % len(MARKERS)]}
+        for index, line in enumerate(epochs):
+            style = {"color": colours(0.9 * index / len(epochs)), "marker": MARKERS[index % len(MARKERS)]}
             label = f"{line.epoch} ({line.value:.1f})"
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style

@@ -22,10 +22,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
     inside = np.linspace(0.005, 0.995, 199)
     for (beta, gates), plot in zip(families.items(), axes, strict=True):
         for number, gate in enumerate(gates):
-            said = f"log a = {gate['log_a']:g}: p(0) = {gate['zero']:.2f}, p(1) = {gate['one']:.2f}"
-            plot.plot(inside, _density(gate, inside), color=LINES[number], label=said)
-            for place, name in ((0, "zero"), (1, "one")):
-                at = place + (number - (len(gates) - 1) / 2) * 0.022  # beside each other
+            label = f"log a = {gate['log_a']:g}: p(0) = {gate['zero']:.2f}, p(1) = {gate['one']:.2f}"
+            plot.plot(inside, _density(gate, inside), color=LINES[number], label=label)
+            for position, name in ((0, "zero"), (1, "one")):
+                at = position + (number - (len(gates) - 1) / 2) * 0.022  # beside each other
                 plot.plot([at, at], [0, gate[name]], color=LINES[number], linewidth=3, alpha=0.6, solid_capstyle="butt")
             rows.append({"model": ", ".join(dict.fromkeys(record.signature.model for record in records)), **gate})
         plot.set_ylim(bottom=0)
@@ -39,12 +39,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 def _families(records: Sequence[Record]) -> dict[float, list[Mapping[str, float]]]:
     """beta -> distributions: they are of no model, so the same ones of several records are shown once."""
-    found: dict[float, list[Mapping[str, float]]] = {}
+    by_beta: dict[float, list[Mapping[str, float]]] = {}
     for gate in (gate for record in records for gate in record.parts["hard_concrete"]):
-        own = found.setdefault(gate["beta"], [])
-        if gate not in own:
-            own.append(gate)
-    return found
+        family = by_beta.setdefault(gate["beta"], [])
+        if gate not in family:
+            family.append(gate)
+    return by_beta
 
 
 def _density(gate: Mapping[str, float], values: np.ndarray) -> np.ndarray:

@@ -106,16 +106,16 @@ def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, 
     axes.set_ylim(len(layers) - 0.5, -0.5)
     for row, names in enumerate(layers.values()):
         for column, name in enumerate(names):
-            shown = _shown(roles[name])
-            for part, (role, text) in enumerate(shown or [("none", "")]):
-                height = 1 / max(1, len(shown))
+            lines = _shown(roles[name])
+            for part, (role, text) in enumerate(lines or [("none", "")]):
+                height = 1 / max(1, len(lines))
                 corner = (column - 0.5, row - 0.5 + part * height)
                 colour = role_colour(role) if role != "none" else GREY
                 strength = 0.95 if role in PAPER_ROLES else 0.3 if role != "none" else 0.22
                 axes.add_patch(Rectangle(corner, 1, height, color=colour, alpha=strength, linewidth=0))
                 if text:
                     longest = max(map(len, text.split("\n")))
-                    size = 6.5 if longest < 9 and len(shown) < 3 else 5.2 if longest < 11 else 4.4
+                    size = 6.5 if longest < 9 and len(lines) < 3 else 5.2 if longest < 11 else 4.4
                     light = "white" if role in ("positional", "syntactic") else INK
                     axes.text(column, corner[1] + height / 2, text, ha="center", va="center", color=light, size=size)
             axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=1.5))
@@ -125,16 +125,16 @@ def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, 
 
 def _shown(held: Sequence[Evidence]) -> list[tuple[str, str]]:
     """At most three roles of a head with their labels, those of the paper first, each role once."""
-    found: dict[str, list[str]] = {}
-    for one in sorted(held, key=lambda one: one.role not in PAPER_ROLES):
-        label = one.label.replace("->", "\u2192")
-        found.setdefault(one.role, []).append(_SHORT.get(label, label))
-    shown = []
-    for role, labels in list(found.items())[:3]:
+    labels_of: dict[str, list[str]] = {}
+    for evidence in sorted(held, key=lambda evidence: evidence.role not in PAPER_ROLES):
+        label = evidence.label.replace("->", "\u2192")
+        labels_of.setdefault(evidence.role, []).append(_SHORT.get(label, label))
+    lines = []
+    for role, labels in list(labels_of.items())[:3]:
         more = len(dict.fromkeys(labels)) - 1
-        text = labels[0].replace(" ", "\n") if len(found) == 1 else labels[0]
-        shown.append((role, f"{text} +{more}" if more else text))  # +1: one more label of the same role
-    return shown
+        text = labels[0].replace(" ", "\n") if len(labels_of) == 1 else labels[0]
+        lines.append((role, f"{text} +{more}" if more else text))  # +1: one more label of the same role
+    return lines
 
 
 def _frame(axes: Axes, layers: Mapping[int, list[str]], across: int, title: str) -> None:
@@ -150,9 +150,9 @@ def _frame(axes: Axes, layers: Mapping[int, list[str]], across: int, title: str)
 def _legend(canvas: Any, records: Sequence[Record]) -> None:
     from matplotlib.patches import Patch
 
-    present = {one.role for record in records for held in record.parts.roles.values() for one in held}
-    others = [role for role in sorted(present) if role not in PAPER_ROLES]
-    named_roles = [*PAPER_ROLES, *others]
+    present = {evidence.role for record in records for held in record.parts.roles.values() for evidence in held}
+    further_roles = [role for role in sorted(present) if role not in PAPER_ROLES]
+    named_roles = [*PAPER_ROLES, *further_roles]
     patches = [
         Patch(color=role_colour(role), alpha=0.95 if role in PAPER_ROLES else 0.3, label=role) for role in named_roles
     ]
@@ -169,7 +169,7 @@ def _rows(record: Record, layers: Mapping[int, list[str]]) -> list[dict[str, Any
             "head": name,
             "relevance": relevance.get(name),
             "confidence": record.parts.confidence[name].value,
-            "roles": "; ".join(f"{one.role} {one.label}" for one in record.parts.roles[name]),
+            "roles": "; ".join(f"{played_role.role} {played_role.label}" for played_role in record.parts.roles[name]),
             "without_verdict": "; ".join(undecided(evidence.get(name, ()))),
         }
         for names in layers.values()

@@ -24,10 +24,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
         points, way = record.parts["tradeoff"], shown_way(record.parts)
         mine = sorted((point for point in points if point["way"] == way), key=lambda p: (-p["keep"], p["seed"]))
         counts = [Counter(_site(name) for name in point["heads"]) for point in mine]
-        whole, sites = record.parts.get("sites"), _sites(record)
-        columns = [(str(point["keep"]), found) for point, found in zip(mine, counts, strict=True)]
-        if whole:
-            columns.insert(0, ("all", Counter(whole)))
+        unpruned, sites = record.parts.get("sites"), _sites(record)
+        columns = [(str(point["keep"]), counts_by_site) for point, counts_by_site in zip(mine, counts, strict=True)]
+        if unpruned:
+            columns.insert(0, ("all", Counter(unpruned)))
         _table(plot, sites, columns)
         plot.set_title(f"{named(record)}, {way}")
         rows += [
@@ -54,7 +54,7 @@ def _sites(record: Record) -> list[str]:
 
 def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Counter[str]]]) -> None:
     """A square for each layer of each model with the number of its heads, darker the more there are."""
-    numbers = [[found[site] for _, found in columns] for site in sites]
+    numbers = [[counts_by_site[site] for _, counts_by_site in columns] for site in sites]
     most = max(max(row) for row in numbers) or 1
     plot.imshow(numbers, cmap="Blues", aspect="auto", vmin=0, vmax=1.8 * most)  # black is read on all of them
     for row, line in enumerate(numbers):

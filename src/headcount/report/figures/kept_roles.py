@@ -22,21 +22,30 @@ _GAP = 0.08
 
 def _draw(records: Sequence[Record]) -> Drawing:
     columns = [_columns(record) for record in records]
-    tallest = max(len(held) for some in columns for _, held in some)
-    widest = max(len(some) for some in columns)
+    tallest = max(len(held) for column in columns for _, held in column)
+    widest = max(len(column) for column in columns)
     canvas, axes = panels(
         len(records), width=max(4.6, 1.2 + 0.5 * widest), height=1.5 + max(0.13, min(0.24, 6 / tallest)) * tallest,
         columns=2,
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    for record, plot, some in zip(records, axes, columns, strict=True):
-        whole = record.parts["whole_roles"]
-        for place, (_, held) in enumerate(some):
+    for record, plot, column in zip(records, axes, columns, strict=True):
+        roles_before = record.parts["whole_roles"]
+        for index, (_, held) in enumerate(column):
             for height, head in enumerate(_ordered(held)):
-                _box(plot, place, height, held[head], whole[head] if place else None)
-        _frame(plot, record, [label for label, _ in some], tallest)
+                _box(plot, index, height, held[head], roles_before[head] if index else None)
+        _frame(plot, record, [label for label, _ in column], tallest)
         rows += _rows(record)
-    _legend(canvas, {role for some in columns for _, held in some for one in held.values() for role in _shown(one)[0]})
+    _legend(
+        canvas,
+        {
+            role
+            for column in columns
+            for _, held in column
+            for evidence in held.values()
+            for role in _shown(evidence)[0]
+        },
+    )
     trees = " and ".join(dict.fromkeys(_looked(record) for record in records))
     caption = (
         "Heads of the encoder (or only stack) that are left, one column per model, ordered by what they do there; "
@@ -59,17 +68,22 @@ def _way(record: Record) -> tuple[str, int]:
 
 def _columns(record: Record) -> list[tuple[str, Held]]:
     """The whole model, then ever smaller ones: how many heads of the kind are left, and what they do."""
-    whole: Held = record.parts["whole_roles"]
-    own = [p for p in record.parts["tradeoff"] if (p["way"], p["seed"]) == _way(record) and p.get("roles") is not None]
-    ordered = sorted(own, key=lambda point: -len(point["roles"]))
-    return [(f"all {len(whole)}", whole), *((str(len(point["roles"])), point["roles"]) for point in ordered)]
+    roles_before: Held = record.parts["whole_roles"]
+    points = [
+        p for p in record.parts["tradeoff"] if (p["way"], p["seed"]) == _way(record) and p.get("roles") is not None
+    ]
+    ordered = sorted(points, key=lambda point: -len(point["roles"]))
+    return [
+        (f"all {len(roles_before)}", roles_before),
+        *((str(len(point["roles"])), point["roles"]) for point in ordered),
+    ]
 
 
 def _shown(held: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
     """Roles to colour, the paper's where a head has any of these, and how many functions they are."""
-    names = {one["role"] for one in held}
+    names = {evidence["role"] for evidence in held}
     roles = [role for role in PAPER_ROLES if role in names] or sorted(names)
-    return roles, len({(one["role"], one["label"]) for one in held if one["role"] in roles})
+    return roles, len({(evidence["role"], evidence["label"]) for evidence in held if evidence["role"] in roles})
 
 
 def _ordered(held: Held) -> list[str]:
@@ -77,21 +91,21 @@ def _ordered(held: Held) -> list[str]:
 
     def key(name: str) -> tuple[int, int, Head]:
         roles, functions = _shown(held[name])
-        first = PAPER_ROLES.index(roles[0]) if roles and roles[0] in PAPER_ROLES else 3 if roles else 4
-        return first, -functions, Head.parse(name)
+        rank = PAPER_ROLES.index(roles[0]) if roles and roles[0] in PAPER_ROLES else 3 if roles else 4
+        return rank, -functions, Head.parse(name)
 
     return sorted(held, key=key)
 
 
 def _box(
-    plot: Axes, place: int, height: int, now: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] | None
+    plot: Axes, x: int, height: int, now: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] | None
 ) -> None:
     """One head; before: what it did in the whole model, None in the column of that."""
     from matplotlib.patches import Rectangle
     from matplotlib.patheffects import withStroke
 
     roles, functions = _shown(now)
-    left, width, bottom, tall = place - 0.5 + _GAP, 1 - 2 * _GAP, height + _GAP, 1 - 2 * _GAP
+    left, width, bottom, tall = x - 0.5 + _GAP, 1 - 2 * _GAP, height + _GAP, 1 - 2 * _GAP
     if before is not None:
         _stripes(plot, _shown(before)[0], (left, bottom), _STRIP, tall)
     start = left if before is None else left + _STRIP + _GAP / 2
@@ -100,7 +114,7 @@ def _box(
         style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 7, "color": "black"}
         style["path_effects"] = [withStroke(linewidth=1.8, foreground="white")]  # on any colour
         plot.text((start + left + width) / 2, height + 0.48, str(functions), **style)
-    if before is not None and {one["role"] for one in before} != {one["role"] for one in now}:
+    if before is not None and {evidence["role"] for evidence in before} != {evidence["role"] for evidence in now}:
         plot.add_patch(Rectangle((left, bottom), width, tall, fill=False, edgecolor=INK, linewidth=1.0, zorder=3))
 
 
@@ -154,23 +168,23 @@ def _legend(canvas: Any, roles: set[str]) -> None:
 
 def _rows(record: Record) -> list[dict[str, Any]]:
     """Every head of every model, of all ways and seeds."""
-    whole: Held = record.parts["whole_roles"]
+    roles_before: Held = record.parts["whole_roles"]
     rows = []
     for point in record.parts["tradeoff"]:
         for head, now in (point.get("roles") or {}).items():
-            before = whole.get(head, ())
+            before = roles_before.get(head, ())
             rows.append(
                 {
                     "model": record.signature.model, "way": point["way"], "keep": point["keep"], "seed": point["seed"],
                     "head": head, "roles_whole": _spelled(before), "roles_left": _spelled(now),
-                    "changed": {one["role"] for one in before} != {one["role"] for one in now},
+                    "changed": {evidence["role"] for evidence in before} != {evidence["role"] for evidence in now},
                 }
             )  # fmt: skip
     return rows
 
 
 def _spelled(held: Sequence[Mapping[str, Any]]) -> str:
-    return "; ".join(f"{one['role']}: {one['label']}" for one in held)
+    return "; ".join(f"{evidence['role']}: {evidence['label']}" for evidence in held)
 
 
 _WITHOUT = {"whole_roles": "roles of the heads left were not looked at (--roles)"}

@@ -16,7 +16,9 @@ _ARROW = ("v->s", "v->o", "n->a", "v->a", "h->d")  # from the head to the depend
 
 def _draw(records: Sequence[Record]) -> Drawing:
     labels = [
-        label for label in dict.fromkeys(name for one in records for name in one.parts.relative) if _forward(label)
+        label
+        for label in dict.fromkeys(name for each_record in records for name in each_record.parts.relative)
+        if _forward(label)
     ]
     canvas, axes = panels(len(labels), width=3.0, height=2.2, columns=4)
     rows: list[dict[str, Any]] = []

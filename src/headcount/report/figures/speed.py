@@ -15,23 +15,23 @@ from headcount.report.palette import INK, LINES, MARKERS
 def _draw(records: Sequence[Record]) -> Drawing:
     rows = [row for record in records for row in record.parts.rows]
     base = rows[0].model
-    others = [row for row in rows if row.model != base] or rows
-    settings = list(dict.fromkeys((row.what, row.length) for row in others))
+    smaller_rows = [row for row in rows if row.model != base] or rows
+    settings = list(dict.fromkeys((row.what, row.length) for row in smaller_rows))
     canvas, axes = panels(len(settings), width=3.2, height=2.7, columns=4)
     for (what, length), plot in zip(settings, axes, strict=True):
-        here = [row for row in others if (row.what, row.length) == (what, length)]
-        for number, name in enumerate(dict.fromkeys(row.model for row in here)):
-            own: list[Timing] = [row for row in here if row.model == name]
-            value = [row.faster for row in own]
+        panel_rows = [row for row in smaller_rows if (row.what, row.length) == (what, length)]
+        for number, name in enumerate(dict.fromkeys(row.model for row in panel_rows)):
+            model_rows: list[Timing] = [row for row in panel_rows if row.model == name]
+            value = [row.faster for row in model_rows]
             error = [
-                [v - row.low for v, row in zip(value, own, strict=True)],
-                [row.high - v for v, row in zip(value, own, strict=True)],
+                [v - row.low for v, row in zip(value, model_rows, strict=True)],
+                [row.high - v for v, row in zip(value, model_rows, strict=True)],
             ]
-            places = [place + 0.08 * number for place in range(len(own))]
+            places = [x + 0.08 * number for x in range(len(model_rows))]
             label = name.rstrip("/").rpartition("/")[2]
             style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number], "capsize": 3, "label": label}
             plot.errorbar(places, value, yerr=error, **style)
-            plot.set_xticks(range(len(own)), [str(row.batch) for row in own])
+            plot.set_xticks(range(len(model_rows)), [str(row.batch) for row in model_rows])
         plot.axhline(1, color=INK, linewidth=0.8, linestyle="--")
         plot.set_title(f"{what}, {length} tokens")
         plot.set_xlabel("batch size")

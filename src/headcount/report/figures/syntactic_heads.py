@@ -16,15 +16,15 @@ from headcount.report.verdicts import verdict
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    found = [_best(record) for record in records]
-    labels = list(dict.fromkeys(label for table in found for label in table))
+    best_heads = [_best(record) for record in records]
+    labels = list(dict.fromkeys(label for table in best_heads for label in table))
     if not labels:
         raise UsageError("No record has a relation that was measured: the sentences had no trees.")
     canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.52 + 0.16 * len(records)) * len(labels)), height=3.0)
     width, rows = 0.8 / len(records), []
     names = _names(records)
-    for number, (record, table) in enumerate(zip(records, found, strict=True)):
-        at = [place + (number - (len(records) - 1) / 2) * width for place in range(len(labels))]
+    for number, (record, table) in enumerate(zip(records, best_heads, strict=True)):
+        at = [tick + (number - (len(records) - 1) / 2) * width for tick in range(len(labels))]
         values = [table[label].value if label in table else 0.0 for label in labels]
         colour = LINES[number % len(LINES)]
         plot.bar(

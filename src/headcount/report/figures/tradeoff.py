@@ -30,22 +30,24 @@ def _draw(records: Sequence[Record]) -> Drawing:
             points = [point for point in smaller(parts) if point["way"] == way]
             if not points:
                 continue
-            kept = sorted({point["keep"] for point in points})
-            value, low, high = (_means(points, kept, name) for name in ("value", "low", "high"))
+            sizes = sorted({point["keep"] for point in points})
+            value, low, high = (_means(points, sizes, name) for name in ("value", "low", "high"))
             style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
             style["linestyle"] = "-" if all(point.get("steps", 1) for point in points) else ":"
-            apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in kept]
+            apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in sizes]
             plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, label=way, **style)
             rows += [_row(record, point) for point in points]
-        every = sorted({point["keep"] for point in smaller(parts)})
-        plot.set_xticks(every, [str(keep) for keep in every])
-        plot.set_xlim(max(every) + 1, min(every) - 1)
+        all_sizes = sorted({point["keep"] for point in smaller(parts)})
+        plot.set_xticks(all_sizes, [str(keep) for keep in all_sizes])
+        plot.set_xlim(max(all_sizes) + 1, min(all_sizes) - 1)
         plot.set_xlabel(f"heads left of {parts['gated']}")
         plot.set_ylabel(parts["metric"])
         pruned = parts.get("pruned")
         plot.set_title(f"{named(record)}, {pruned}" if pruned else named(record))
-    known = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
-    canvas.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(known)))
+    handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
+    canvas.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(handles))
+    )
     shares = [f"{record.parts['distill']:g}" for record in records if "distill" in record.parts]
     taught = f"; distilled: {_each(shares)} of the loss asks for what the whole model predicts" if shares else ""
     caption = (
@@ -66,9 +68,9 @@ def _each(values: Sequence[str]) -> str:
     return ", ".join(values if len(set(values)) > 1 else values[:1])
 
 
-def _means(points: Sequence[dict[str, Any]], kept: Sequence[int], name: str) -> np.ndarray:
+def _means(points: Sequence[dict[str, Any]], sizes: Sequence[int], name: str) -> np.ndarray:
     """Over seeds, for each number of heads left."""
-    return np.array([np.mean([point["after"][name] for point in points if point["keep"] == keep]) for keep in kept])
+    return np.array([np.mean([point["after"][name] for point in points if point["keep"] == keep]) for keep in sizes])
 
 
 def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from headcount.report.points import smaller
 def _draw(records: Sequence[Record]) -> Drawing:
     from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-    found = [(record, keep) for record in records for keep in _sizes(record)]
-    canvas, axes = panels(len(found), width=3.3, height=2.8, columns=3)
+    record_sizes = [(record, keep) for record in records for keep in _sizes(record)]
+    canvas, axes = panels(len(record_sizes), width=3.3, height=2.8, columns=3)
     ways = list(dict.fromkeys(point["way"] for record in records for point in record.parts["tradeoff"]))
     rows: list[dict[str, Any]] = []
-    for plot, (record, keep) in zip(axes, found, strict=True):
+    for plot, (record, keep) in zip(axes, record_sizes, strict=True):
         parts = record.parts
         plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
         for number, way in enumerate(ways):
@@ -44,8 +44,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_ylabel(parts["metric"])
         left = f"{keep} of {parts['gated']} heads left"
         plot.set_title(left if len(records) == 1 else f"{named(record)}, {left}")
-    known = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
-    canvas.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(6, len(known)))
+    handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
+    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(6, len(handles)))
     caption = (
         f"{records[0].parts['metric']} against the seconds that a way takes for one model: choosing heads, making up "
         "for them and training, on the same machine; measuring is left out. Means over seeds, with 95% intervals "

@@ -18,11 +18,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows = []
     for record, plot in zip(records, axes, strict=True):
         parts = record.parts
-        here, there = parts.one_out, parts.other.one_out
-        kinds = {name: Head.parse(name).kind for name in here}
+        first_effects, second_effects = parts.one_out, parts.other.one_out
+        kinds = {name: Head.parse(name).kind for name in first_effects}
         for kind in dict.fromkeys(kinds.values()):
-            names = [name for name in here if kinds[name] == kind]
-            x, y = ([effects[name].difference for name in names] for effects in (here, there))
+            names = [name for name in first_effects if kinds[name] == kind]
+            x, y = ([effects[name].difference for name in names] for effects in (first_effects, second_effects))
             plot.scatter(x, y, s=14, color=kind_colour(kind), alpha=0.8, linewidth=0, label=kind)
         plot.axhline(0, color=GREY, linewidth=0.6, zorder=0)
         plot.axvline(0, color=GREY, linewidth=0.6, zorder=0)
@@ -34,10 +34,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
             {
                 "model": record.signature.model,
                 "head": n,
-                "first": here[n].difference,
-                "second": there[n].difference,
+                "first": first_effects[n].difference,
+                "second": second_effects[n].difference,
             }
-            for n in here
+            for n in first_effects
         ]
     return Drawing(
         canvas, "Change of the metric when each head is masked alone, on two data sets; one dot per head.", rows

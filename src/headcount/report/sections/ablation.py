@@ -70,11 +70,11 @@ def _printed(record: Record[Ablation]) -> list[Printed]:
     encoder = {head: effect for head, effect in parts.one_out.items() if head.startswith("encoder.")}
     significant = [effect for effect in encoder.values() if effect.p < parts.alpha]
     better = sum(parts.harm(effect) < 0 for effect in significant)
-    whole = f"{parts.metric} {parts.value:.{digits_for(parts.value)}f}"
+    unpruned = f"{parts.metric} {parts.value:.{digits_for(parts.value)}f}"
     tested = encoder and not parts.distance
     counted = f"{len(significant)} of {len(encoder)}, {better} better without" if tested else None
     return [
-        Printed("the whole model", "BLEU 36.05 (WMT14 English-French)", whole),
+        Printed("the whole model", "BLEU 36.05 (WMT14 English-French)", unpruned),
         Printed(f"encoder heads with p < {parts.alpha:g}, not corrected", "8 of 96, 4 better without", counted),
     ]
 

@@ -10,14 +10,16 @@ from headcount.report.table import Column, Table, interval
 
 
 def _answer(record: Record) -> str:
-    known = {method: row["all"] for method, row in record.parts["spearman"].items() if row["all"]["r"] is not None}
-    if not known:
+    correlations = {
+        method: row["all"] for method, row in record.parts["spearman"].items() if row["all"]["r"] is not None
+    }
+    if not correlations:
         return "No score can be compared with ablation: all heads are worth the same."
-    best = max(known, key=lambda method: known[method]["r"])
-    found = known[best]
+    best = max(correlations, key=lambda method: correlations[method]["r"])
+    correlation = correlations[best]
     return (
-        f"Of {len(known)} scores {best} agrees most with ablation of {record.parts['heads']} heads: Spearman's r is "
-        f"{found['r']:.2f} (95% {interval(found['low'], found['high'], 2)})."
+        f"Of {len(correlations)} scores {best} agrees most with ablation of {record.parts['heads']} heads: "
+        f"Spearman's r is {correlation['r']:.2f} (95% {interval(correlation['low'], correlation['high'], 2)})."
     )
 
 

@@ -24,30 +24,30 @@ _PAPER = (
 def _answer(record: Record) -> str:
     parts, rows = record.parts, record.parts["all_kinds"]
     fewest = min(row["keep"] for row in rows)
-    own = [row for row in rows if row["keep"] == fewest]
+    smallest = [row for row in rows if row["keep"] == fewest]
     digits = digits_for(parts["whole"]["value"])
-    shares = {kind: mean(row["kept"].get(kind, 0) for row in own) / of for kind, of in parts["of"].items()}
+    shares = {kind: mean(row["kept"].get(kind, 0) for row in smallest) / of for kind, of in parts["of"].items()}
     order = sorted(shares, key=lambda kind: shares[kind])
-    runs = f", mean of {len(own)} runs" if len(own) > 1 else ""
-    said = (
+    runs = f", mean of {len(smallest)} runs" if len(smallest) > 1 else ""
+    answer = (
         f"With {fewest} of {sum(parts['of'].values())} heads left, "
         f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}{runs}, {parts['metric']} is "
-        f"{_mean(own, 'trained'):.{digits}f}, against {parts['whole']['value']:.{digits}f} with all of them"
+        f"{_mean(smallest, 'trained'):.{digits}f}, against {parts['whole']['value']:.{digits}f} with all of them"
     )
-    scratch = _mean(own, "scratch")
+    scratch = _mean(smallest, "scratch")
     if scratch is not None:
-        said += f" and {scratch:.{digits}f} trained from scratch with the same heads"
-    return said + "."
+        answer += f" and {scratch:.{digits}f} trained from scratch with the same heads"
+    return answer + "."
 
 
 def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
     """Over the seeds that have one."""
-    found = [row[name]["value"] for row in rows if row[name]]
-    return mean(found) if found else None
+    values = [row[name]["value"] for row in rows if row[name]]
+    return mean(values) if values else None
 
 
-def _heads(record: Record, kept: dict[str, int]) -> str:
-    return "/".join(str(kept.get(kind, 0)) for kind in record.parts["of"])
+def _heads(record: Record, counts: dict[str, int]) -> str:
+    return "/".join(str(counts.get(kind, 0)) for kind in record.parts["of"])
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -57,8 +57,8 @@ def _tables(labelled: Labelled) -> list[Table]:
         parts = record.parts
         lines = [[_heads(record, parts["of"]), None, "all heads", *_measured(parts["whole"], digits), None, None]]
         for row in parts["all_kinds"]:
-            own = [*_measured(row["trained"], digits), *_measured(row["scratch"], digits)]
-            lines.append([_heads(record, row["kept"]), row["seed"], row["way"], *own])
+            cells = [*_measured(row["trained"], digits), *_measured(row["scratch"], digits)]
+            lines.append([_heads(record, row["kept"]), row["seed"], row["way"], *cells])
         return lines
 
     kinds = "/".join(labelled[0][1].parts["of"])
@@ -91,8 +91,8 @@ def _printed(record: Record) -> list[Printed]:
         + (f" (seed {row['seed']})" if len(seeds) > 1 else "")
         for row in parts["all_kinds"]
     )
-    here = {0: f"{_heads(record, parts['of'])}: {parts['whole']['value']:.2f}", 1: ours}
-    return [Printed(what, paper, here.get(place)) for place, (what, paper) in enumerate(_PAPER)]
+    values = {0: f"{_heads(record, parts['of'])}: {parts['whole']['value']:.2f}", 1: ours}
+    return [Printed(what, paper, values.get(index)) for index, (what, paper) in enumerate(_PAPER)]
 
 
 SECTION = Section(

@@ -30,12 +30,12 @@ def _answer(record: Record[Ablation]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    second = any(record.parts.all_but_one_chosen_elsewhere for _, record in labelled)
+    has_second = any(record.parts.all_but_one_chosen_elsewhere for _, record in labelled)
     digits = max(
         digits_for(effect.difference) for _, record in labelled for effect in record.parts.all_but_one.values()
     )
     columns = [Column("layer"), Column("best head")]
-    for data in ("same data", "second data")[: 1 + second]:
+    for data in ("same data", "second data")[: 1 + has_second]:
         columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval"), Column("corrected p", 4)]
 
     def cells(effect: BestAlone | None) -> list[Any]:
@@ -46,7 +46,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Ablation]) -> list[list[Any]]:
         elsewhere = record.parts.all_but_one_chosen_elsewhere or {}
         return [
-            [site, effect.head, *cells(effect), *(cells(elsewhere.get(site)) if second else [])]
+            [site, effect.head, *cells(effect), *(cells(elsewhere.get(site)) if has_second else [])]
             for site, effect in (record.parts.all_but_one or {}).items()
         ]
 
@@ -54,9 +54,9 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _printed(record: Record[Ablation]) -> list[Printed]:
-    here = ": ".join(_worst(record.parts))
+    value = ": ".join(_worst(record.parts))
     return [
-        Printed("the layer that suffers most from one head", "last layer's cross attention: BLEU \u221213.56", here)
+        Printed("the layer that suffers most from one head", "last layer's cross attention: BLEU \u221213.56", value)
     ]
 
 

@@ -26,8 +26,8 @@ def _answer(record: Record[CompensationCurves]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    every = [point for _, record in labelled for line in record.parts.compensations.values() for point in line]
-    digits = digits_for(max(point.value for point in every))
+    all_points = [point for _, record in labelled for line in record.parts.compensations.values() for point in line]
+    digits = digits_for(max(point.value for point in all_points))
     ways = list(dict.fromkeys(way for _, record in labelled for way in record.parts.compensations))
 
     def losses(record: Record[CompensationCurves]) -> list[list[Any]]:

@@ -16,9 +16,9 @@ from headcount.report.table import Column, Table, digits_for
 
 def spared(points: Sequence[Step], higher_is_better: bool) -> float:
     """The share of heads that can go before the value leaves the 95% interval of the whole model on its bad side."""
-    whole, reached = points[0], 0.0
+    start, reached = points[0], 0.0
     for point in points:
-        if point.value < whole.low if higher_is_better else point.value > whole.high:
+        if point.value < start.low if higher_is_better else point.value > start.high:
             break
         reached = point.share
     return reached

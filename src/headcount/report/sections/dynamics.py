@@ -42,11 +42,11 @@ def _printed(record: Record[Dynamics]) -> list[Printed]:
     epochs = record.parts.by_epoch
     values = ", ".join(f"{epoch.epoch}: {epoch.value:.1f}" for epoch in epochs)
     late = [epoch for epoch in epochs if epoch.epoch >= 10]
-    kept = ", ".join(f"{_percent(epoch.kept_at(0.4))} at epoch {epoch.epoch}" for epoch in late) or None
+    shares = ", ".join(f"{_percent(epoch.kept_at(0.4))} at epoch {epoch.epoch}" for epoch in late) or None
     paper = "1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9 BLEU"
     return [
         Printed("unpruned score by epoch", paper, f"{values} {record.parts.metric}"),
-        Printed("kept with 40% pruned, from epoch 10 on", "85 to 90%", kept),
+        Printed("kept with 40% pruned, from epoch 10 on", "85 to 90%", shares),
     ]
 
 

@@ -58,10 +58,10 @@ def _runtimes(labelled: Labelled) -> list[Table]:
 
 def cost_table(costs: Mapping[str, Cost]) -> Table:
     """One column per model; with two, the change between them."""
-    (first, *_), two = costs.values(), len(costs) == 2
-    labels = {"parameters": "parameters", "flops": f"FLOPs ({first.length} tokens)", "cache_bytes": "k/v cache bytes"}
+    (base, *_), two = costs.values(), len(costs) == 2
+    labels = {"parameters": "parameters", "flops": f"FLOPs ({base.length} tokens)", "cache_bytes": "k/v cache bytes"}
     rows = [_cost_row(label, [getattr(cost, name) for cost in costs.values()]) for name, label in labels.items()]
-    for kind in first.kinds:
+    for kind in base.kinds:
         for name, label in {"num_heads": "heads", "parameters": "parameters", "flops": "FLOPs"}.items():
             rows.append(_cost_row(f"{kind} {label}", [getattr(cost.kinds[kind], name) for cost in costs.values()]))
     columns = [Column("what"), *(Column(name or "cost", unit="") for name in costs)]

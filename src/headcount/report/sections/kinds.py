@@ -59,8 +59,8 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _printed(record: Record[Curves]) -> list[Printed]:
-    here = f"{_worst(record.parts)} attention"
-    return [Printed("the kind that suffers most beyond 60%", "cross attention collapses", here)]
+    value = f"{_worst(record.parts)} attention"
+    return [Printed("the kind that suffers most beyond 60%", "cross attention collapses", value)]
 
 
 SECTION = Section(

@@ -19,17 +19,17 @@ def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
 
 def _answer(record: Record[RolesFound]) -> str:
     heads = _heads(record)
-    kept = {name: head.kept for name, head in heads.items() if head.kept}
-    if not kept:
+    shares = {name: head.kept for name, head in heads.items() if head.kept}
+    if not shares:
         return (
             f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "
             "role gives of it cannot be told."
         )
-    best = max(kept, key=lambda name: kept[name].value)
-    half = sum(share.value >= 0.5 for share in kept.values())
-    share = kept[best]
+    best = max(shares, key=lambda name: shares[name].value)
+    half = sum(share.value >= 0.5 for share in shares.values())
+    share = shares[best]
     return (
-        f"Of {len(kept)} heads that are worth something for certain, the role alone gives at least half of that for "
+        f"Of {len(shares)} heads that are worth something for certain, the role alone gives at least half of that for "
         f"{half}; most for {best}, {heads[best].role} {heads[best].label}: {share.value:.0%} (95% {share.low:.0%} to "
         f"{share.high:.0%})."
     )

@@ -26,7 +26,7 @@ def _answer(record: Record) -> str:
     gone, total, method = len(parts["removed"]), parts["heads"], parts.get("method", "a given list")
     before, after = parts["cost"]["before"]["parameters"], parts["cost"]["after"]["parameters"]
     verified = " (verified)" if parts.get("verified") else ""
-    said = (
+    answer = (
         f"{gone} of {total} heads were removed by {method}{verified}, and {1 - after / before:.0%} of all parameters "
         "with them"
     )
@@ -34,10 +34,10 @@ def _answer(record: Record) -> str:
     if ends:
         digits = max(digits_for(end["value"]) for end in ends)
         metric = parts.get("metric", "quality")
-        said += f"; {metric} was {ends[0]['value']:.{digits}f} before and is {ends[1]['value']:.{digits}f} after"
+        answer += f"; {metric} was {ends[0]['value']:.{digits}f} before and is {ends[1]['value']:.{digits}f} after"
     if parts.get("measured_on", {}).get("held_out") is False:
-        said += ", which flatters: it was measured on texts that heads were chosen on"
-    return f"{said}.{_training(parts)}"
+        answer += ", which flatters: it was measured on texts that heads were chosen on"
+    return f"{answer}.{_training(parts)}"
 
 
 def _training(parts: Mapping[str, Any]) -> str:
@@ -135,11 +135,11 @@ def _printed(record: Record) -> list[Printed]:
     if record.parts.get("method") not in ("l0", "subset") or not ends:
         return []
     gone = f"{len(record.parts['removed'])} of {record.parts['heads']} gone"
-    here = f"{gone}: {ends[0]['value']:.2f} to {ends[1]['value']:.2f}"
+    value = f"{gone}: {ends[0]['value']:.2f} to {ends[1]['value']:.2f}"
     paper = "WMT 48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25 BLEU"
     order = ", ".join(kind for kind, _ in removed.most_common())
     return [
-        Printed("quality against encoder heads left", paper, here),
+        Printed("quality against encoder heads left", paper, value),
         Printed("which kind goes first", "encoder first, cross attention last", f"most gone first: {order}"),
     ]
 

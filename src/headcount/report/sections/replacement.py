@@ -11,12 +11,14 @@ from headcount.report.table import Column, Table, interval
 
 def _answer(record: Record) -> str:
     parts = record.parts
-    known = {pair: one for pair, one in parts["spearman"].items() if one["r"] is not None}
-    if not known:
+    correlations = {
+        pair: correlation for pair, correlation in parts["spearman"].items() if correlation["r"] is not None
+    }
+    if not correlations:
         return "The replacements cannot be compared: nothing changes with one of them."
-    worst = min(known, key=lambda pair: known[pair]["r"])
-    least = known[worst]
-    counts = ", ".join(f"{count} with {how}" for how, count in parts["significant"].items())
+    worst = min(correlations, key=lambda pair: correlations[pair]["r"])
+    least = correlations[worst]
+    counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts["significant"].items())
     return (
         f"Rankings of heads agree least between {worst}: Spearman's r is {least['r']:.2f} "
         f"(95% {interval(least['low'], least['high'], 2)}). "
@@ -27,15 +29,21 @@ def _answer(record: Record) -> str:
 def _tables(labelled: Labelled) -> list[Table]:
     def agreement(record: Record) -> list[list[Any]]:
         return [
-            [pair, one["r"], interval(one["low"], one["high"], 2)] for pair, one in record.parts["spearman"].items()
+            [pair, correlation["r"], interval(correlation["low"], correlation["high"], 2)]
+            for pair, correlation in record.parts["spearman"].items()
         ]
 
     def changes(record: Record) -> list[list[Any]]:
         effects = record.parts["effects"]
-        return [[head, *(effects[how][head]["difference"] for how in effects)] for head in effects["zero"]]
+        return [
+            [head, *(effects[replacement][head]["difference"] for replacement in effects)] for head in effects["zero"]
+        ]
 
     ranks = [Column("replacements"), Column("Spearman's r", 2), Column("95% interval")]
-    columns = [Column("head"), *(Column(f"change, {how}", 3, signed=True) for how in ("zero", "mean", "resample"))]
+    columns = [
+        Column("head"),
+        *(Column(f"change, {replacement}", 3, signed=True) for replacement in ("zero", "mean", "resample")),
+    ]
     return [
         table_of("How the replacements rank the heads", labelled, ranks, agreement),
         table_of("Each head replaced alone", labelled, columns, changes, ranked=True),

@@ -67,10 +67,10 @@ def _held(labelled: Labelled) -> Table:
         return [
             [
                 role, head, clearest.label, 100 * clearest.value, interval_percent(clearest),
-                100 * clearest.baseline, clearest.trials, ", ".join(other.label for other in others) or None,
+                100 * clearest.baseline, clearest.trials, ", ".join(other.label for other in further) or None,
             ]
             for role, heads in heads_by_role(record.parts).items()
-            for head, (clearest, *others) in heads.items()
+            for head, (clearest, *further) in heads.items()
         ]  # fmt: skip
 
     columns = [

@@ -50,11 +50,11 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _agreement(labelled: Labelled) -> Table:
     rows: list[list[Any]] = []
     for (label, record), (other_label, other) in combinations(labelled, 2):
-        here, there = record.parts.scores, other.parts.scores
-        shared = [head for head in here if head in there]
+        scores, other_scores = record.parts.scores, other.parts.scores
+        shared = [head for head in scores if head in other_scores]
         names = [f"{record.parts.method} ({label})", f"{other.parts.method} ({other_label})"]
         if len(shared) > 3:
-            correlation = spearman([here[head] for head in shared], [there[head] for head in shared])
+            correlation = spearman([scores[head] for head in shared], [other_scores[head] for head in shared])
             rows.append([*names, correlation.r, interval(correlation.low, correlation.high, 2)])
         else:
             rows.append([*names, None, None])

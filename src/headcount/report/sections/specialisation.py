@@ -47,11 +47,11 @@ def _tables(labelled: Labelled) -> list[Table]:
     ]  # fmt: skip
     survival = [Column("role"), Column("heads"), Column("kept"), Column("kept by chance", 2), Column("p", 4)]
     lost = "Lost: difference to the whole model with its 95% interval over examples."
-    chosen = "The best head of each role, chosen on other sentences than it is measured on."
+    caption = "The best head of each role, chosen on other sentences than it is measured on."
     chance = "By chance: as many heads in each layer of each model, exactly."
     return [
         table_of("Models", labelled, models, _model_rows, note=lost),
-        table_of("Best heads", labelled, best, _best_rows, note=chosen),
+        table_of("Best heads", labelled, best, _best_rows, note=caption),
         table_of("Survival", labelled, survival, _survival_rows, note=chance),
     ]
 

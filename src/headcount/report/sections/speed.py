@@ -17,12 +17,12 @@ def _short(model: str) -> str:
 
 
 def _answer(record: Record[Speed]) -> str:
-    others = record.parts.others
-    if not others:
+    other_models = record.parts.others
+    if not other_models:
         return "One model was measured; give a smaller one beside it to see what is gained."
     sentences = []
-    for model in dict.fromkeys(row.model for row in others):
-        rows = [row for row in others if row.model == model]
+    for model in dict.fromkeys(row.model for row in other_models):
+        rows = [row for row in other_models if row.model == model]
         faster, slower = sum(row.low > 1 for row in rows), sum(row.high < 1 for row in rows)
         best = max(rows, key=lambda row: row.low)
         gain = "" if faster else "nothing certain is gained: "

@@ -10,14 +10,20 @@ from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
 
-def _count(kept: Any) -> int:
-    return sum(kept.values()) if isinstance(kept, Mapping) else len(kept) if isinstance(kept, list) else int(kept)
+def _count(counts: Any) -> int:
+    return (
+        sum(counts.values())
+        if isinstance(counts, Mapping)
+        else len(counts)
+        if isinstance(counts, list)
+        else int(counts)
+    )
 
 
 def _points(record: Record) -> list[tuple[str, int, dict[str, Any]]]:
     """(factor, heads left, point), most heads first."""
-    found = [(penalty, _count(point["kept"]), point) for penalty, point in record.parts["sweep"].items()]
-    return sorted(found, key=lambda item: -item[1])
+    rows = [(penalty, _count(point["kept"]), point) for penalty, point in record.parts["sweep"].items()]
+    return sorted(rows, key=lambda item: -item[1])
 
 
 def _after(point: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -27,13 +33,13 @@ def _after(point: Mapping[str, Any]) -> Mapping[str, Any]:
 def _answer(record: Record) -> str:
     points = _points(record)
     before = points[0][2]["quality"].get("before") or {}
-    said = [
+    sentences = [
         f"{_after(point)['value']:.{digits_for(_after(point)['value'])}f} with {left}"
         for _, left, point in points
         if _after(point)
     ]
     start = f"{before['value']:.{digits_for(before['value'])}f} with all heads, " if before else ""
-    return f"Learned by {record.parts['method']}: quality is {start}{', '.join(said)} heads."
+    return f"Learned by {record.parts['method']}: quality is {start}{', '.join(sentences)} heads."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -53,14 +59,14 @@ def _tables(labelled: Labelled) -> list[Table]:
     return [table_of("One model for each factor of the penalty", labelled, columns, rows)]
 
 
-def _kinds(kept: Any) -> str:
-    return ", ".join(f"{kind} {count}" for kind, count in kept.items()) if isinstance(kept, Mapping) else ""
+def _kinds(counts: Any) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in counts.items()) if isinstance(counts, Mapping) else ""
 
 
 def _printed(record: Record) -> list[Printed]:
-    here = ", ".join(f"{left}: {_after(point)['value']:.2f}" for _, left, point in _points(record) if _after(point))
+    values = ", ".join(f"{left}: {_after(point)['value']:.2f}" for _, left, point in _points(record) if _after(point))
     return [
-        Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", here),
+        Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", values),
         Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
         Printed(
             "WMT, all kinds e/d/d-e, from trained | from scratch",

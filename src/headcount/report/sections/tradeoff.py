@@ -20,18 +20,21 @@ def _means(record: Record) -> dict[str, dict[int, float]]:
     values: dict[str, dict[int, list[float]]] = {}
     for point in _most_first(smaller(record.parts)):
         values.setdefault(point["way"], {}).setdefault(point["keep"], []).append(point["after"]["value"])
-    return {way: {keep: sum(some) / len(some) for keep, some in line.items()} for way, line in values.items()}
+    return {
+        way: {keep: sum(seed_values) / len(seed_values) for keep, seed_values in line.items()}
+        for way, line in values.items()
+    }
 
 
 def _answer(record: Record) -> str:
     parts, means = record.parts, _means(record)
-    whole = parts["whole"]["value"]
-    digits = digits_for(whole)
+    unpruned = parts["whole"]["value"]
+    digits = digits_for(unpruned)
     fewest = min(keep for line in means.values() for keep in line)
-    said = [f"{line[fewest]:.{digits}f} by {way}" for way, line in means.items() if fewest in line]
+    sentences = [f"{line[fewest]:.{digits}f} by {way}" for way, line in means.items() if fewest in line]
     return (
-        f"With {fewest} of {parts['gated']} heads left, {parts['metric']} is {', '.join(said)}, against "
-        f"{whole:.{digits}f} with all of them.{_unlooked(parts)}"
+        f"With {fewest} of {parts['gated']} heads left, {parts['metric']} is {', '.join(sentences)}, against "
+        f"{unpruned:.{digits}f} with all of them.{_unlooked(parts)}"
     )
 
 
@@ -84,18 +87,18 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
     several = any(len(row["seeds"]) > 1 for _, record in labelled for row in record.parts["compared"])
 
     def rows(record: Record) -> list[list[Any]]:
-        others = {
+        by_reference = {
             "lost": "all heads",
             "lost_tuned": "all heads, tuned as long",
             "against": f"{record.parts.get('against', 'another way')}, as many heads",
         }
         return [
             [
-                others[name], row["way"], row["keep"], row[name]["difference"],
+                by_reference[name], row["way"], row["keep"], row[name]["difference"],
                 interval(row[name]["low"], row[name]["high"], digits),
                 *([_by_seed(row[name], digits)] if several else []),
             ]
-            for name in others
+            for name in by_reference
             for row in record.parts["compared"]
             if name in row
         ]  # fmt: skip
@@ -107,9 +110,9 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
     return table_of("Ways compared on the same examples", labelled, columns, rows)
 
 
-def _by_seed(found: Mapping[str, Any], digits: int) -> str | None:
+def _by_seed(comparison: Mapping[str, Any], digits: int) -> str | None:
     """What the interval over examples does not hold."""
-    each = found.get("by_seed", {}).values()
+    each = comparison.get("by_seed", {}).values()
     return ", ".join(Column("", digits, signed=True).text(value) for value in each) or None
 
 
@@ -117,13 +120,13 @@ def _drift_table(labelled: Labelled) -> Table:
     """What became of the roles of the heads that are left, most heads first."""
 
     def rows(record: Record) -> list[list[Any]]:
-        found = []
+        cells = []
         for row in sorted(record.parts["drift"], key=lambda row: -row["keep"]):
             roles = ", ".join(f"{role} {n['whole']} \u2192 {n['left']}" for role, n in row["roles"].items())
             functions = f"{row['functions']['left']} of {row['functions']['whole']}"
             changes = [row[name] for name in ("same", "gained", "lost", "exchanged")]
-            found.append([row["way"], row["heads"], row["seed"], roles or "none", *changes, functions])
-        return found
+            cells.append([row["way"], row["heads"], row["seed"], roles or "none", *changes, functions])
+        return cells
 
     columns = [Column("way"), Column("heads left"), Column("seed"), Column("roles, in the whole model \u2192 now")]
     columns += [Column(what) for what in ("same roles", "more", "fewer", "others", "functions left")]
@@ -136,13 +139,13 @@ def _drift_table(labelled: Labelled) -> Table:
 
 def _printed(record: Record) -> list[Printed]:
     means = _means(record)
-    first = next(iter(means))
-    values = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[first].items())
-    ours = f"{first} {values}" if record.parts.get("pruned") != "heads of all kinds" else None
+    best_way = next(iter(means))
+    values = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[best_way].items())
+    ours = f"{best_way} {values}" if record.parts.get("pruned") != "heads of all kinds" else None
     return [
         Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", ours),
         Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
-        Printed("functions that are left (subtitles)", "17 of 48 heads: all of them", _functions(record, first)),
+        Printed("functions that are left (subtitles)", "17 of 48 heads: all of them", _functions(record, best_way)),
         Printed(
             "p(0), p(1) of a gate with beta .5, log a = 0; 2; \u22123", ".23, .23; .04, .69; .86, .01", _heaps(record)
         ),
@@ -150,19 +153,19 @@ def _printed(record: Record) -> list[Printed]:
 
 
 def _functions(record: Record, way: str) -> str | None:
-    own = [row for row in record.parts.get("drift") or () if row["way"] == way]
-    said = [
+    way_rows = [row for row in record.parts.get("drift") or () if row["way"] == way]
+    sentences = [
         f"{row['heads']} of {len(record.parts['whole_roles'])} heads: {row['functions']['left']} of "
         f"{row['functions']['whole']}"
-        for row in sorted(own, key=lambda row: -row["heads"])
+        for row in sorted(way_rows, key=lambda row: -row["heads"])
     ]
-    return "; ".join(dict.fromkeys(said)) or None
+    return "; ".join(dict.fromkeys(sentences)) or None
 
 
 def _heaps(record: Record) -> str | None:
     gates = [gate for gate in record.parts.get("hard_concrete") or () if gate["beta"] == 0.5]
-    said = "; ".join(f"{gate['zero']:.2f}, {gate['one']:.2f}" for gate in gates)
-    return said.replace("0.", ".") or None
+    shares = "; ".join(f"{gate['zero']:.2f}, {gate['one']:.2f}" for gate in gates)
+    return shares.replace("0.", ".") or None
 
 
 SECTION = Section(
