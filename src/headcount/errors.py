@@ -34,8 +34,8 @@ class UsageError(HeadcountError, ValueError):
 class UnknownName(UsageError, KeyError):
     """A name that is not among the known ones."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+    def __init__(self, what: str, name: str, allowed: Iterable[str]) -> None:
+        names = sorted(allowed)
         close = get_close_matches(name, names, n=3)
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
         super().__init__(f"Unknown {what} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")

@@ -12,15 +12,15 @@ _EXCHANGE = 2  # RENAME_EXCHANGE, linux/fs.h
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # an older kernel, or a file system such as NFS
 
 
-def exchange(first: Path, second: Path) -> bool:
+def exchange(path: Path, other: Path) -> bool:
     """Swap two paths of one file system; False, with nothing changed, where that cannot be done in one step."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):  # not Linux, or a C library without it
         return False
-    if rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
+    if rename(_HERE, os.fsencode(path), _HERE, os.fsencode(other), _EXCHANGE) == 0:
         return True
     number = ctypes.get_errno()
     if number in _UNABLE:
         return False
-    raise OSError(number, os.strerror(number), str(first), None, str(second))
+    raise OSError(number, os.strerror(number), str(path), None, str(other))

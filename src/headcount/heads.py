@@ -187,10 +187,10 @@ class HeadGrid(Mapping[Head, Any]):
         return hash(self.heads)
 
     def __repr__(self) -> str:
-        shown = {head: self._shown(value) for head, value in self._pairs()}
-        apart = " | " if any(" " in text for text in shown.values()) else " "
+        spelled = {head: self._shown(value) for head, value in self._pairs()}
+        apart = " | " if any(" " in text for text in spelled.values()) else " "
         lines = [
-            f"{kind}.{layer}: {apart.join(text for head, text in shown.items() if head.site == (kind, layer))}"
+            f"{kind}.{layer}: {apart.join(text for head, text in spelled.items() if head.site == (kind, layer))}"
             for kind, layer in self.sites
         ]
         return f"{type(self).__name__}, {len(self)} heads\n" + "\n".join(lines)

@@ -42,9 +42,9 @@ def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
 def check_place(path: Path) -> None:
     """Raise where a file or folder could not be made: it is prepared beside its place, in the folder around it."""
     parent = path.resolve().parent
-    there = next(folder for folder in (parent, *parent.parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise FolderError(f"Cannot write {path}: {there} is not a folder that you may write in. Give another place.")
+    nearest = next(folder for folder in (parent, *parent.parents) if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise FolderError(f"Cannot write {path}: {nearest} is not a folder that you may write in. Give another place.")
 
 
 def contents(folder: Path) -> list[Path]:
@@ -198,22 +198,22 @@ def _disk_full(target: Path) -> str:
     )
 
 
-def claim(place: Path, note: str, work: Mapping[str, Any]) -> bool:
+def claim(folder: Path, note: str, work: Mapping[str, Any]) -> bool:
     """Begin work in a folder by noting what decides its result, or see that it was begun for the same.
 
     note: name of the file in the folder. Work of other settings is an error. True where it is new.
     """
-    file, ours = place / note, json.loads(json.dumps(dict(work)))
+    file, ours = folder / note, json.loads(json.dumps(dict(work)))
     if not file.is_file():
         write_json(file, ours)
         return True
     theirs = read_json(file)
     if not isinstance(theirs, dict):
-        raise RecordError(f"{file} does not hold the settings that {place} was begun with. Give another folder.")
+        raise RecordError(f"{file} does not hold the settings that {folder} was begun with. Give another folder.")
     differ = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     if differ:
-        said = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} now" for name in differ)
-        raise UsageError(f"{place} was begun with other settings ({said}). Use the same, or another folder.")
+        differences = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} now" for name in differ)
+        raise UsageError(f"{folder} was begun with other settings ({differences}). Use the same, or another folder.")
     return False
 
 

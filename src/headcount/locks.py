@@ -100,7 +100,7 @@ def _try_lock(descriptor: int, *, shared: bool) -> bool:
 def _is_at(descriptor: int, file: Path) -> bool:
     """Whether an open file is still the one of this name."""
     try:
-        there = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return False
-    return os.path.samestat(there, os.fstat(descriptor))
+    return os.path.samestat(status, os.fstat(descriptor))

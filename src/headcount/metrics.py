@@ -44,9 +44,9 @@ PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_b
 
 def confusion(answers: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """[N, classes * classes]: one 1 per example, at label * classes + answer."""
-    found = np.zeros((len(labels), classes * classes), dtype=np.int64)
-    found[np.arange(len(labels)), labels * classes + answers] = 1
-    return found
+    table = np.zeros((len(labels), classes * classes), dtype=np.int64)
+    table[np.arange(len(labels)), labels * classes + answers] = 1
+    return table
 
 
 def _square(sums: np.ndarray) -> np.ndarray:

@@ -82,7 +82,7 @@ def _td(cell: Cell, side: str) -> str:
     if cell.strength:
         colour = _UP if cell.strength > 0 else _DOWN
         style += f";background-color:rgba({colour},{_DARKEST * min(1.0, abs(cell.strength)):.2f})"
-    shown = _cut(cell.text, _LONGEST)
-    told = cell.told or (cell.text if shown != cell.text else "")
-    title = f' title="{escape(told)}"' if told else ""
-    return f'<td style="{style}"{title}>{escape(shown)}</td>'
+    text = _cut(cell.text, _LONGEST)
+    tooltip = cell.told or (cell.text if text != cell.text else "")
+    title = f' title="{escape(tooltip)}"' if tooltip else ""
+    return f'<td style="{style}"{title}>{escape(text)}</td>'

@@ -7,10 +7,10 @@ from collections.abc import Callable
 Progress = Callable[[str, int, int], None]  # part of the work, steps done, steps in all (0 where nobody knows)
 
 
-def silent(part: str, done: int, of: int) -> None:
+def silent(part: str, step: int, of: int) -> None:
     """Nobody watches."""
 
 
 def named(name: str, progress: Progress) -> Progress:
     """The same progress under another name: that of the larger work which a piece belongs to."""
-    return lambda _, done, of: progress(name, done, of)
+    return lambda _, step, of: progress(name, step, of)

@@ -27,7 +27,7 @@ figure_formats = click.option(
 )
 
 
-every_row = click.option("--all", "whole", is_flag=True, help="Print every head, not the first and last ten.")
+every_row = click.option("--all", "all_rows", is_flag=True, help="Print every head, not the first and last ten.")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Output:
 
     out: Path | None
     formats: tuple[str, ...]
-    whole: bool = False  # print every row of tables of many heads
+    all_rows: bool = False  # print every row of tables of many heads
 
     @property
     def unfinished(self) -> Path | None:
@@ -67,7 +67,7 @@ class Output:
         if as_json:
             show.json(console, record)
             return
-        show.result(console, record, whole=self.whole)
+        show.result(console, record, all_rows=self.all_rows)
         if self.out:
             show.line(console, written(self.out, figures=bool(figures)), dim=True)
         if command:
@@ -116,8 +116,8 @@ def output(function: Command, *, shared: bool = False) -> Command:
     """The options --out and --format, given to the command as `output`."""
 
     @wraps(function)
-    def command(out: Path | None, formats: tuple[str, ...], whole: bool, **rest: Any) -> Any:
-        return function(output=Output(out, formats, whole), **rest)
+    def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, **rest: Any) -> Any:
+        return function(output=Output(out, formats, all_rows), **rest)
 
     return every_row(figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command)))
 

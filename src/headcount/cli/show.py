@@ -54,11 +54,11 @@ def title(console: Console, name: str, rest: str) -> None:
     console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
 
 
-def result(console: Console, record: Record, *, whole: bool = False) -> None:
+def result(console: Console, record: Record, *, all_rows: bool = False) -> None:
     """A record as its sections of the report."""
     from headcount.report.text import show_result
 
-    show_result(console, record, all_rows=whole)
+    show_result(console, record, all_rows=all_rows)
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:
@@ -86,12 +86,12 @@ class Bars:
         self._lines = Lines(aside, self._stands)
         self._every_part = every_part and not aside.is_terminal
 
-    def show(self, part: str, done: int, of: int) -> None:
+    def show(self, part: str, step: int, of: int) -> None:
         new = part not in self._tasks
         if new:
             self._tasks[part] = self._progress.add_task(part, total=of or None)
         self._latest = self._tasks[part]
-        self._progress.update(self._latest, completed=done, total=of or None)
+        self._progress.update(self._latest, completed=step, total=of or None)
         if new and self._every_part:
             self._lines.print()
 

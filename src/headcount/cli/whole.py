@@ -35,7 +35,7 @@ def whole(name: str, about: str) -> click.Command:
     @options.batch_size
     @options.max_length
     @click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML with settings.")
-    @click.option("--show", "shown", is_flag=True, help="Print every setting as TOML and stop.")
+    @click.option("--show", "show_settings", is_flag=True, help="Print every setting as TOML and stop.")
     @click.option("--parts", help="Only these parts, separated by commas.")
     @click.option("--out", default=f"study-{name}", show_default=True, type=options.FOLDER)
     @options.figure_formats
@@ -44,7 +44,7 @@ def whole(name: str, about: str) -> click.Command:
         loading: options.Loading,
         source: data.Source,
         config: Path | None,
-        shown: bool,
+        show_settings: bool,
         parts: str | None,
         out: Path,
         formats: tuple[str, ...],
@@ -54,7 +54,7 @@ def whole(name: str, about: str) -> click.Command:
         from headcount.studies.study_settings import StudySettings
 
         settings = StudySettings.read(_combined(_read(config), source, arguments))
-        if shown:
+        if show_settings:
             click.echo(settings.to_toml(), nl=False)
             return
         with options.reserved(out, shared=True):  # processes begun alike share the points of the trade-off

@@ -29,7 +29,7 @@ class Labelled:
 
 
 def read_labelled(
-    place: str | Path,
+    data: str | Path,
     *,
     split: str | None = None,
     text: str | None = None,
@@ -49,7 +49,7 @@ def read_labelled(
     pairs: list[str] = []
     labels = Classes(classes)
     skipped: Counter[str] = Counter()
-    for location, row in _rows(place, split):
+    for location, row in _rows(data, split):
         if limit is not None and len(texts) == limit:
             break
         if not row:
@@ -65,13 +65,13 @@ def read_labelled(
         texts.append(cells[0])
         pairs += cells[1:]
     if not texts:
-        raise CorpusError(f"{place} has no labelled text; left out: {dict(skipped) or 'nothing'}.")
+        raise CorpusError(f"{data} has no labelled text; left out: {dict(skipped) or 'nothing'}.")
     numbers, names = labels.numbered()
     return Labelled(texts, numbers, names, pairs if pair else None, skipped)
 
 
-def _rows(place: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
-    location = Location.of(place)
+def _rows(data: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
+    location = Location.of(data)
     if location.kind == "hub":
         name = location.hub_name
         rows = split_of(read_hub(name), split, location.data)

@@ -52,7 +52,7 @@ class Parallel:
 
 
 def read_parallel(
-    place: str | Path,
+    data: str | Path,
     *,
     languages: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
@@ -66,7 +66,7 @@ def read_parallel(
     """
     if longest < 1:
         raise CorpusError(f"longest is a number of words, at least 1; got {longest}.")
-    location = Location.of(place)
+    location = Location.of(data)
     if location.kind == "grammar":
         return _embedded(location.data)
     if location.kind == "hub":
@@ -78,7 +78,7 @@ def read_parallel(
     names = _two(columns, "columns") if columns else pair
     files = _table(path, names, longest) if path.is_file() else _folder(path, pair, names, longest)
     skipped: Skipped = {}
-    parts = (Part(split, found.name, partial(_read, found, split_name(split), skipped)) for split, found in files)
+    parts = (Part(split, file.name, partial(_read, file, split_name(split), skipped)) for split, file in files)
     return Parallel(Splits(str(path), parts), pair, skipped)
 
 

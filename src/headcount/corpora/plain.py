@@ -16,22 +16,22 @@ SUFFIX = ".txt"
 
 
 def read_plain(
-    place: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
+    data: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
 ) -> list[str]:
     """Texts that are not empty, at most so many.
 
     place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
     text: the column of a table or a hub data set; `text` if not given.
     """
-    texts = (line.strip() for line in _texts(place, split, text or "text") if line.strip())
-    first = list(islice(texts, limit))
-    if not first:
-        raise CorpusError(f"{place} has no text.")
-    return first
+    texts = (line.strip() for line in _texts(data, split, text or "text") if line.strip())
+    lines = list(islice(texts, limit))
+    if not lines:
+        raise CorpusError(f"{data} has no text.")
+    return lines
 
 
-def _texts(place: str | Path, split: str | None, column: str) -> Iterator[str]:
-    location = Location.of(place)
+def _texts(data: str | Path, split: str | None, column: str) -> Iterator[str]:
+    location = Location.of(data)
     if location.kind == "hub":
         return _from_hub(location, split, column)
     file = location.path

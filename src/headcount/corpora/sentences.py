@@ -55,7 +55,7 @@ class Sentences(Sequence[Tree | str]):
 
 
 def read_sentences(
-    place: str | Path,
+    data: str | Path,
     *,
     split: str = "test",
     languages: Sequence[str] | None = None,
@@ -67,26 +67,28 @@ def read_sentences(
     split: part of the embedded corpus or of parallel text.
     parser: parse what has no trees with `spacy` or `stanza`; one text may become several sentences, translations go.
     """
-    found = _read(str(place), split, languages, limit)
+    sentences = _read(str(data), split, languages, limit)
     if limit is not None:
-        found = replace(found, items=found.items[:limit], targets=found.targets[:limit] if found.targets else None)
-    if parser and not found.trees:
-        trees = tuple(parsed([str(item) for item in found.items], parser))
-        return Sentences(trees, None, found.skipped)
-    return found
+        sentences = replace(
+            sentences, items=sentences.items[:limit], targets=sentences.targets[:limit] if sentences.targets else None
+        )
+    if parser and not sentences.trees:
+        trees = tuple(parsed([str(item) for item in sentences.items], parser))
+        return Sentences(trees, None, sentences.skipped)
+    return sentences
 
 
-def _read(place: str, split: str, languages: Sequence[str] | None, limit: int | None) -> Sentences:
-    location = Location.of(place)
+def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | None) -> Sentences:
+    location = Location.of(data)
     path = location.path
     if location.kind == "grammar":
-        rows = Grammar.named(place).split(split)
+        rows = Grammar.named(data).split(split)
         return Sentences([row.tree for row in rows], [row.target for row in rows])
     if path.suffix == ".conllu":
         bank = read_conllu(path, on_error="skip")
         return Sentences(bank.trees, None, bank.skipped)
     if location.kind in ("folder", "hub") or path.suffix in SUFFIXES:
-        pairs = read_parallel(place, languages=languages)
+        pairs = read_parallel(data, languages=languages)
         rows = pairs[split] if limit is None else pairs[split].select(range(min(limit, len(pairs[split]))))
         skipped = sum(pairs.skipped.values(), Counter[str]())  # only the splits asked for were read
         return Sentences(list(rows["source"]), list(rows["target"]), skipped)

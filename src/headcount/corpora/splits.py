@@ -34,8 +34,8 @@ class Splits(Mapping[str, Content]):
     Two parts of the same split (val.tsv and dev.tsv) are an error once that split is asked for.
     """
 
-    def __init__(self, place: str, parts: Iterable[Part[Content]]) -> None:
-        self._place = place
+    def __init__(self, data: str, parts: Iterable[Part[Content]]) -> None:
+        self._place = data
         self._parts: dict[str, list[Part[Content]]] = {}
         self._contents: dict[str, Content] = {}
         for part in parts:
@@ -75,14 +75,14 @@ def split_files(folder: Path, suffixes: Sequence[str]) -> Splits[Path]:
     return Splits(str(folder), (Part(file.stem, file.name, partial(Path, file)) for file in files))
 
 
-def split_of(splits: Mapping[str, Content], split: str | None, place: str) -> Content:
+def split_of(splits: Mapping[str, Content], split: str | None, data: str) -> Content:
     """The split asked for; without a name the only one."""
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split is None:
-        raise CorpusError(f"{place} has the splits {', '.join(splits)}; say which.")
+        raise CorpusError(f"{data} has the splits {', '.join(splits)}; say which.")
     if split_name(split) not in splits:
-        raise UnknownName(f"split of {place}", split, splits)
+        raise UnknownName(f"split of {data}", split, splits)
     return splits[split_name(split)]
 
 

@@ -40,7 +40,7 @@ def block(site: Site, *, may_be_empty: bool) -> Block:
         return Block(0, ()) if left_out else Block(1, (0,), zeros=True)
     counts = site.served
     size = reduce(gcd, counts)
-    return Block(site.num_heads, tuple(place for place, count in enumerate(counts) for _ in range(count // size)))
+    return Block(site.num_heads, tuple(index for index, count in enumerate(counts) for _ in range(count // size)))
 
 
 def same_everywhere(sites: Sites) -> bool:

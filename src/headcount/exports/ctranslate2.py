@@ -105,13 +105,13 @@ def heads_of_stacks(sites: Sites) -> dict[str, int]:
 
 def filling(sites: Sites, counts: dict[str, int]) -> list[str]:
     """What filling up costs, in words."""
-    there = sum(site.num_heads for site in sites)
+    remaining = sum(site.num_heads for site in sites)
     written = sum(counts[_stack(site)] for site in sites)
-    if written == there:
+    if written == remaining:
         return ["every layer of a stack has as many heads: nothing is filled up"]
     return [
-        f"short layers are filled up with heads of zeros: {written} heads are computed in place of {there}, "
-        f"{written / there - 1:+.0%}" if there else f"short layers are filled up with {written} heads of zeros"
+        f"short layers are filled up with heads of zeros: {written} heads are computed in place of {remaining}, "
+        f"{written / remaining - 1:+.0%}" if remaining else f"short layers are filled up with {written} heads of zeros"
     ]  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def export(
     loading: options of `hc.load` for a folder or hub id.
     """
     runtime = RUNTIMES[to]
-    chosen = check_dtype(runtime, to, dtype)
+    number_format = check_dtype(runtime, to, dtype)
     check_installed(runtime, to)
     subject = _subject(model, tokenizer, loading)
     refuse(subject, to)
@@ -75,12 +75,12 @@ def export(
     check_out(target, suffix, overwrite=overwrite, what=f"{to} of a {type(subject.model).__name__}")
     if suffix:
         with journal.new_file(target.resolve()) as fresh:
-            agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+            agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
     else:
         with journal.new_folder(target.resolve()) as fresh:
-            agreement, unchecked = _write(runtime, subject, fresh, chosen, check)
+            agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
     notes = tuple(runtime.costs(subject))
-    return Export(to, target, chosen, size_on_disk(target), notes, agreement, unchecked)
+    return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
 
 
 def check_dtype(runtime: Runtime, name: str, dtype: str | None) -> str:

@@ -81,9 +81,11 @@ class _Decoder(nn.Module):
 def obstacle(model: PreTrainedModel) -> Obstacle | None:
     """Why a model cannot become graphs."""
     takes = set(inspect.signature(model.forward).parameters)
-    others = takes & {"pixel_values", "input_features", "input_values"}
-    if "input_ids" not in takes or others:
-        return Obstacle(f"{type(model).__name__} takes {', '.join(sorted(others))}", "Only models of text are exported")
+    further_inputs = takes & {"pixel_values", "input_features", "input_values"}
+    if "input_ids" not in takes or further_inputs:
+        return Obstacle(
+            f"{type(model).__name__} takes {', '.join(sorted(further_inputs))}", "Only models of text are exported"
+        )
     if is_pair(model) and not hasattr(model, "get_encoder"):
         return Obstacle(f"{type(model).__name__} does not show its encoder", "Export the class that generates text")
     size = sum(parameter.numel() * 4 for parameter in model.parameters())
@@ -196,9 +198,9 @@ def check_graphs(subject: Subject, run: Mapping[str, Run], *, runtime: str, vers
                 output = output_name(model, text)
                 ours = getattr(model(**text), output)
         theirs = _run(run, text, batch.get("decoder_input_ids"))
-        here = text["attention_mask"].bool() if ours.dim() == 3 and not is_pair(model) else slice(None)
-        expected.append(ours.numpy()[here])
-        computed.append(theirs[here])
+        positions = text["attention_mask"].bool() if ours.dim() == 3 and not is_pair(model) else slice(None)
+        expected.append(ours.numpy()[positions])
+        computed.append(theirs[positions])
     if output != "logits":
         return compare_outputs(expected, computed, runtime=runtime, version=version)
     writes = bool(model.can_generate())

@@ -68,8 +68,8 @@ class Signature:
             "seed": self.seed,
             **self.arguments,
         }
-        said = [f"{name}:{value}" for name, value in parts.items() if value not in ("", None)]
-        return "|".join([*said, f"headcount:{self.versions.get('headcount', '?')}"])
+        words = [f"{name}:{value}" for name, value in parts.items() if value not in ("", None)]
+        return "|".join([*words, f"headcount:{self.versions.get('headcount', '?')}"])
 
 
 @dataclass
@@ -170,8 +170,8 @@ def displayed(records: Iterable[str | Path]) -> Iterator[None]:
 def _summed_up(part: Any) -> str:
     """A part in a few words: its value where it is one, else how much there is of what."""
     if isinstance(part, Mapping):
-        some = ", ".join(map(str, list(part)[:3]))
-        return f"{len(part)}: {some}{', ...' if len(part) > 3 else ''}" if part else "none"
+        examples = ", ".join(map(str, list(part)[:3]))
+        return f"{len(part)}: {examples}{', ...' if len(part) > 3 else ''}" if part else "none"
     if isinstance(part, list | tuple):
         return f"a list of {len(part)}"
     return f"{part:.6g}" if isinstance(part, float) else str(part)

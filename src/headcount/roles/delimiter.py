@@ -67,12 +67,12 @@ def _sides(view: View, first_B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _punctuation(view: View) -> Tensor:
-    known = view.batch.punctuation_BT
-    return known if known.shape == view.keys.ids_BT.shape else torch.zeros_like(view.keys.tokens_BT)
+    marks = view.batch.punctuation_BT
+    return marks if marks.shape == view.keys.ids_BT.shape else torch.zeros_like(view.keys.tokens_BT)
 
 
-def _above(one: Tensor, other: Tensor) -> Tensor:
-    return other < one * (1 - SAME)
+def _above(left: Tensor, other: Tensor) -> Tensor:
+    return other < left * (1 - SAME)
 
 
 ROLE = Delimiter()

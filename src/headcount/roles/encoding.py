@@ -53,8 +53,8 @@ class Encoder:
         if encoded is None or all(span is None for span in encoded.spans):
             self.skipped["empty"] += 1
             return None
-        wanted = list(self._tokenizer(text_target=target)["input_ids"]) if target is not None else []
-        if max(len(encoded.ids), len(wanted)) > self._longest:
+        target_ids = list(self._tokenizer(text_target=target)["input_ids"]) if target is not None else []
+        if max(len(encoded.ids), len(target_ids)) > self._longest:
             self.skipped[f"more than the model's {self._longest} tokens"] += 1
             return None
         words, arcs = self._syntax(item, encoded.spans) if isinstance(item, Tree) else ([], [])
@@ -65,7 +65,7 @@ class Encoder:
             [span is not None and _is_punctuation(text[span[0] : span[1]]) for span in encoded.spans],
             words,
             arcs,
-            wanted,
+            target_ids,
         )
 
     def _syntax(self, tree: Tree, spans: Sequence[Span | None]) -> tuple[list[list[int]], list[tuple[int, int, str]]]:
@@ -77,7 +77,7 @@ class Encoder:
         unit_of = units(tokens)
         words: list[list[int]] = [[] for _ in range(1 + max(unit_of))]
         for unit, places in zip(unit_of, tokens, strict=True):
-            words[unit] += [place for place in places if place not in words[unit]]
+            words[unit] += [index for index in places if index not in words[unit]]
         self.found.update(arc.relation for arc in tree.arcs())
         arcs = [(unit_of[arc.dependent], unit_of[arc.head], arc.relation) for arc in tree.arcs(*self._relations)]
         within = sum(dependent == head for dependent, head, _ in arcs)
@@ -101,8 +101,8 @@ def windows(
         target = next(other, None) if other is not None else None
         if other is not None and target is None:
             raise CorpusError(f"There are only {read} translations for more sentences; they come in pairs.")
-        found = encoder.sentence(read, item, target)
-        waiting += [found] if found is not None else []
+        sentence = encoder.sentence(read, item, target)
+        waiting += [sentence] if sentence is not None else []
         read += 1
         if len(waiting) == WINDOW:
             yield read, waiting
@@ -113,7 +113,7 @@ def windows(
 
 def batches(sentences: Sequence[Sentence], tokens: int) -> Iterator[Batch]:
     """Sentences of like length together, at most so many tokens at once, padding included."""
-    order = sorted(sentences, key=lambda one: (len(one.ids), len(one.target)))
+    order = sorted(sentences, key=lambda sentence: (len(sentence.ids), len(sentence.target)))
     start = 0
     while start < len(order):
         stop = start + 1
@@ -165,10 +165,10 @@ class Batch:
         most = max(len(row.words) for row in self.rows)
         table = np.zeros((len(self.rows), max(1, most), self.ids_BT.shape[1]), dtype=np.float32)
         belongs = [
-            (number, unit, place)
+            (number, unit, index)
             for number, row in enumerate(self.rows)
             for unit, places in enumerate(row.words)
-            for place in places
+            for index in places
         ]
         table[tuple(np.array(belongs, dtype=np.int64).reshape(-1, 3).T)] = 1.0
         return torch.from_numpy(table)

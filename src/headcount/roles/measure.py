@@ -61,7 +61,7 @@ class Roles(HeadGrid):
         return self.map(held)
 
     def _shown(self, value: Any) -> str:
-        return ", ".join(dict.fromkeys(f"{one.role} {one.label}" for one in held(value))) or "-"
+        return ", ".join(dict.fromkeys(f"{evidence.role} {evidence.label}" for evidence in held(value))) or "-"
 
     def _told(self, head: Head, value: Any) -> str:
         return ", ".join(map(str, held(value))) or "no role"
@@ -96,26 +96,26 @@ def roles(
     """
     _check_text(model)
     read = Reading(**reading)
-    chosen = {name: members[name] for name in (members.names() if roles is None else roles)}
+    measured_roles = {name: members[name] for name in (members.names() if roles is None else roles)}
     if isinstance(corpus, str | bytes):
         raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
-    counted = frequencies or (counted_in(corpus, tokenizer) if "rare" in chosen else None)
+    counted = frequencies or (counted_in(corpus, tokenizer) if "rare" in measured_roles else None)
     if counted and read.common is None:
         read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
-    work = Work(model, tokenizer, chosen, read, counted, Resampling(resamples, seed=seed))
+    work = Work(model, tokenizer, measured_roles, read, counted, Resampling(resamples, seed=seed))
     total = len(corpus) if isinstance(corpus, Sized) else 0
     with evaluating(model), tapped(model, "attention", sink=work.see):
-        for done, sentences in windows(encoder, corpus, targets):
+        for count, sentences in windows(encoder, corpus, targets):
             for batch in batches(sentences, tokens):
                 work.run(batch)
-            progress("sentences", done, total)
+            progress("sentences", count, total)
     if not work.sentences:
         raise CorpusError(f"No sentence to look at; left out: {dict(encoder.skipped) or 'nothing, there was none'}.")
-    if "relations" in reading and "syntactic" in chosen:
+    if "relations" in reading and "syntactic" in measured_roles:
         _check_relations(encoder, read)
-    arguments = {**asdict(read), "roles": sorted(chosen), "frequencies": counted.source if counted else None}
+    arguments = {**asdict(read), "roles": sorted(measured_roles), "frequencies": counted.source if counted else None}
     signature = Signature(weights=weight_hash(model), seed=seed, arguments={**arguments, "resamples": resamples})
     return work.result(encoder, signature)
 
@@ -160,7 +160,7 @@ class Work:
         self,
         model: nn.Module,
         tokenizer: Any,
-        chosen: Mapping[str, Role],
+        roles: Mapping[str, Role],
         reading: Reading,
         frequencies: Frequencies | None,
         resampling: Resampling,
@@ -173,7 +173,7 @@ class Work:
         self._sites = locate(model)
         self._specials = special_ids(model, tokenizer)
         self._padding = tokenizer.pad_token_id or 0
-        self._roles = {"self": _of(chosen, "self"), "cross": _of(chosen, "cross")}
+        self._roles = {"self": _of(roles, "self"), "cross": _of(roles, "cross")}
         self._columns = {kind: _columns(members, reading) for kind, members in self._roles.items()}
         self._resampling = resampling
         self._tallies: dict[tuple[str, int], Tally] = {}
@@ -209,24 +209,24 @@ class Work:
         kind = "cross" if site.kind == "cross" else "self"
         if site.kind not in self._shown:
             self._shown[site.kind] = self._show(site.kind)
-        shown = self._shown[site.kind]
-        sight = Sight(shown.view, attention_BHQK)
+        views = self._shown[site.kind]
+        sight = Sight(views.view, attention_BHQK)
         if site.key not in self._tallies:
             self._tallies[site.key] = Tally(self._columns[kind], site.num_heads, self._resampling.resamples)
         hits_BHL = torch.zeros(*attention_BHQK.shape[:2], len(self._columns[kind]) + 2)
         start, offsets = 0, {}
         for name, role in self._roles[kind].items():
-            trials, width = shown.trials[name], len(role.labels(self._reading))
+            trials, width = views.trials[name], len(role.labels(self._reading))
             if trials is not None:
                 hits_BHL[..., start : start + width] = role.hits(trials, sight)
                 if trials.offsets_LO is not None:
                     offsets[start] = trials.offsets_LO
             start += width
-        asked_BQ = _asked(shown.view)
+        asked_BQ = _asked(views.view)
         hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
         hits_BHL[..., start + 1] = (sight.special_BHQS.sum(-1) * asked_BQ[:, None]).sum(-1)
         self._tallies[site.key].add(
-            hits_BHL.numpy(), shown.trials_BL, shown.chance_BL, offsets, self._counts_RB, self._batch.numbers
+            hits_BHL.numpy(), views.trials_BL, views.chance_BL, offsets, self._counts_RB, self._batch.numbers
         )
 
     def _show(self, kind: str) -> _Shown:
@@ -235,15 +235,15 @@ class Work:
         group = "cross" if kind == "cross" else "self"
         width = len(self._columns[group]) + 2
         trials_BL, chance_BL = torch.zeros(len(self._batch.rows), width), torch.zeros(len(self._batch.rows), width)
-        found, start = {}, 0
+        views, start = {}, 0
         for name, role in self._roles[group].items():
-            found[name] = trials = role.trials(view)
+            views[name] = trials = role.trials(view)
             stop = start + len(role.labels(self._reading))
             if trials is not None:
                 trials_BL[:, start:stop], chance_BL[:, start:stop] = trials.trials_BL, trials.chance_BL
             start = stop
         trials_BL[:, start:] = _asked(view).sum(-1)[:, None]
-        return _Shown(view, found, trials_BL.numpy(), chance_BL.numpy())
+        return _Shown(view, views, trials_BL.numpy(), chance_BL.numpy())
 
     def _view(self, kind: str) -> View:
         batch = self._batch
@@ -273,11 +273,11 @@ class Work:
             key: tally.evidence(self._roles["cross" if key[0] == "cross" else "self"], self._reading)
             for key, tally in self._tallies.items()
         }
-        verdicts = iter(decided([one for heads in by_site.values() for head in heads for one in head]))
+        verdicts = iter(decided([evidence for heads in by_site.values() for head in heads for evidence in head]))
         return {key: [[next(verdicts) for _ in head] for head in heads] for key, heads in by_site.items()}
 
     def result(self, encoder: Encoder, signature: Signature) -> Roles:
-        heads, found = self._sites.heads, self.evidence()
+        heads, by_site = self._sites.heads, self.evidence()
         evidence: dict[Any, tuple[HalvedEvidence, ...]] = dict.fromkeys(heads, ())
         confidence: dict[Any, Interval | None] = dict.fromkeys(heads, None)
         left_out: dict[Any, float] = dict.fromkeys(heads, float("nan"))
@@ -287,10 +287,10 @@ class Work:
             if tally is None:
                 continue
             values = tally.values()
-            for place, head in enumerate(site.head_names()):
-                evidence[head] = tuple(found[site.key][place])
-                confidence[head] = Interval(*(float(part[place, -2]) for part in values))
-                left_out[head] = float(values[0][place, -1])
+            for index, head in enumerate(site.head_names()):
+                evidence[head] = tuple(by_site[site.key][index])
+                confidence[head] = Interval(*(float(part[index, -2]) for part in values))
+                left_out[head] = float(values[0][index, -1])
             relative = relative or _relative(tally)
         grid = Roles(list(evidence.items()), "object")
         grid.confidence, grid.left_out = HeadGrid(list(confidence.items()), "object"), HeadGrid(list(left_out.items()))
@@ -299,12 +299,12 @@ class Work:
         return grid
 
 
-def _of(chosen: Mapping[str, Role], kind: str) -> dict[str, Role]:
-    return {name: role for name, role in chosen.items() if kind in role.kinds}
+def _of(roles: Mapping[str, Role], kind: str) -> dict[str, Role]:
+    return {name: role for name, role in roles.items() if kind in role.kinds}
 
 
-def _columns(chosen: Mapping[str, Role], reading: Reading) -> list[Column]:
-    return [Column(name, label) for name, role in chosen.items() for label in role.labels(reading)]
+def _columns(roles: Mapping[str, Role], reading: Reading) -> list[Column]:
+    return [Column(name, label) for name, role in roles.items() for label in role.labels(reading)]
 
 
 def _asked(view: View) -> Tensor:
@@ -319,7 +319,7 @@ def _without_words(batch: Batch) -> Batch:
 
 def _relative(tally: Tally) -> dict[str, dict[int, int]]:
     return {
-        column.label: {offset - FURTHEST: int(count) for offset, count in enumerate(tally.offsets_LO[place]) if count}
-        for place, column in enumerate(tally.columns)
-        if tally.offsets_LO[place].any()
+        column.label: {offset - FURTHEST: int(count) for offset, count in enumerate(tally.offsets_LO[index]) if count}
+        for index, column in enumerate(tally.columns)
+        if tally.offsets_LO[index].any()
     }

@@ -64,9 +64,9 @@ def played(
         yield
 
 
-def _output(wanted: Callable[[], Tensor], elsewhere: Elsewhere) -> Output:
+def _output(targets: Callable[[], Tensor], elsewhere: Elsewhere) -> Output:
     def output(own_BQD: Tensor, values_BKD: Tensor) -> Tensor:
-        wanted_BQK = wanted().to(values_BKD.device)
+        wanted_BQK = targets().to(values_BKD.device)
         count_BQ1 = wanted_BQK.sum(-1, keepdim=True)
         attention_BQK = wanted_BQK.to(values_BKD.dtype) / count_BQ1.clamp_min(1)
         own_BQD = own_BQD if elsewhere == "own" else torch.zeros_like(own_BQD)

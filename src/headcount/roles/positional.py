@@ -52,8 +52,8 @@ def _at(seen_BQK: Tensor, offset: int) -> Tensor:
     """[B, Q]: whether the query sees a token at this offset."""
     there_BQ = torch.zeros(seen_BQK.shape[:2], dtype=torch.bool)
     line = seen_BQK.diagonal(offset=offset, dim1=1, dim2=2)
-    first = max(0, -offset)
-    there_BQ[:, first : first + line.shape[-1]] = line
+    start = max(0, -offset)
+    there_BQ[:, start : start + line.shape[-1]] = line
     return there_BQ
 
 

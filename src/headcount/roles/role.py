@@ -60,16 +60,17 @@ class Playable(Role, Protocol):
 roles: Registry[Role] = Registry("role", "headcount.roles", "ROLE")
 
 
-def asking(view: View, targets: Sequence[Tensor], asked: Sequence[Tensor] | None = None) -> Trials:
+def asking(view: View, targets: Sequence[Tensor], queries: Sequence[Tensor] | None = None) -> Trials:
     """Trials of queries that have a target among the keys they see.
 
     targets: for each label [B, K], the same for all queries, or [B, Q, K].
     asked: for each label the queries [B, Q] that count; all that have a choice if not given.
     """
-    wanted = [(target[:, None] if target.dim() == 2 else target) & view.seen_BQK for target in targets]
-    reachable = [target_BQK.sum(-1) for target_BQK in wanted]
+    visible = [(target[:, None] if target.dim() == 2 else target) & view.seen_BQK for target in targets]
+    reachable = [target_BQK.sum(-1) for target_BQK in visible]
     counted = [
-        view.asking_BQ & (reach_BQ > 0) & (asked[label] if asked else True) for label, reach_BQ in enumerate(reachable)
+        view.asking_BQ & (reach_BQ > 0) & (queries[label] if queries else True)
+        for label, reach_BQ in enumerate(reachable)
     ]
     chance = [
         (reach_BQ / view.choices_BQ.clamp_min(1) * counted_BQ).sum(-1)
@@ -78,7 +79,7 @@ def asking(view: View, targets: Sequence[Tensor], asked: Sequence[Tensor] | None
     return Trials(
         torch.stack([counted_BQ.sum(-1) for counted_BQ in counted], -1),
         torch.stack(chance, -1),
-        list(zip(wanted, counted, strict=True)),
+        list(zip(visible, counted, strict=True)),
     )
 
 

@@ -69,13 +69,13 @@ class Sight:
         device = attention_BHQK.device
         keys_BK = view.keys.tokens_BT.to(device)
         outside = view.kind == "self" and not view.reading.diagonal
-        found = peaks(attention_BHQK, keys_BK, diagonal=not outside)
+        attended = peaks(attention_BHQK, keys_BK, diagonal=not outside)
         own_BHQ = attention_BHQK.diagonal(dim1=-2, dim2=-1).float() * keys_BK[:, None] if outside else None
         places_BS, there_BS = (part.to(device) for part in view.specials)
         self.special_BHQS = at_places(attention_BHQK, places_BS, there_BS).cpu()
-        self.weight_BHQ = found.weight_BHQ.cpu()
+        self.weight_BHQ = attended.weight_BHQ.cpu()
         self.confidence_BHQ = self.weight_BHQ if own_BHQ is None else torch.maximum(self.weight_BHQ, own_BHQ.cpu())
-        self.place_BHQ = _only(found).cpu()
+        self.place_BHQ = _only(attended).cpu()
 
     def words(self, row_N: Tensor, unit_N: Tensor) -> Tensor:
         """[N, H]: the unit that each of these units looks at most, -1 where it is tied.
@@ -101,6 +101,6 @@ class Sight:
         return (self.place_BHQ >= 0) & self.view.asking_BQ[:, None]
 
 
-def _only(found: Peaks) -> Tensor:
+def _only(attended: Peaks) -> Tensor:
     """The place of the maximum, -1 where it is tied."""
-    return found.place_BHQ.where(found.alone_BHQ, -1)
+    return attended.place_BHQ.where(attended.alone_BHQ, -1)

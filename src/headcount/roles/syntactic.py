@@ -44,33 +44,35 @@ class Syntactic:
     def trials(self, view: View) -> Trials | None:
         if not view.batch.has_words:
             return None
-        found = _instances(view)
-        if not len(found.row_N):
+        instances = _instances(view)
+        if not len(instances.row_N):
             return None
         rows, width = len(view.batch.rows), len(pairs(view.reading))
-        flat_N = found.row_N * width + found.label_N
+        flat_N = instances.row_N * width + instances.label_N
         trials_BL = torch.bincount(flat_N, minlength=rows * width).view(rows, width)
-        offset_N = (found.key_N - found.asking_unit_M[found.asks_N]).clamp(-FURTHEST, FURTHEST) + FURTHEST
-        by_offset = torch.bincount(found.label_N * (2 * FURTHEST + 1) + offset_N, minlength=width * (2 * FURTHEST + 1))
-        return Trials(trials_BL, torch.zeros(rows, width), found, by_offset.view(width, -1).numpy())
+        offset_N = (instances.key_N - instances.asking_unit_M[instances.asks_N]).clamp(-FURTHEST, FURTHEST) + FURTHEST
+        by_offset = torch.bincount(
+            instances.label_N * (2 * FURTHEST + 1) + offset_N, minlength=width * (2 * FURTHEST + 1)
+        )
+        return Trials(trials_BL, torch.zeros(rows, width), instances, by_offset.view(width, -1).numpy())
 
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
-        found: Instances = trials.targets
+        instances: Instances = trials.targets
         rows, width = trials.trials_BL.shape
-        place_MH = sight.words(found.asking_row_M, found.asking_unit_M)
-        right_NH = place_MH[found.asks_N] == found.key_N[:, None]
+        place_MH = sight.words(instances.asking_row_M, instances.asking_unit_M)
+        right_NH = place_MH[instances.asks_N] == instances.key_N[:, None]
         hits = torch.zeros(rows * width, place_MH.shape[1])
-        hits.index_add_(0, found.row_N * width + found.label_N, right_NH.float())
+        hits.index_add_(0, instances.row_N * width + instances.label_N, right_NH.float())
         return hits.view(rows, width, -1).transpose(1, 2)
 
     def wanted(self, view: View, label: str) -> Tensor:
         """From every token of a word to every token of its partners."""
         words_BUT, wanted_BQK = view.batch.words_BUT.bool(), torch.zeros_like(view.seen_BQK)
-        found = _instances(view)
-        of_label_N = found.label_N == self.labels(view.reading).index(label)
-        asks_N = found.asks_N[of_label_N]
+        instances = _instances(view)
+        of_label_N = instances.label_N == self.labels(view.reading).index(label)
+        asks_N = instances.asks_N[of_label_N]
         for row, query, key in zip(
-            found.row_N[of_label_N], found.asking_unit_M[asks_N], found.key_N[of_label_N], strict=True
+            instances.row_N[of_label_N], instances.asking_unit_M[asks_N], instances.key_N[of_label_N], strict=True
         ):
             wanted_BQK[row] |= words_BUT[row, query][:, None] & words_BUT[row, key]
         return wanted_BQK & view.seen_BQK
@@ -90,7 +92,7 @@ def label(relation: str, direction: Direction) -> str:
 
 
 def _instances(view: View) -> Instances:
-    number = {pair: place for place, pair in enumerate(pairs(view.reading))}
+    number = {pair: index for index, pair in enumerate(pairs(view.reading))}
     rows = []
     for row, sentence in enumerate(view.batch.rows):
         for dependent, head, relation in sentence.arcs:

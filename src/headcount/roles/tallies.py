@@ -112,8 +112,8 @@ class Tally:
         self.chance_L += chance_BL.sum(0, dtype=np.float64)
         _add_product(self.drawn_hits_RHL.reshape(-1, heads * width), counts_RB, hits_BHL.reshape(rows, -1))
         _add_product(self.drawn_trials_RL, counts_RB, trials_BL)
-        for first, table_LO in offsets.items():
-            self.offsets_LO[first : first + len(table_LO)] += table_LO
+        for start, table_LO in offsets.items():
+            self.offsets_LO[start : start + len(table_LO)] += table_LO
 
     @property
     def hits_HL(self) -> np.ndarray:
@@ -132,25 +132,25 @@ class Tally:
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[HalvedEvidence]]:
         """For each head what was seen, verdicts not corrected yet; labels without a single trial are left out."""
-        found: list[list[HalvedEvidence]] = [[] for _ in self.hits_HL]
+        by_head: list[list[HalvedEvidence]] = [[] for _ in self.hits_HL]
         values_HL, trials_L = self.values(), self.trials_L
         both = self._sums[0] + self._sums[1]
-        for place, column in enumerate(self.columns):
-            if not trials_L[place]:
+        for index, column in enumerate(self.columns):
+            if not trials_L[index]:
                 continue
-            baseline = self.baseline(place)
+            baseline = self.baseline(index)
             threshold = roles[column.role].threshold(column.label, baseline, reading)
-            p_H = both.p(place, threshold, signed=column.label in getattr(roles[column.role], "signed", ()))
-            halves = [half.intervals(place) for half in self._sums]
-            for head, (value, low, high) in enumerate(zip(*(part[:, place] for part in values_HL), strict=True)):
-                holds = bool(low >= threshold and low > baseline) if trials_L[place] >= MIN_TRIALS else None
-                found[head].append(
+            p_H = both.p(index, threshold, signed=column.label in getattr(roles[column.role], "signed", ()))
+            halves = [half.intervals(index) for half in self._sums]
+            for head, (value, low, high) in enumerate(zip(*(part[:, index] for part in values_HL), strict=True)):
+                holds = bool(low >= threshold and low > baseline) if trials_L[index] >= MIN_TRIALS else None
+                by_head[head].append(
                     HalvedEvidence(
                         column.role, column.label, float(value), baseline, threshold, float(low), float(high),
-                        int(trials_L[place]), holds, float(p_H[head]), None, (halves[0][head], halves[1][head]),
+                        int(trials_L[index]), holds, float(p_H[head]), None, (halves[0][head], halves[1][head]),
                     )
                 )  # fmt: skip
-        return found
+        return by_head
 
     def baseline(self, column: int) -> float:
         """The best fixed offset where offsets were counted, chance elsewhere."""

@@ -73,20 +73,20 @@ def ablation(
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    kept = shelf(keep, task, identity(signature, variants))
-    measured = measure(model, task, variants, fast=fast, kept=kept, progress=progress)
-    found = effects(metric, measured, alpha=alpha)
-    if kept:
-        kept.clear()
+    finished = shelf(keep, task, identity(signature, variants))
+    measured = measure(model, task, variants, fast=fast, finished=finished, progress=progress)
+    head_effects = effects(metric, measured, alpha=alpha)
+    if finished:
+        finished.clear()
     off = [variant.off[0] for variant in variants]
 
     def grid(pick: Callable[[Effect], float]) -> HeadGrid:
-        return HeadGrid([(head, pick(effect)) for head, effect in zip(off, found, strict=True)])
+        return HeadGrid([(head, pick(effect)) for head, effect in zip(off, head_effects, strict=True)])
 
     low, high = (grid(lambda e: -metric.gain(e.low)), grid(lambda e: -metric.gain(e.high)))
     ends = [np.minimum(low.numbers(), high.numbers()), np.maximum(low.numbers(), high.numbers())]
     return Scores(
-        [(head, -metric.gain(effect.difference)) for head, effect in zip(off, found, strict=True)],
+        [(head, -metric.gain(effect.difference)) for head, effect in zip(off, head_effects, strict=True)],
         signature=signature,
         low=HeadGrid(list(zip(off, ends[0], strict=True))),
         high=HeadGrid(list(zip(off, ends[1], strict=True))),

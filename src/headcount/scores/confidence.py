@@ -52,17 +52,17 @@ def confidence(
     """
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
-    known = special_ids(model, task.tokenizer) if specials is None else set(specials)
-    sums = _Sums(model, known, Resampling(resamples, seed=seed))
+    special = special_ids(model, task.tokenizer) if specials is None else set(specials)
+    sums = _Sums(model, special, Resampling(resamples, seed=seed))
     with evaluating(model), tapped(model, "attention", sink=sums.add):
         batches = task.batches()
         of = length_hint(batches)
-        for done, batch in enumerate(batches, start=1):
+        for count, batch in enumerate(batches, start=1):
             sums.begin(batch)
             task.nll(model, batch)
             sums.end()
-            progress("batches", done, of)
-    arguments = {"score": "confidence", "specials": sorted(known)}
+            progress("batches", count, of)
+    arguments = {"score": "confidence", "specials": sorted(special)}
     return sums.scores(Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments))
 
 
@@ -72,7 +72,7 @@ class _Sums:
     def __init__(self, model: nn.Module, specials: Collection[int], resampling: Resampling) -> None:
         self._model, self._specials, self._resampling = model, specials, resampling
         self._heads = locate(model).heads
-        self._place = {head: place for place, head in enumerate(self._heads)}
+        self._place = {head: index for index, head in enumerate(self._heads)}
         self._total = np.zeros((3, len(self._heads)))  # weights, weights on specials, queries
         self._drawn = np.zeros((resampling.resamples, 2, len(self._heads)))  # weights, queries
         self._batch: Batch = {}
@@ -88,11 +88,11 @@ class _Sums:
         queries, keys = sides(self._model, site, self._batch, attention_BHQK.shape, self._specials)
         asked_BQ = queries.tokens_BT.to(attention_BHQK.device)
         tokens_BK, special_BK = (side.to(attention_BHQK.device) for side in (keys.tokens_BT, keys.special_BT))
-        found = peaks(attention_BHQK, tokens_BK)
+        attended = peaks(attention_BHQK, tokens_BK)
         special_BHQ = at_places(attention_BHQK, *few_places(special_BK)).sum(-1)
         sees_BQ = asked_BQ & tokens_BK.any(-1, keepdim=True)
         columns = [self._place[head] for head in site.head_names()]
-        for row, values_BHQ in enumerate((found.weight_BHQ, special_BHQ, torch.ones_like(special_BHQ))):
+        for row, values_BHQ in enumerate((attended.weight_BHQ, special_BHQ, torch.ones_like(special_BHQ))):
             self._rows[row][:, columns] += (values_BHQ.double() * sees_BQ[:, None]).sum(-1).cpu().numpy()
 
     def end(self) -> None:
@@ -109,15 +109,15 @@ class _Sums:
             value_H, left_out_H = weight_H / queries_H, special_H / queries_H
             low_H, high_H = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1])
         grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
-        found = Confidence(
+        confidences = Confidence(
             list(zip(self._heads, map(float, value_H), strict=True)),
             signature=signature,
             low=grids[0],
             high=grids[1],
             details={"left_out": {str(head): share for head, share in grids[2].items()}},
         )
-        found.left_out = grids[2]
-        return found
+        confidences.left_out = grids[2]
+        return confidences
 
 
 SCORE = confidence

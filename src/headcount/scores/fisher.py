@@ -48,11 +48,11 @@ def fisher(
 
     arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
-        total_H = summed(task.batches(), contributed, kept=kept, progress=progress)["squares"]
-    if kept:
-        kept.clear()
+        total_H = summed(task.batches(), contributed, finished=finished, progress=progress)["squares"]
+    if finished:
+        finished.clear()
     return scores(heads, total_H, signature, normalize=normalize)
 
 

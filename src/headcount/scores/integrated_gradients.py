@@ -57,11 +57,11 @@ def integrated_gradients(
 
     arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
-        sums = summed(task.batches(), contributed, kept=kept, progress=progress)
-    if kept:
-        kept.clear()
+        sums = summed(task.batches(), contributed, finished=finished, progress=progress)
+    if finished:
+        finished.clear()
     mean_H = sums["total"] / sums["count"]
     error_H = standard_error(mean_H, sums["squares"], sums["count"])
     return scores(locate(model).heads, mean_H, signature, error=error_H, normalize=normalize)

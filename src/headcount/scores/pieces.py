@@ -37,33 +37,33 @@ def summed(
     batches: Iterable[Batch],
     measure: Callable[[Batch], Arrays],
     *,
-    kept: Shelf | None = None,
+    finished: Shelf | None = None,
     progress: Progress = silent,
 ) -> dict[str, np.ndarray]:
     """The sums over all batches of what each contributes, in float64: memory does not grow with the data."""
-    stored = (kept.get("sums") if kept else None) or {}
-    done = int(stored.pop("batches", np.zeros(())))
+    stored = (finished.get("sums") if finished else None) or {}
+    start = int(stored.pop("batches", np.zeros(())))
     sums: dict[str, np.ndarray] = dict(stored)
     saved, of = time.monotonic(), length_hint(batches)
     for number, batch in enumerate(batches):
-        if number >= done and processes.is_mine(number):
+        if number >= start and processes.is_mine(number):
             for name, value in measure(batch).items():
                 sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
-            if kept and time.monotonic() - saved >= SECONDS:
-                kept.put("sums", {**sums, "batches": np.array(number + 1)})
+            if finished and time.monotonic() - saved >= SECONDS:
+                finished.put("sums", {**sums, "batches": np.array(number + 1)})
                 saved = time.monotonic()
         progress("batches", number + 1, of)
-    every = [some for some in processes.gather(sums) if some]
-    if not every:
+    shares = [share for share in processes.gather(sums) if share]
+    if not shares:
         raise UsageError("The task has no batches: there is nothing to measure on.")
-    return {name: sum((some[name] for some in every[1:]), every[0][name]) for name in every[0]}
+    return {name: sum((share[name] for share in shares[1:]), shares[0][name]) for name in shares[0]}
 
 
 def collected(
     batches: Iterable[Batch],
     measure: Callable[[Batch], Arrays],
     *,
-    kept: Shelf | None = None,
+    finished: Shelf | None = None,
     progress: Progress = silent,
 ) -> list[Arrays]:
     """What each batch contributes, in the order of the batches."""
@@ -71,14 +71,14 @@ def collected(
     of = length_hint(batches)
     for number, batch in enumerate(batches):
         if processes.is_mine(number):
-            piece = kept.get(str(number)) if kept else None
+            piece = finished.get(str(number)) if finished else None
             if piece is None:
                 piece = dict(measure(batch))
-                if kept:
-                    kept.put(str(number), piece)
+                if finished:
+                    finished.put(str(number), piece)
             pieces[number] = piece
         progress("batches", number + 1, of)
-    every = {number: piece for some in processes.gather(pieces) for number, piece in some.items()}
-    if not every:
+    by_number = {number: piece for share in processes.gather(pieces) for number, piece in share.items()}
+    if not by_number:
         raise UsageError("The task has no batches: there is nothing to measure on.")
-    return [every[number] for number in sorted(every)]
+    return [by_number[number] for number in sorted(by_number)]

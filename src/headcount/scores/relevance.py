@@ -54,7 +54,7 @@ def relevance(
     chunk: padded tokens that run through the model at once; bounds the memory, changes no number.
     keep: a folder for unfinished work; the same call goes on with it.
     """
-    given = data = _predicting(task, target, chunk)
+    task_given = data = _predicting(task, target, chunk)
     plain, sites = original_module(model), locate(model)
     if target == "own":
         data = data.answered(plain)
@@ -64,19 +64,19 @@ def relevance(
         return _added(parts)
 
     arguments = {"score": "relevance", "rule": rule, "bias": bias, "target": target}
-    signature = Signature(weights=weight_hash(model), data=given.fingerprint, arguments=arguments)
-    kept = shelf(keep, given, {"weights": signature.weights, "data": signature.data, **arguments})
+    signature = Signature(weights=weight_hash(model), data=task_given.fingerprint, arguments=arguments)
+    finished = shelf(keep, task_given, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(plain, gradients=True):
-        sums = summed(data.batches(), contributed, kept=kept, progress=progress)
-    if kept:
-        kept.clear()
+        sums = summed(data.batches(), contributed, finished=finished, progress=progress)
+    if finished:
+        finished.clear()
     if not sums["predictions"]:
         raise UsageError("The task has no predictions: there is nothing to measure on.")
-    found = summary(sums)
+    conservation = summary(sums)
     if bias != "redistribute":  # that one magnifies rounding without bound: reported, not refused
-        check(found)
+        check(conservation)
     mean_H, error_H = _mean_and_error(sums)
-    details = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"]), **found}
+    details = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"]), **conservation}
     return scores(sites.heads, mean_H, signature, error=error_H, normalize=False, details=details)
 
 
@@ -103,12 +103,12 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
     top_BT, device = logits_BTC.detach().argmax(-1), logits_BTC.device
     shares_BH = torch.zeros(len(predicted_BT), len(sites.heads), dtype=torch.float64, device=device)
     cuts: list[Sums] = []
-    for place in predicted_BT.any(0).nonzero()[:, 0].tolist():
-        counted_B = predicted_BT[:, place].to(device)
-        logits_B = trace.predictions(logits_BTC, place, top_BT[:, place])
-        found = trace.relevance(logits_B, counted_B)
-        shares_BH += _normalised(found, sites)
-        cuts.append(conserved(trace, torch.where(counted_B, logits_B.detach(), 0), found))
+    for position in predicted_BT.any(0).nonzero()[:, 0].tolist():
+        counted_B = predicted_BT[:, position].to(device)
+        logits_B = trace.predictions(logits_BTC, position, top_BT[:, position])
+        relevances = trace.relevance(logits_B, counted_B)
+        shares_BH += _normalised(relevances, sites)
+        cuts.append(conserved(trace, torch.where(counted_B, logits_B.detach(), 0), relevances))
     if not (shares_BH.isfinite().all() and logits_BTC.detach()[predicted_BT.to(device)].isfinite().all()):
         raise ModelError(
             f"Relevance is not a number on {type(model).__name__}: its own outputs overflow or are not finite."
@@ -116,11 +116,11 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
     return {**_moments(shares_BH.cpu().numpy(), predicted_BT.sum(-1).numpy()), **_added(cuts)}
 
 
-def _normalised(found: Relevance, sites: Sites) -> Tensor:
+def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
     """[B, H]: each head's relevance over the sum of absolute values of its layer; zeros stay zero."""
     columns = []
     for site in (site for site in sites if site.num_heads):
-        heads_BH = found.heads[site.key].double()
+        heads_BH = relevances.heads[site.key].double()
         size_B1 = heads_BH.abs().sum(-1, keepdim=True)
         columns.append(heads_BH / torch.where(size_B1 == 0, 1, size_B1))
     return torch.cat(columns, -1)

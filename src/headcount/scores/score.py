@@ -42,12 +42,12 @@ class Scores(HeadGrid):
         self.details = dict(details or {})
 
     def _told(self, head: Head, value: Any) -> str:
-        said = super()._told(head, value)
+        text = super()._told(head, value)
         if self.low is not None and self.high is not None:
-            said += f" (95% {self.low[head]:.3g} to {self.high[head]:.3g})"
+            text += f" (95% {self.low[head]:.3g} to {self.high[head]:.3g})"
         if self.p is not None and self.corrected is not None:
-            said += f", p {self.p[head]:.2g}, corrected {self.corrected[head]:.2g}"
-        return said
+            text += f", p {self.p[head]:.2g}, corrected {self.corrected[head]:.2g}"
+        return text
 
     def _from(self) -> str:
         return f"higher = keep | {self.signature}"
@@ -78,7 +78,7 @@ def scores(
 def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
     norms = np.ones_like(values)
     for site in dict.fromkeys(head.site for head in heads):
-        places = [place for place, head in enumerate(heads) if head.site == site]
+        places = [index for index, head in enumerate(heads) if head.site == site]
         norms[places] = np.linalg.norm(values[places]) or 1.0
     return norms
 
@@ -88,10 +88,10 @@ members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores",
 
 def score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:
     """Score every head of a model by a method, "gradient" or "ablation" for example; options by keyword."""
-    known = options_of(name)
-    unknown = [option for option in options if option not in known]
+    allowed = options_of(name)
+    unknown = [option for option in options if option not in allowed]
     if unknown:
-        raise UsageError(f"The {name} score has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
+        raise UsageError(f"The {name} score has no option {unknown[0]!r}; it has {', '.join(allowed) or 'none'}.")
     return members[name](model, task, **options)
 
 

@@ -53,7 +53,7 @@ def until_certain(
     bound = bound_of(metric)
     bets, running = Bets(len(variants), bound=bound), list(range(len(variants)))
     batches: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in variants]
-    done = 0
+    count = 0
     with evaluating(model):
         for rows in _random_rows(len(task), seed):
             piece = pieces_of(model, task, [variants[index] for index in running])[1](task.batch(rows))
@@ -63,8 +63,8 @@ def until_certain(
                 batches[index].append((base_BC, variant_BC))
             certain = bets.p() < alpha / len(variants)
             running = [index for index in running if not certain[index]]
-            done += len(rows)
-            progress("examples", done, len(task))
+            count += len(rows)
+            progress("examples", count, len(task))
             if not running:
                 break
     return [_stopped(parts, float(p), bound) for parts, p in zip(batches, bets.p(), strict=True)]

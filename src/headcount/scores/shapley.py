@@ -67,11 +67,11 @@ def shapley(
     arguments: dict[str, Any] = {"score": "shapley", "permutations": permutations, "tolerance": tolerance}
     arguments["normalize"] = normalize
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments)
-    kept = shelf(keep, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
+    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
     with evaluating(model):
-        sums = summed(range(permutations), contributed, kept=kept, progress=progress)
-    if kept:
-        kept.clear()
+        sums = summed(range(permutations), contributed, finished=finished, progress=progress)
+    if finished:
+        finished.clear()
     mean_H = sums["total"] / sums["count"]
     error_H = standard_error(mean_H, sums["squares"], sums["count"])
     return scores(heads, mean_H, signature, error=error_H, normalize=normalize)

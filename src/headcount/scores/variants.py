@@ -71,7 +71,7 @@ def measure(
     variants: Sequence[Variant],
     *,
     fast: bool = True,
-    kept: Shelf | None = None,
+    finished: Shelf | None = None,
     progress: Progress = silent,
 ) -> Outcome:
     """Measure the model and its variants on a task.
@@ -81,9 +81,9 @@ def measure(
     """
     if not variants:
         raise UsageError("There are no variants to measure.")
-    items, one = pieces_of(model, task, variants, fast=fast)
+    items, measure_piece = pieces_of(model, task, variants, fast=fast)
     with evaluating(model):
-        pieces = collected(items, one, kept=kept, progress=progress)
+        pieces = collected(items, measure_piece, finished=finished, progress=progress)
     return Outcome(
         np.concatenate([piece["base"] for piece in pieces]),
         np.concatenate([piece["variants"] for piece in pieces], axis=1),
@@ -107,11 +107,11 @@ Piece = Mapping[str, np.ndarray]
 def _whole(model: nn.Module, task: Task, variants: Sequence[Variant]) -> Piece:
     """For tasks that can only measure all of their data at once."""
     sites = locate(model)
-    found = []
+    outcomes = []
     for variant in variants:
         with masked(model, sites.mask(off=variant.off)):
-            found.append(task.quality(model).statistics)
-    return {"base": task.quality(model).statistics, "variants": np.stack(found)}
+            outcomes.append(task.quality(model).statistics)
+    return {"base": task.quality(model).statistics, "variants": np.stack(outcomes)}
 
 
 def _batch(model: nn.Module, task: Any, batch: Batch, variants: Sequence[Variant], fast: bool) -> Piece:
@@ -119,37 +119,37 @@ def _batch(model: nn.Module, task: Any, batch: Batch, variants: Sequence[Variant
     rows = rows_of(batch)
     with remembered(model, rows) as memory:
         base = task.measure(model, batch)
-    found = np.empty((len(variants), *base.shape))
+    measured = np.empty((len(variants), *base.shape))
     if not fast:
-        for place, variant in enumerate(variants):
+        for index, variant in enumerate(variants):
             with masked(model, locate(model).mask(off=variant.off)):
-                found[place] = task.measure(model, batch)
+                measured[index] = task.measure(model, batch)
     else:
         for site, places in _groups(model, variants, _tokens(batch)):
-            gate = _gate(site, [variants[place] for place in places], rows)
+            gate = _gate(site, [variants[index] for index in places], rows)
             with _changed(model, memory, site, gate, len(places)):
                 statistics = task.measure(model, _repeated(batch, len(places)))
-            found[places] = statistics.reshape(len(places), rows, -1)
-    return {"base": base, "variants": found}
+            measured[places] = statistics.reshape(len(places), rows, -1)
+    return {"base": base, "variants": measured}
 
 
 def _written(model: nn.Module, task: Any, rows: np.ndarray, variants: Sequence[Variant], fast: bool) -> Piece:
     """For tasks that measure what the model writes."""
-    own = task.written(model, rows)
-    base = task.statistics(rows, own)
-    found = np.empty((len(variants), *base.shape))
+    unmasked = task.written(model, rows)
+    base = task.statistics(rows, unmasked)
+    statistics = np.empty((len(variants), *base.shape))
     if fast:
-        for place, outputs in enumerate(_rewritten(model, task, rows, own, variants)):
-            found[place] = _statistics(task, rows, own, base, outputs)
+        for index, outputs in enumerate(_rewritten(model, task, rows, unmasked, variants)):
+            statistics[index] = _statistics(task, rows, unmasked, base, outputs)
     else:
-        for place, variant in enumerate(variants):
+        for index, variant in enumerate(variants):
             with masked(model, locate(model).mask(off=variant.off)):
-                found[place] = task.statistics(rows, task.written(model, rows))
-    return {"base": base, "variants": found}
+                statistics[index] = task.statistics(rows, task.written(model, rows))
+    return {"base": base, "variants": statistics}
 
 
 def _rewritten(
-    model: nn.Module, task: Any, rows: np.ndarray, own: list[list[int]], variants: Sequence[Variant]
+    model: nn.Module, task: Any, rows: np.ndarray, unmasked: list[list[int]], variants: Sequence[Variant]
 ) -> list[list[list[int]]]:
     """What each variant writes for some examples, from what the unmasked model wrote.
 
@@ -159,21 +159,21 @@ def _rewritten(
     outputs: list[list[list[int]]] = [[[] for _ in rows] for _ in variants]
     open_rows: list[tuple[int, int, list[int]]] = []  # variant, place in rows, next draft
     with remembered(model, len(rows)) as memory:
-        task.drafted(model, rows, own).improve(model)
+        task.drafted(model, rows, unmasked).improve(model)
     for site, places in _groups(model, variants, len(rows) * int(task.lengths[rows].max())):
-        some = task.drafted(model, np.tile(rows, len(places)), own * len(places))
-        gate = _gate(site, [variants[place] for place in places], len(rows))
+        drafts = task.drafted(model, np.tile(rows, len(places)), unmasked * len(places))
+        gate = _gate(site, [variants[index] for index in places], len(rows))
         with _changed(model, memory, site, gate, len(places)):
-            some.improve(model)
-        for number, ids in enumerate(some.found):
+            drafts.improve(model)
+        for number, ids in enumerate(drafts.found):
             outputs[places[number // len(rows)]][number % len(rows)] = ids
-        for number, draft in zip(some.pending_P.tolist(), some.draft_PL.tolist(), strict=True):
+        for number, draft in zip(drafts.pending_P.tolist(), drafts.draft_PL.tolist(), strict=True):
             open_rows.append((places[number // len(rows)], number % len(rows), draft))
     for start in range(0, len(open_rows), _ROWS):
         group = open_rows[start : start + _ROWS]
-        settled = _settle(model, task, rows[[place for _, place, _ in group]], group, variants)
-        for (variant, place, _), ids in zip(group, settled, strict=True):
-            outputs[variant][place] = ids
+        settled = _settle(model, task, rows[[index for _, index, _ in group]], group, variants)
+        for (variant, index, _), ids in zip(group, settled, strict=True):
+            outputs[variant][index] = ids
     return outputs
 
 
@@ -186,10 +186,10 @@ def _settle(
 ) -> list[list[int]]:
     """The outputs for rows that each have a variant of their own."""
     heads = locate(model).heads
-    number = {head: place for place, head in enumerate(heads)}
+    number = {head: index for index, head in enumerate(heads)}
     mask_BH = torch.ones(len(group), len(heads))
-    for place, (variant, _, _) in enumerate(group):
-        mask_BH[place, [number[head] for head in variants[variant].off]] = 0
+    for index, (variant, _, _) in enumerate(group):
+        mask_BH[index, [number[head] for head in variants[variant].off]] = 0
     drafts = task.drafted(model, rows, [draft for _, _, draft in group])
     for _ in range(_RUNS):
         if len(drafts.pending_P):
@@ -202,14 +202,14 @@ def _settle(
 
 
 def _statistics(
-    task: Any, rows: np.ndarray, own: list[list[int]], base: np.ndarray, written: list[list[int]]
+    task: Any, rows: np.ndarray, unmasked: list[list[int]], base: np.ndarray, written: list[list[int]]
 ) -> np.ndarray:
     """What outputs contribute; those that are the unmasked model's contribute what that does."""
-    changed = [place for place, (one, other) in enumerate(zip(own, written, strict=True)) if one != other]
-    found = base.copy()
+    changed = [index for index, (before, other) in enumerate(zip(unmasked, written, strict=True)) if before != other]
+    statistics = base.copy()
     if changed:
-        found[changed] = task.statistics(rows[changed], [written[place] for place in changed])
-    return found
+        statistics[changed] = task.statistics(rows[changed], [written[index] for index in changed])
+    return statistics
 
 
 def _gate(site: Site, variants: Sequence[Variant], rows: int) -> Tensor:
@@ -231,7 +231,7 @@ def _groups(model: nn.Module, variants: Sequence[Variant], tokens: int) -> Itera
     """Numbers of variants of the same site that run together; tokens: of the batch they all run on."""
     sites, together = locate(model), max(1, _TOKENS // max(1, tokens))
     for key in dict.fromkeys(variant.site for variant in variants):
-        places = [place for place, variant in enumerate(variants) if variant.site == key]
+        places = [index for index, variant in enumerate(variants) if variant.site == key]
         for start in range(0, len(places), together):
             yield sites[key], places[start : start + together]
 

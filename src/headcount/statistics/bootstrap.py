@@ -37,10 +37,15 @@ def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0, chun
 
 
 def paired_bootstrap(
-    first: ArrayLike, others: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int, seed: int = 0
+    reference: ArrayLike,
+    variants: ArrayLike,
+    of_sums: Callable[[np.ndarray], np.ndarray],
+    *,
+    resamples: int,
+    seed: int = 0,
 ) -> list[Comparison]:
     """Each of `others` [V, N, C] against `first` [N, C]: two-sided centred p = (1 + #{|d* - d| >= |d|}) / (B + 1)."""
-    base, table = np.asarray(first, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    base, table = np.asarray(reference, dtype=np.float64), np.asarray(variants, dtype=np.float64)
     together = np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1)  # [N, 1 + V, C]
     observed = of_sums(together.sum(0))
     difference_V = observed[1:] - observed[0]
@@ -71,11 +76,11 @@ class Resampling:
     def counts(self, examples: ArrayLike) -> np.ndarray:
         """[resamples, examples]: how often each of these examples, by number, enters each resample."""
         numbers = np.asarray(examples, dtype=np.int64)
-        found = np.empty((self.resamples, len(numbers)), dtype=np.float32)
+        counts = np.empty((self.resamples, len(numbers)), dtype=np.float32)
         for block in np.unique(numbers // _BLOCK):
-            here = numbers // _BLOCK == block
-            found[:, here] = self._block(int(block))[:, numbers[here] % _BLOCK]
-        return found
+            in_block = numbers // _BLOCK == block
+            counts[:, in_block] = self._block(int(block))[:, numbers[in_block] % _BLOCK]
+        return counts
 
     def _block(self, block: int) -> np.ndarray:
         if self._drawn is None or self._drawn[0] != block:
@@ -96,9 +101,9 @@ def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[
     table = np.asarray(drawn)
     tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(table, [tail, 100 - tail], axis=0)
-    for place in map(tuple, np.argwhere(np.isnan(table).any(0))):
-        there = table[(slice(None), *place)]
-        there = there[~np.isnan(there)]
-        if len(there):
-            low[place], high[place] = np.percentile(there, [tail, 100 - tail])
+    for index in map(tuple, np.argwhere(np.isnan(table).any(0))):
+        column = table[(slice(None), *index)]
+        column = column[~np.isnan(column)]
+        if len(column):
+            low[index], high[index] = np.percentile(column, [tail, 100 - tail])
     return low, high

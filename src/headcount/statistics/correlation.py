@@ -20,14 +20,14 @@ class Correlation(NamedTuple):
     p: float
 
 
-def pearson(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Correlation:
+def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     """Linear correlation of two numbers per head; NaN where one side is constant."""
     from scipy.stats import pearsonr
 
-    return _correlation(first, second, lambda table: table, lambda one, other: float(pearsonr(one, other).pvalue), seed)
+    return _correlation(x, y, lambda table: table, lambda a, other: float(pearsonr(a, other).pvalue), seed)
 
 
-def spearman(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Correlation:
+def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     """Correlation of ranks, which are taken anew in every resample."""
     from scipy.stats import rankdata, spearmanr
 
@@ -35,29 +35,29 @@ def spearman(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Correlati
         ranked: np.ndarray = rankdata(table, axis=-1)
         return ranked
 
-    return _correlation(first, second, ranks, lambda one, other: float(spearmanr(one, other).pvalue), seed)
+    return _correlation(x, y, ranks, lambda a, other: float(spearmanr(a, other).pvalue), seed)
 
 
 def _correlation(
-    first: ArrayLike,
-    second: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
     of: Callable[[np.ndarray], np.ndarray],
     p_value: Callable[[np.ndarray, np.ndarray], float],
     seed: int,
 ) -> Correlation:
     """of: what is correlated, out of values [..., pairs]."""
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if len(one) < 4 or np.ptp(one) == 0 or np.ptp(other) == 0:
+    a, other = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(a) < 4 or np.ptp(a) == 0 or np.ptp(other) == 0:
         return Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
-    chosen = np.random.default_rng(seed).integers(0, len(one), (_RESAMPLES, len(one)))
-    drawn = _linear(of(one[chosen]), of(other[chosen]))
+    resampled = np.random.default_rng(seed).integers(0, len(a), (_RESAMPLES, len(a)))
+    drawn = _linear(of(a[resampled]), of(other[resampled]))
     low, high = np.percentile(drawn[~np.isnan(drawn)], [2.5, 97.5])
-    return Correlation(float(_linear(of(one), of(other))), float(low), float(high), p_value(one, other))
+    return Correlation(float(_linear(of(a), of(other))), float(low), float(high), p_value(a, other))
 
 
-def _linear(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Along the last axis; NaN where one side is constant."""
-    one, other = one - one.mean(-1, keepdims=True), other - other.mean(-1, keepdims=True)
-    size = np.sqrt(np.square(one).sum(-1) * np.square(other).sum(-1))
+    a, other = a - a.mean(-1, keepdims=True), other - other.mean(-1, keepdims=True)
+    size = np.sqrt(np.square(a).sum(-1) * np.square(other).sum(-1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(size > 1e-300, (one * other).sum(-1) / size, np.nan)
+        return np.where(size > 1e-300, (a * other).sum(-1) / size, np.nan)

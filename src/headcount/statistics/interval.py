@@ -43,9 +43,9 @@ def mean_interval(values: ArrayLike) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def mean_difference(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Interval:
+def mean_difference(x: ArrayLike, y: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Interval:
     """Mean of `first` minus mean of `second`, two independent groups, each resampled by itself; NaN without one."""
-    groups = [np.asarray(values, dtype=np.float64) for values in (first, second)]
+    groups = [np.asarray(values, dtype=np.float64) for values in (x, y)]
     if min(map(len, groups)) == 0:
         return Interval(float("nan"), float("nan"), float("nan"))
     random = np.random.default_rng(seed)

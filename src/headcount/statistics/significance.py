@@ -10,8 +10,8 @@ def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
     """Exact two-sided p that two classifiers, right or wrong on the same examples, are right equally often."""
     from scipy.stats import binomtest
 
-    one, other = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
-    only_one, only_other = int((one & ~other).sum()), int((~one & other).sum())
+    a, other = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
+    only_one, only_other = int((a & ~other).sum()), int((~a & other).sum())
     if only_one + only_other == 0:
         return 1.0
     return float(binomtest(only_one, only_one + only_other, 0.5).pvalue)
@@ -36,8 +36,8 @@ def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
     from scipy.stats import hypergeom
 
     chance = np.ones(1)
-    for heads, marked, kept in np.asarray(layers, dtype=np.int64):
-        chance = np.convolve(chance, hypergeom(heads, marked, kept).pmf(np.arange(min(marked, kept) + 1)))
+    for heads, marked, drawn in np.asarray(layers, dtype=np.int64):
+        chance = np.convolve(chance, hypergeom(heads, marked, drawn).pmf(np.arange(min(marked, drawn) + 1)))
     return chance
 
 

@@ -47,20 +47,20 @@ def ablate(
     out, lonely = one_out(model), all_but_one(model) if alone else []
     weights = weight_hash(model)
 
-    def both(data: Task, part: str, place: str) -> tuple[float, list[Effect], list[Effect]]:
+    def both(data: Task, part: str, folder_name: str) -> tuple[float, list[Effect], list[Effect]]:
         if early:
             return _early(model, data, out, lonely, alpha, named(part, progress))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
-        kept = shelf(keep / place if keep else None, data, identity(signature, [*out, *lonely]))
-        return _effects(model, data, out, lonely, alpha, kept, named(part, progress))
+        finished = shelf(keep / folder_name if keep else None, data, identity(signature, [*out, *lonely]))
+        return _effects(model, data, out, lonely, alpha, finished, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
     transfer, best_elsewhere = None, None
     if other is not None:
-        there, ones_there, alones_there = both(other, "masking heads, second data", "second")
+        other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
         pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
-        transfer = Transfer(there, pearson(*pair), spearman(*pair), _by_head(out, ones_there))
+        transfer = Transfer(other_value, pearson(*pair), spearman(*pair), _by_head(out, ones_there))
         best_elsewhere = _best(model, lonely, alones, alones_there, better) if alone else None
     parts = Ablation(
         metric=metric.name,
@@ -84,16 +84,16 @@ def _effects(
     out: list[Variant],
     lonely: list[Variant],
     alpha: float,
-    kept: Shelf | None,
+    finished: Shelf | None,
     progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
     """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
     metric = task.metric
-    found = measure(model, task, [*out, *lonely], kept=kept, progress=progress)
-    ones, alones = found.variants[: len(out)], found.variants[len(out) :]
-    first = effects(metric, Outcome(found.base, ones), alpha=alpha)
-    second = effects(metric, Outcome(found.base, alones), alpha=alpha) if len(alones) else []
-    return metric.of(found.base), first, second
+    outcome = measure(model, task, [*out, *lonely], finished=finished, progress=progress)
+    ones, alones = outcome.variants[: len(out)], outcome.variants[len(out) :]
+    one_out = effects(metric, Outcome(outcome.base, ones), alpha=alpha)
+    all_but_one = effects(metric, Outcome(outcome.base, alones), alpha=alpha) if len(alones) else []
+    return metric.of(outcome.base), one_out, all_but_one
 
 
 def _early(
@@ -106,9 +106,11 @@ def _early(
 ) -> tuple[float, list[Effect], list[Effect]]:
     """As `_effects`, each variant measured only until it is certain that its heads matter."""
     metric = task.metric
-    found = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
-    sides = [_stopped_effects(metric, stopped) for stopped in (found[: len(out)], found[len(out) :])]
-    longest = max(found, key=lambda one: one.examples)
+    stopped_variants = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
+    sides = [
+        _stopped_effects(metric, stopped) for stopped in (stopped_variants[: len(out)], stopped_variants[len(out) :])
+    ]
+    longest = max(stopped_variants, key=lambda variant: variant.examples)
     return metric.of(longest.outcome.base), sides[0], sides[1]
 
 
@@ -149,7 +151,7 @@ def _best(
     """For each site the head that does best alone; chosen and measured on the same data, or not (paper's appendix)."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
-        values = [chosen_on[place].value for place in places]
+        values = [chosen_on[index].value for index in places]
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)
         table[name] = BestAlone(head=str(head), **asdict(measured_on[best]))
@@ -158,6 +160,6 @@ def _best(
 
 def _by_site(variants: list[Variant]) -> dict[str, list[int]]:
     sites: dict[str, list[int]] = {}
-    for place, variant in enumerate(variants):
-        sites.setdefault(".".join(map(str, variant.site)), []).append(place)
+    for index, variant in enumerate(variants):
+        sites.setdefault(".".join(map(str, variant.site)), []).append(index)
     return sites

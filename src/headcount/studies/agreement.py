@@ -53,19 +53,19 @@ def agreement(
     if EXACT in methods or not methods:
         raise UsageError(f"Name at least one score besides {EXACT}, which all are compared with.")
     by_method, refused = _scores(model, task, (EXACT, *methods), keep, progress)
-    exact, where = by_method[EXACT], measure_on or task
+    exact, measured = by_method[EXACT], measure_on or task
     parts: dict[str, Any] = {
-        "metric": where.metric.name,
-        "higher_is_better": where.metric.higher_is_better,
+        "metric": measured.metric.name,
+        "higher_is_better": measured.metric.higher_is_better,
         "heads": len(exact),
-        "measured_on": measured_on([task], where),
-        "scores": {method: {str(head): found[head] for head in found} for method, found in by_method.items()},
-        "spearman": {method: _spearman(found, exact) for method, found in by_method.items() if method != EXACT},
-        "overlap": {method: overlaps(found, exact) for method, found in by_method.items() if method != EXACT},
-        "pruning": _pruning(model, where, by_method, progress),
+        "measured_on": measured_on([task], measured),
+        "scores": {method: {str(head): scores[head] for head in scores} for method, scores in by_method.items()},
+        "spearman": {method: _spearman(scores, exact) for method, scores in by_method.items() if method != EXACT},
+        "overlap": {method: overlaps(scores, exact) for method, scores in by_method.items() if method != EXACT},
+        "pruning": _pruning(model, measured, by_method, progress),
         "refused": refused,
     }
-    arguments = {"methods": list(methods), "measured_on": where.fingerprint}
+    arguments = {"methods": list(methods), "measured_on": measured.fingerprint}
     return Record("agreement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
@@ -77,7 +77,7 @@ def _scores(
     for method in methods:
         running = {
             "keep": keep / method if keep else None,
-            "progress": lambda done, of, method=method: progress(f"scoring by {method}", done, of),
+            "progress": lambda step, of, method=method: progress(f"scoring by {method}", step, of),
             "normalize": False,  # ablation compares heads of all layers
         }
         options = {option: value for option, value in running.items() if option in options_of(method)}
@@ -90,22 +90,22 @@ def _scores(
     return by_method, refused
 
 
-def _spearman(found: HeadGrid, exact: HeadGrid) -> dict[str, dict[str, float | None]]:
+def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, dict[str, float | None]]:
     """All heads, and those of each kind: r with its interval over heads; None where it is not defined."""
     groups = {"all": exact.kinds, **({kind: (kind,) for kind in exact.kinds} if len(exact.kinds) > 1 else {})}
     table = {}
     for group, kinds in groups.items():
-        result = spearman(found.of(*kinds).numbers(), exact.of(*kinds).numbers())
+        result = spearman(scores.of(*kinds).numbers(), exact.of(*kinds).numbers())
         table[group] = {key: None if np.isnan(value) else value for key, value in result._asdict().items()}
     return table
 
 
-def overlaps(found: HeadGrid, exact: HeadGrid) -> list[dict[str, float]]:
+def overlaps(scores: HeadGrid, exact: HeadGrid) -> list[dict[str, float]]:
     """Of the heads that ablation ranks highest, the share that a score ranks as high; and what chance gives."""
     rows = []
     for share in TOP:
         count = max(1, round(share * len(exact)))
-        best = [set(ranked(grid)[::-1][:count]) for grid in (found, exact)]
+        best = [set(ranked(grid)[::-1][:count]) for grid in (scores, exact)]
         rows.append(
             {"share": share, "heads": count, "overlap": len(best[0] & best[1]) / count, "chance": count / len(exact)}
         )
@@ -118,32 +118,34 @@ def ranked(grid: HeadGrid) -> list[Head]:
 
 
 def _pruning(
-    model: nn.Module, where: Task, by_method: Mapping[str, Scores], progress: Progress
+    model: nn.Module, task: Task, by_method: Mapping[str, Scores], progress: Progress
 ) -> dict[str, list[dict[str, Any]]]:
     """What is lost as the lowest heads of each score go, and against going in the order of ablation."""
     counts = [round(share * len(locate(model).heads)) for share in REMOVED]
-    base, qualities = where.quality(model), {}
-    for done, (method, found) in enumerate(by_method.items(), start=1):
-        qualities[method] = [_without(model, where, ranked(found)[:count]) for count in counts]
-        progress("pruning by each order", done, len(by_method))
+    base, qualities = task.quality(model), {}
+    for number, (method, scores) in enumerate(by_method.items(), start=1):
+        qualities[method] = [_without(model, task, ranked(scores)[:count]) for count in counts]
+        progress("pruning by each order", number, len(by_method))
     return {
         method: [
-            _cost(base, quality, qualities[EXACT][place], counts[place], len(by_method[EXACT]))
-            for place, quality in enumerate(measured)
+            _cost(base, quality, qualities[EXACT][index], counts[index], len(by_method[EXACT]))
+            for index, quality in enumerate(measured)
         ]
         for method, measured in qualities.items()
     }
 
 
-def _without(model: nn.Module, where: Task, removed: Sequence[Head]) -> Quality:
+def _without(model: nn.Module, task: Task, removed: Sequence[Head]) -> Quality:
     with masked(model, locate(model).mask(off=removed)):
-        return where.quality(model)
+        return task.quality(model)
 
 
 def _cost(base: Quality, quality: Quality, exact: Quality, removed: int, heads: int) -> dict[str, Any]:
     def against(other: Quality) -> dict[str, float]:
-        (found,) = paired_bootstrap(other.statistics, quality.statistics[None], quality.metric.of_sums, resamples=1000)
-        return found._asdict()
+        (comparison,) = paired_bootstrap(
+            other.statistics, quality.statistics[None], quality.metric.of_sums, resamples=1000
+        )
+        return comparison._asdict()
 
     return {
         "share": removed / heads,

@@ -29,7 +29,7 @@ def attention_map(
     """
     if not text.strip():
         raise UsageError("The text is empty: there is no token to look from or at.")
-    (found,) = locate(model).find(Head.parse(head))
+    (located,) = locate(model).find(Head.parse(head))
     original: Any = original_module(model)
     config = original.config
     both = bool(getattr(config, "is_encoder_decoder", False))
@@ -39,18 +39,18 @@ def attention_map(
     inputs = {key: value.to(device) for key, value in inputs.items()}
     written: list[str] = []
     with evaluating(model):
-        if both and found.kind != "encoder":
+        if both and located.kind != "encoder":
             read_1T, written = _target(original, tokenizer, inputs, target)
             inputs["decoder_input_ids"] = read_1T
-        runs = original.get_encoder() if both and found.kind == "encoder" else original
+        runs = original.get_encoder() if both and located.kind == "encoder" else original
         with tapped(model, "attention") as taps:
             runs(**inputs)
-    queries, keys = _sides(found.kind, both, source, written)
-    site = locate(model)[found.site]
-    weights_QK: Tensor = taps.calls(found.site)[0][0, site.heads.index(found.index)].float().cpu()
+    queries, keys = _sides(located.kind, both, source, written)
+    site = locate(model)[located.site]
+    weights_QK: Tensor = taps.calls(located.site)[0][0, site.heads.index(located.index)].float().cpu()
     weights = tuple(tuple(round(weight, 6) for weight in row) for row in weights_QK.tolist())
-    parts = AttentionMap(str(found), text, tuple(queries), tuple(keys), weights)
-    arguments = {"head": str(found), "text": text, "target": target}
+    parts = AttentionMap(str(located), text, tuple(queries), tuple(keys), weights)
+    arguments = {"head": str(located), "text": text, "target": target}
     return Record("attention", Signature(name, weight_hash(model), arguments=arguments), parts)
 
 
@@ -77,11 +77,11 @@ def _target(model: Any, tokenizer: Any, inputs: Any, target: str | None) -> tupl
 def _tokens(tokenizer: Any, text: str) -> tuple[list[int], list[str]]:
     """Ids and readable tokens: the characters each stands for, or its name where it stands for none."""
     encoded = pieces(tokenizer, text)
-    shown = [
+    texts = [
         text[span[0] : span[1]] if span is not None and span[0] < span[1] else _spelled(tokenizer, token)
         for token, span in zip(encoded.ids, encoded.spans, strict=True)
     ]
-    return encoded.ids, shown
+    return encoded.ids, texts
 
 
 def _spelled(tokenizer: Any, token: int, *, target: bool = False) -> str:

@@ -86,29 +86,29 @@ def study_compensation(
     """
     heads = locate(model).heads
     counts = [count for count in counts_to(len(heads), round(most * len(heads)), step) if count]
-    full_N, whole = losses(model, measure_on, {}), measure_on.quality(model)
-    hows = [how for how in HOWS if how != "bias" or add_bias or _biased(model)]
-    curves = {how: Curve() for how in hows}
+    full_N, quality = losses(model, measure_on, {}), measure_on.quality(model)
+    hows = [way for way in HOWS if way != "bias" or add_bias or _biased(model)]
+    curves = {way: Curve() for way in hows}
     scores, spent = _timed(lambda: score(order, model, task))
-    for done, count in enumerate(counts, start=1):
+    for number, count in enumerate(counts, start=1):
         mask = select(scores, Budget(heads=len(heads) - count))
-        for how in hows:
-            found, seconds = _timed(partial(compensate, model, mask, task, how, add_bias=add_bias))
-            loss_N = losses(model, measure_on, found.projections)
-            cost = spent + (seconds if how != "none" else 0.0)  # without compensation no data are run
-            curves[how].add(count, loss_N, cost, dict(found.projections), mask)
-        progress("compensating under the same masks", done, len(counts))
+        for way in hows:
+            compensation, seconds = _timed(partial(compensate, model, mask, task, way, add_bias=add_bias))
+            loss_N = losses(model, measure_on, compensation.projections)
+            cost = spent + (seconds if way != "none" else 0.0)  # without compensation no data are run
+            curves[way].add(count, loss_N, cost, dict(compensation.projections), mask)
+        progress("compensating under the same masks", number, len(counts))
     if greedy:
         curves["greedy"] = _greedily(model, task, measure_on, counts, candidates, group, add_bias, progress)
-    reach = points if points is not None else 2.0 if whole.metric.name not in ("accuracy", "F1", "Matthews") else 0.02
-    course, at = _at(model, measure_on, curves, full_N, whole, reach)
+    reach = points if points is not None else 2.0 if quality.metric.name not in ("accuracy", "F1", "Matthews") else 0.02
+    course, at = _at(model, measure_on, curves, full_N, quality, reach)
     parts = CompensationCurves(
-        metric=whole.metric.name,
+        metric=quality.metric.name,
         num_heads=len(heads),
         order=order,
         measured_on=decode(MeasuredOn, measured_on([task], measure_on), source="measured_on"),
-        full=Whole(float(full_N.mean()), _measured(whole)),
-        compensations={how: _points(curve, full_N, len(heads)) for how, curve in curves.items()},
+        full=Whole(float(full_N.mean()), _measured(quality)),
+        compensations={way: _points(curve, full_N, len(heads)) for way, curve in curves.items()},
         course=course,
         at=at,
     )
@@ -155,14 +155,14 @@ def _greedily(
             sizes.append(min(group, count - at))
             at += sizes[-1]
     gone, spent, start = 0, 0.0, time.perf_counter()
-    for taken in search.steps(sizes):
-        gone += len(taken.heads)
+    for step in search.steps(sizes):
+        gone += len(step.heads)
         progress("taking heads away", gone, counts[-1])
         if gone in counts:
             spent += time.perf_counter() - start
-            found, seconds = _timed(lambda: compensate(model, search.mask, task, "lstsq", add_bias=add_bias))
-            loss_N = losses(model, measure_on, found.projections)
-            curve.add(gone, loss_N, spent + seconds, dict(found.projections), search.mask)
+            compensation, seconds = _timed(lambda: compensate(model, search.mask, task, "lstsq", add_bias=add_bias))
+            loss_N = losses(model, measure_on, compensation.projections)
+            curve.add(gone, loss_N, spent + seconds, dict(compensation.projections), search.mask)
             start = time.perf_counter()
     return curve
 
@@ -178,24 +178,24 @@ def _points(curve: Curve, full_N: np.ndarray, heads: int) -> tuple[ExcessPoint, 
 
 
 def _at(
-    model: nn.Module, task: Task, curves: dict[str, Curve], full_N: np.ndarray, whole: Quality, points: float
+    model: nn.Module, task: Task, curves: dict[str, Curve], full_N: np.ndarray, full_quality: Quality, points: float
 ) -> tuple[tuple[CoursePoint, ...], Reached | None]:
     """The quality of `none` up to where it first loses so many points of the metric; all ways there, and what they
     leave of its excess."""
-    metric: Metric = whole.metric
+    metric: Metric = full_quality.metric
     plain = curves["none"]
     course = []
     for index, removed in enumerate(plain.removed):
         value = _quality(model, task, plain.models[index])
         course.append(CoursePoint(removed, _measured(value)))
-        if -metric.gain(value.value - whole.value) >= points:
+        if -metric.gain(value.value - full_quality.value) >= points:
             break
     else:
         return tuple(course), None
-    excess = {how: curve.losses[index] - full_N for how, curve in curves.items() if len(curve.losses) > index}
+    excess = {way: curve.losses[index] - full_N for way, curve in curves.items() if len(curve.losses) > index}
     below = {"lstsq": "none", "scale": "none", "bias": "none", "greedy": "lstsq"}
-    ratios = {f"{how}/{other}": ratio(excess[how], excess[other]) for how, other in below.items() if how in excess}
-    quality = {how: _measured(_quality(model, task, curves[how].models[index])) for how in excess}
+    ratios = {f"{way}/{other}": ratio(excess[way], excess[other]) for way, other in below.items() if way in excess}
+    quality = {way: _measured(_quality(model, task, curves[way].models[index])) for way in excess}
     return tuple(course), Reached(removed, quality, ratios)
 
 

@@ -73,17 +73,17 @@ def pruning_curves(
     progress: Progress = silent,
 ) -> Record[Curves]:
     """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
-    plan, where = plan or Plan(), measure_on or task
+    plan, measured = plan or Plan(), measure_on or task
     kinds = tuple(locate(model).kinds)
-    lines = list(_lines(model, task, where, plan, kinds, progress))
-    whole = lines[0].steps[0].quality
+    lines = list(_lines(model, task, measured, plan, kinds, progress))
+    quality = lines[0].steps[0].quality
     by_kind = tuple(line.result() for line in lines if line.kinds != kinds)
     against_random = _against_random(lines, kinds)
     parts = Curves(
-        metric=whole.metric.name,
-        higher_is_better=whole.metric.higher_is_better,
-        value=whole.value,
-        measured_on=decode(MeasuredOn, measured_on([task], where), source="measured_on"),
+        metric=quality.metric.name,
+        higher_is_better=quality.metric.higher_is_better,
+        value=quality.value,
+        measured_on=decode(MeasuredOn, measured_on([task], measured), source="measured_on"),
         num_heads=len(locate(model).heads),
         curves=tuple(line.result() for line in lines if line.kinds == kinds),
         against_random=against_random,
@@ -91,23 +91,29 @@ def pruning_curves(
         by_kind=by_kind if plan.by_kind and len(kinds) > 1 else None,
     )
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
-    arguments |= {"measured_on": where.fingerprint}
+    arguments |= {"measured_on": measured.fingerprint}
     signature = Signature(name, weight_hash(model), task.fingerprint, arguments=arguments)
     return Record("pruning curves", signature, parts)
 
 
 def _lines(
-    model: nn.Module, task: Task, where: Task, plan: Plan, kinds: tuple[str, ...], progress: Progress
+    model: nn.Module, task: Task, measured: Task, plan: Plan, kinds: tuple[str, ...], progress: Progress
 ) -> Iterator[_Line]:
-    def line(order: Order, some: tuple[str, ...], seed: int | None = None) -> _Line:
-        total = sum(head.kind in some for head in locate(model).heads)
+    def line(order: Order, removable_kinds: tuple[str, ...], seed: int | None = None) -> _Line:
+        total = sum(head.kind in removable_kinds for head in locate(model).heads)
         counts = counts_to(total, round(plan.upto * total), plan.step)
-        said = " ".join([order.score, *(some if some != kinds else ()), *([] if seed is None else [f"#{seed + 1}"])])
+        name = " ".join(
+            [
+                order.score,
+                *(removable_kinds if removable_kinds != kinds else ()),
+                *([] if seed is None else [f"#{seed + 1}"]),
+            ]
+        )
         steps = curve(
-            model, task, order, counts, measure_on=where, restrictions=Restrictions(some),
-            progress=named(f"pruning by {said}", progress),
+            model, task, order, counts, measure_on=measured, restrictions=Restrictions(removable_kinds),
+            progress=named(f"pruning by {name}", progress),
         )  # fmt: skip
-        return _Line(order.score, some, list(steps), seed)
+        return _Line(order.score, removable_kinds, list(steps), seed)
 
     for name in plan.orders:
         yield line(Order(name, plan.recompute), kinds)

@@ -41,15 +41,15 @@ def training_settings(seed: int, *, quick: bool) -> Training:
 
 def study(model: Path, *, quick: bool) -> StudySettings:
     """Both papers at demo size: as many sentences of each split as a quarter of an hour on two cores allows."""
-    whole = StudySettings(
+    settings = StudySettings(
         model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", followed=60, random=3,
         batches=(1, 16), lengths=(16,), repeats=5, gate_steps=60, tune_steps=140,
         all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip
     if not quick:
-        return whole
+        return settings
     return replace(
-        whole, source=Source("grammar", "dev", limit=50), train_limit=8000, followed=20, random=2, step=0.2,
+        settings, source=Source("grammar", "dev", limit=50), train_limit=8000, followed=20, random=2, step=0.2,
         keep=(5,), ways=("l0", "random"),
         gate_steps=40, tune_steps=60, repeats=3, all_kinds_ways=("l0",),
     )  # fmt: skip

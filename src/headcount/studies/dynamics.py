@@ -23,19 +23,19 @@ from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
 
-def epochs_of(folder: Path, wanted: Sequence[int] | None = None) -> dict[int, Path]:
+def epochs_of(folder: Path, numbers: Sequence[int] | None = None) -> dict[int, Path]:
     """The checkpoints of a training run by epoch: folders named by number, as `headcount train` leaves them.
 
     wanted: epochs to take, all if not given.
     """
-    place = folder / "epochs" if (folder / "epochs").is_dir() else folder
-    found = {int(path.name): path for path in sorted(place.glob("*")) if path.name.isdecimal()}
-    if not found:
+    root = folder / "epochs" if (folder / "epochs").is_dir() else folder
+    by_epoch = {int(path.name): path for path in sorted(root.glob("*")) if path.name.isdecimal()}
+    if not by_epoch:
         raise UsageError(f"{folder} has no checkpoints named by epoch (001, 002, ...), also not under epochs/.")
-    missing = [epoch for epoch in wanted or () if epoch not in found]
+    missing = [epoch for epoch in numbers or () if epoch not in by_epoch]
     if missing:
-        raise UsageError(f"{folder} has no epoch {missing[0]}; it has {min(found)} to {max(found)}.")
-    return {epoch: path for epoch, path in found.items() if wanted is None or epoch in wanted}
+        raise UsageError(f"{folder} has no epoch {missing[0]}; it has {min(by_epoch)} to {max(by_epoch)}.")
+    return {epoch: path for epoch, path in by_epoch.items() if numbers is None or epoch in numbers}
 
 
 def dynamics(
@@ -78,18 +78,20 @@ def dynamics(
 
 
 def _epoch(epoch: int, steps: Sequence[Step], kinds: Sequence[str]) -> Epoch:
-    whole = steps[0].quality
+    quality = steps[0].quality
     points = []
     for step in steps:
         plain = step.to_plain(kinds)
         del plain["heads"]  # half of the size of the record
-        points.append(EpochStep(**plain, kept_share=_kept(plain["value"], whole.value, whole.metric.higher_is_better)))
-    return Epoch(epoch, whole.value, tuple(points))
+        points.append(
+            EpochStep(**plain, kept_share=_kept(plain["value"], quality.value, quality.metric.higher_is_better))
+        )
+    return Epoch(epoch, quality.value, tuple(points))
 
 
-def _kept(value: float, whole: float, higher_is_better: bool) -> float:
+def _kept(value: float, base: float, higher_is_better: bool) -> float:
     """Share of the unpruned score that is left; of a loss or perplexity, how much of it was there before."""
-    over, under = (value, whole) if higher_is_better else (whole, value)
+    over, under = (value, base) if higher_is_better else (base, value)
     return over / under if under else float("nan")
 
 
@@ -98,16 +100,16 @@ _ALIKE = 0.05  # bends that differ by less are the same: a curve has about ten p
 
 def _claims(epochs: Sequence[Epoch]) -> tuple[Claim, ...]:
     """Early epochs fall in a straight line, late ones keep most of their score up to 40%."""
-    kept = {epoch.epoch: epoch.kept_at(0.4) for epoch in epochs}
+    shares = {epoch.epoch: epoch.kept_at(0.4) for epoch in epochs}
     bend = {epoch.epoch: _bend(epoch) for epoch in epochs}
     early, late = epochs[0].epoch, epochs[-1].epoch
     straighter = abs(bend[late]) - abs(bend[early])
-    grown = {epoch: share for epoch, share in kept.items() if epoch >= 10}
+    grown = {epoch: share for epoch, share in shares.items() if epoch >= 10}
     return (
         Claim(
             "with 40% of the heads gone, late epochs keep more of their score than early ones",
-            holds=_or_zero(kept[late]) > _or_zero(kept[early]),
-            evidence=_findings(kept),
+            holds=_or_zero(shares[late]) > _or_zero(shares[early]),
+            evidence=_findings(shares),
         ),
         Claim(
             "early epochs fall more nearly in a straight line than late ones",

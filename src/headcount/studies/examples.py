@@ -50,27 +50,27 @@ def examples(
     """
     if count < 1 or longest < 2:
         raise UsageError(f"At least one sentence of at least two tokens is needed; got {count} and {longest}.")
-    kept: list[Example] = []
+    chosen_rows: list[Example] = []
     used, too_long = 0, 0
     for index, sentence in enumerate(sentences):
-        if len(kept) == count:
+        if len(chosen_rows) == count:
             break
         example = _example(model, tokenizer, sentence, targets[index] if targets else None, longest)
         if example is None:
             too_long += 1
             continue
         used += sum(row.count(" ") + 1 for rows in example.attention.values() for row in rows)
-        if kept and used > weights:
+        if chosen_rows and used > weights:
             break
-        kept.append(example)
-        progress("looking at examples", len(kept), count)
-    if not kept:
+        chosen_rows.append(example)
+        progress("looking at examples", len(chosen_rows), count)
+    if not chosen_rows:
         raise UsageError(
             f"None of {len(sentences)} sentences has 2 to {longest} tokens; give shorter ones, or `longest`."
         )
     arguments = {"data": data, "count": count, "longest": longest}
     signature = Signature(name, weight_hash(model), arguments=arguments)
-    return Record("examples", signature, Examples(tuple(kept), too_long))
+    return Record("examples", signature, Examples(tuple(chosen_rows), too_long))
 
 
 def _example(

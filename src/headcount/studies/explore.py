@@ -90,8 +90,10 @@ class Explored(Subject):
     @cached_property
     def text(self) -> Sentences:
         """The sentences to measure on: the user's, or the embedded ones."""
-        count, every = self.settings.sentences, self._every
-        return replace(every, items=every[:count], targets=every.targets[:count] if every.targets else None)
+        count, sentences = self.settings.sentences, self._every
+        return replace(
+            sentences, items=sentences[:count], targets=sentences.targets[:count] if sentences.targets else None
+        )
 
     @cached_property
     def _every(self) -> Sentences:
@@ -219,12 +221,12 @@ def _because(subject: Explored, task: str | None) -> str:
 
 
 def _looked_at(subject: Explored) -> str:
-    text, every, data = subject.text, subject.sentences, subject.settings.source.data
+    text, sentences, data = subject.text, subject.sentences, subject.settings.source.data
     if not data:
-        return f"{len(every)} {EMBEDDED} with gold trees"
+        return f"{len(sentences)} {EMBEDDED} with gold trees"
     if text.trees:
         return f"{len(text)} sentences of {data} with their trees"
-    more = len(every) - len(text)
+    more = len(sentences) - len(text)
     return f"{len(text)} sentences of {data}, and {more} {EMBEDDED} with gold trees for syntax"
 
 

@@ -80,14 +80,14 @@ def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> 
     progress = run.train(model, train, judge, width=model.config.hidden_size, tokenizer=tokenizer)
     record = None
     if accelerator.is_main_process:
-        chosen = run.choose(progress, judge)
+        choice = run.choose(progress, judge)
         signature = Signature(
-            settings.start, weight_hash(chosen.model), dev.fingerprint, recipe.seed, run.plain_settings()
+            settings.start, weight_hash(choice.model), dev.fingerprint, recipe.seed, run.plain_settings()
         )
         parts = TrainingRun(
             task=settings.task,
-            chosen=chosen.name,
-            candidates=chosen.candidates,
+            chosen=choice.name,
+            candidates=choice.candidates,
             epochs=progress.measured(),
             steps=progress.step,
             seconds=progress.seconds,
@@ -95,7 +95,7 @@ def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> 
             before=before,
         )
         record = Record("train", signature, parts)
-        run.finish(chosen.model, tokenizer, record)
+        run.finish(choice.model, tokenizer, record)
     accelerator.wait_for_everyone()
     return record
 

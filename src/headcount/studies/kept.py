@@ -38,25 +38,27 @@ class Looking:
 
     def roles(self, model: nn.Module) -> dict[str, list[dict[str, Any]]]:
         """What the heads that read the sentences do: those of the encoder, or of a model's only stack."""
-        found = roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
+        by_head = roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
         names = ("role", "label", "value", "baseline")
         return {
-            str(head): [{name: getattr(one, name) for name in names} for one in held(found[head])]
-            for head in found.heads
-            if found[head]
+            str(head): [{name: getattr(evidence, name) for name in names} for evidence in held(by_head[head])]
+            for head in by_head.heads
+            if by_head[head]
         }
 
 
-def drift(whole: Held, left: Held) -> dict[str, Any]:
+def drift(before_roles: Held, left: Held) -> dict[str, Any]:
     """What became of the roles of the heads that are left.
 
     same, gained, lost, exchanged: heads by what happened to the set of their roles.
     roles: for each, how many of these heads hold it in the whole model and how many without the others.
     functions: roles with their labels that any head of the whole model holds, and how many of them are still held.
     """
-    changes = Counter(_change(_names(whole.get(head, ())), _names(now)) for head, now in left.items())
-    before, after = (Counter(role for head in left for role in _names(some.get(head, ()))) for some in (whole, left))
-    functions = _functions(whole)
+    changes = Counter(_change(_names(before_roles.get(head, ())), _names(now)) for head, now in left.items())
+    before, after = (
+        Counter(role for head in left for role in _names(roles.get(head, ()))) for roles in (before_roles, left)
+    )
+    functions = _functions(before_roles)
     return {
         "heads": len(left),
         **{change: changes[change] for change in ("same", "gained", "lost", "exchanged")},
@@ -65,8 +67,8 @@ def drift(whole: Held, left: Held) -> dict[str, Any]:
     }
 
 
-def _names(some: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {one["role"] for one in some}
+def _names(evidence: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {row["role"] for row in evidence}
 
 
 def _change(before: set[str], now: set[str]) -> str:
@@ -75,5 +77,5 @@ def _change(before: set[str], now: set[str]) -> str:
     return "gained" if before < now else "lost" if now < before else "exchanged"
 
 
-def _functions(found: Held) -> set[tuple[str, str]]:
-    return {(one["role"], one["label"]) for some in found.values() for one in some}
+def _functions(roles: Held) -> set[tuple[str, str]]:
+    return {(row["role"], row["label"]) for evidence in roles.values() for row in evidence}

@@ -78,7 +78,7 @@ def _traded(subject: Subject, part: str, **plan: Any) -> Record:
             scratch_steps=settings.scratch_steps, **plan,
         ),
         name=settings.model, looking=looking, unlooked=unlooked, folder=subject.folder / part,
-        progress=lambda what, done, of: subject.progress(f"{part}: {what}", done, of),
+        progress=lambda what, step, of: subject.progress(f"{part}: {what}", step, of),
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def task_of(model: nn.Module, sentences: Sentences, tokenizer: Any) -> Task:
 def play(
     model: nn.Module,
     task: Task,
-    found: Roles,
+    measured_roles: Roles,
     sentences: Sentences,
     tokenizer: Any,
     *,
@@ -59,24 +59,26 @@ def play(
     progress: Progress = silent,
 ) -> Played:
     """The task's metric with each head replaced by its clearest role, of those that have one that can be played."""
-    parts = {head: evidence for head in found.heads if (evidence := _clearest(found[head])) is not None}
+    parts = {
+        head: evidence for head in measured_roles.heads if (evidence := _clearest(measured_roles[head])) is not None
+    }
     base = task.quality(model)
     if frequencies is None and any(evidence.role == "rare" for evidence in parts.values()):
         frequencies = counted_in(sentences, tokenizer)  # as the roles were told
     options: dict[str, Any] = {"tokenizer": tokenizer, "frequencies": frequencies, **(reading or {})}
     results: dict[str, PlayedHead] = {}
-    for done, (head, evidence) in enumerate(parts.items(), start=1):
+    for count, (head, evidence) in enumerate(parts.items(), start=1):
         part = {head: f"{evidence.role} {evidence.label}"}
-        known = {**options, "trees": list(sentences) if evidence.role == "syntactic" else None}
+        settings = {**options, "trees": list(sentences) if evidence.role == "syntactic" else None}
         with masked(model, locate(model).mask(off=head)):
             off = task.quality(model).statistics
-        with played(model, part, elsewhere="own", **known):
-            own = task.quality(model).statistics
-        with played(model, part, elsewhere="zero", **known):
+        with played(model, part, elsewhere="own", **settings):
+            replaced = task.quality(model).statistics
+        with played(model, part, elsewhere="zero", **settings):
             alone = task.quality(model).statistics
-        worth = comparison(base.metric, base.statistics, off, own, alone)
+        worth = comparison(base.metric, base.statistics, off, replaced, alone)
         results[str(head)] = PlayedHead(evidence.role, evidence.label, *worth)
-        progress("heads played by their roles", done, len(parts))
+        progress("heads played by their roles", count, len(parts))
     return Played(base.name, base.value, results)
 
 
@@ -86,11 +88,17 @@ def _clearest(evidence: tuple[HalvedEvidence, ...]) -> HalvedEvidence | None:
 
 
 def comparison(
-    metric: Metric, base: np.ndarray, off: np.ndarray, own: np.ndarray, alone: np.ndarray, *, seed: int = 0
+    metric: Metric,
+    base: np.ndarray,
+    off: np.ndarray,
+    replaced_statistics: np.ndarray,
+    alone: np.ndarray,
+    *,
+    seed: int = 0,
 ) -> tuple[Comparison, Comparison, Comparison, Interval | None]:
     """Changes of the metric, statistics [N, C] each, and the share that is kept; intervals over examples."""
-    others = np.stack([off, own, alone])
-    changes = paired_bootstrap(base, others, metric.of_sums, resamples=_RESAMPLES, seed=seed)
+    variants = np.stack([off, replaced_statistics, alone])
+    changes = paired_bootstrap(base, variants, metric.of_sums, resamples=_RESAMPLES, seed=seed)
     without, replaced, role_alone = changes
     return without, replaced, role_alone, _kept(metric, np.stack([base, off, alone], axis=1), without, seed)
 

@@ -48,18 +48,24 @@ def replacements(
     source = calibration or task
     means = mean_outputs(model, source.batches(), run=source.nll)
     outcomes = _outcomes(model, task, means, progress)
-    found = {how: effects(metric, outcome, alpha=alpha) for how, outcome in outcomes.items()}
+    by_replacement = {replacement: effects(metric, outcome, alpha=alpha) for replacement, outcome in outcomes.items()}
     parts: dict[str, Any] = {
         "metric": metric.name,
         "higher_is_better": metric.higher_is_better,
         "value": metric.of(outcomes["zero"].base),
         "alpha": alpha,
         "effects": {
-            how: {str(head): asdict(effect) for head, effect in zip(heads, rows, strict=True)}
-            for how, rows in found.items()
+            replacement: {str(head): asdict(effect) for head, effect in zip(heads, rows, strict=True)}
+            for replacement, rows in by_replacement.items()
         },
-        "significant": {how: sum(effect.corrected < alpha for effect in rows) for how, rows in found.items()},
-        "spearman": {f"{one} / {other}": _agreement(found[one], found[other]) for one, other in combinations(found, 2)},
+        "significant": {
+            replacement: sum(effect.corrected < alpha for effect in rows)
+            for replacement, rows in by_replacement.items()
+        },
+        "spearman": {
+            f"{left} / {other}": _agreement(by_replacement[left], by_replacement[other])
+            for left, other in combinations(by_replacement, 2)
+        },
     }
     arguments = {"metric": metric.name, "alpha": alpha, "calibration": source.fingerprint}
     return Record("replacement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
@@ -70,22 +76,24 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
     sites, batches = locate(model), list(task.batches())
     ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}
     base: list[np.ndarray] = []
-    rows: dict[str, list[np.ndarray]] = {how: [] for how in REPLACEMENTS}
+    rows: dict[str, list[np.ndarray]] = {replacement: [] for replacement in REPLACEMENTS}
     with evaluating(model):
-        for done, batch in enumerate(batches, start=1):
+        for count, batch in enumerate(batches, start=1):
             base.append(task.measure(model, batch))
-            for how in REPLACEMENTS:
+            for replacement in REPLACEMENTS:
                 variants = []
                 for head in sites.heads:
-                    with masked(model, sites.mask(off=head), replace=ways[how]):
+                    with masked(model, sites.mask(off=head), replace=ways[replacement]):
                         variants.append(task.measure(model, batch))
-                rows[how].append(np.stack(variants))
-            progress("replacing heads", done, len(batches))
+                rows[replacement].append(np.stack(variants))
+            progress("replacing heads", count, len(batches))
     if not base:
         raise UsageError("The task has no batches: there is nothing to measure on.")
-    return {how: Outcome(np.concatenate(base), np.concatenate(parts, axis=1)) for how, parts in rows.items()}
+    return {
+        replacement: Outcome(np.concatenate(base), np.concatenate(parts, axis=1)) for replacement, parts in rows.items()
+    }
 
 
-def _agreement(one: list[Effect], other: list[Effect]) -> dict[str, float | None]:
-    result = spearman([effect.difference for effect in one], [effect.difference for effect in other])
+def _agreement(left: list[Effect], other: list[Effect]) -> dict[str, float | None]:
+    result = spearman([effect.difference for effect in left], [effect.difference for effect in other])
     return {key: None if np.isnan(value) else value for key, value in result._asdict().items()}

@@ -56,46 +56,46 @@ def look(
     """
     if relevance is not None:
         _check_scores(relevance)  # before the work
-    found = roles(
+    measured = roles(
         model, sentences, tokenizer=tokenizer, targets=sentences.targets, frequencies=frequencies,
         progress=progress, **options,
     )  # fmt: skip
     signature = replace(
-        found.signature,
+        measured.signature,
         model=name,
         data=sentences.fingerprint,
-        arguments={"data": data, **found.signature.arguments},
+        arguments={"data": data, **measured.signature.arguments},
     )
-    result = _result(found, sentences, _relevance(relevance, found) if relevance is not None else None)
+    result = _result(measured, sentences, _relevance(relevance, measured) if relevance is not None else None)
     if play_on is not None:
         reading = {name: value for name, value in options.items() if name in _READING}
         played = play(
-            model, play_on, found, sentences, tokenizer, frequencies=frequencies, reading=reading, progress=progress
+            model, play_on, measured, sentences, tokenizer, frequencies=frequencies, reading=reading, progress=progress
         )
         result = replace(result, played=played)
     return Record("roles", signature, result)
 
 
-def _result(found: Roles, sentences: Sentences, relevance: Mapping[str, float] | None) -> RolesFound:
-    seen = [head for head in found.heads if found[head]]
+def _result(measured: Roles, sentences: Sentences, relevance: Mapping[str, float] | None) -> RolesFound:
+    seen = [head for head in measured.heads if measured[head]]
     return RolesFound(
-        confidence={str(head): found.confidence[head] for head in seen},
-        left_out={str(head): found.left_out[head] for head in seen},
-        roles={str(head): tuple(item.plain() for item in held(found[head])) for head in seen},
-        evidence={str(head): tuple(item.plain() for item in found[head]) for head in seen},
-        best=best_heads(found),
+        confidence={str(head): measured.confidence[head] for head in seen},
+        left_out={str(head): measured.left_out[head] for head in seen},
+        roles={str(head): tuple(item.plain() for item in held(measured[head])) for head in seen},
+        evidence={str(head): tuple(item.plain() for item in measured[head]) for head in seen},
+        best=best_heads(measured),
         relative={
             label: {str(offset): count for offset, count in sorted(offsets.items())}
-            for label, offsets in found.relative.items()
+            for label, offsets in measured.relative.items()
         },
-        relations=dict(found.relations.most_common()),
-        paper=_paper_numbers(found),
-        sentences=found.sentences,
-        trees=found.trees,
-        skipped=dict(Counter(found.skipped) + sentences.skipped),
+        relations=dict(measured.relations.most_common()),
+        paper=_paper_numbers(measured),
+        sentences=measured.sentences,
+        trees=measured.trees,
+        skipped=dict(Counter(measured.skipped) + sentences.skipped),
         persons=persons(sentences),
         relevance=relevance,
-        agreement=_agreement(relevance, found) if relevance is not None else None,
+        agreement=_agreement(relevance, measured) if relevance is not None else None,
     )
 
 
@@ -110,14 +110,14 @@ def persons(sentences: Sentences) -> dict[str, int]:
     return {person: counts[person] for person in "123"} if counts else {}
 
 
-def best_heads(found: Roles) -> tuple[Best, ...]:
+def best_heads(measured: Roles) -> tuple[Best, ...]:
     """For each kind, role and label the best head, chosen on one half of the sentences and measured on the other.
 
     Where a half has no trial, all sentences are chosen and measured on, and `held_out` says so.
     """
     by_label: dict[tuple[str, str, str], list[tuple[Head, HalvedEvidence]]] = {}
-    for head in found.heads:
-        for evidence in found[head]:
+    for head in measured.heads:
+        for evidence in measured[head]:
             by_label.setdefault((head.kind, evidence.role, evidence.label), []).append((head, evidence))
     return tuple(_best(rivals) for rivals in by_label.values())
 
@@ -148,46 +148,46 @@ def rare_head(evidence: Mapping[str, Sequence[Evidence]]) -> str:
     return max(above, key=lambda row: row[1].value)[0]
 
 
-def _paper_numbers(found: Roles) -> PaperNumbers:
+def _paper_numbers(measured: Roles) -> PaperNumbers:
     """What the paper's section 5 says, in numbers of this model's encoder (or only stack)."""
-    kind = next((head.kind for head in found.heads if found[head]), "")
-    heads = [head for head in found.heads if head.kind == kind and found[head]]
+    kind = next((head.kind for head in measured.heads if measured[head]), "")
+    heads = [head for head in measured.heads if head.kind == kind and measured[head]]
     return PaperNumbers(
         kind=kind,
         num_heads=len(heads),
-        by_role=dict(Counter(role for head in heads for role in {item.role for item in found[head] if item.holds})),
-        without_role=sum(not any(item.holds for item in found[head]) for head in heads),
-        positional=_positional(found, heads),
-        rare=_rare(found, heads),
+        by_role=dict(Counter(role for head in heads for role in {item.role for item in measured[head] if item.holds})),
+        without_role=sum(not any(item.holds for item in measured[head]) for head in heads),
+        positional=_positional(measured, heads),
+        rare=_rare(measured, heads),
     )
 
 
-def _positional(found: Roles, heads: list[Head]) -> PositionalHeads:
+def _positional(measured: Roles, heads: list[Head]) -> PositionalHeads:
     """How sure positional heads are of themselves, and the others."""
     labels = {
-        str(head): next(item.label for item in held(found[head]) if item.role == "positional")
+        str(head): next(item.label for item in held(measured[head]) if item.role == "positional")
         for head in heads
-        if any(item.holds and item.role == "positional" for item in found[head])
+        if any(item.holds and item.role == "positional" for item in measured[head])
     }
-    confidence = {name: found.confidence[name].value for name in labels}
-    others = [found.confidence[head].value for head in heads if str(head) not in labels]
+    confidence = {name: measured.confidence[name].value for name in labels}
+    further = [measured.confidence[head].value for head in heads if str(head) not in labels]
     return PositionalHeads(
         labels=labels,
         confidence=confidence,
         above=sum(value > CONFIDENT for value in confidence.values()),
-        mean_confidence_of_others=float(np.mean(others)) if others else float("nan"),
+        mean_confidence_of_others=float(np.mean(further)) if further else float("nan"),
     )
 
 
-def _rare(found: Roles, heads: list[Head]) -> RareHead | None:
+def _rare(measured: Roles, heads: list[Head]) -> RareHead | None:
     """The head of the first layer that looks at rare tokens most often, with its confidence among its layer's."""
     layer = [head for head in heads if head.layer == heads[0].layer]
-    rows = {head: {item.label: item for item in found[head] if item.role == "rare"} for head in layer}
+    rows = {head: {item.label: item for item in measured[head] if item.role == "rare"} for head in layer}
     if not any(rows.values()):
         return None
     best = max(layer, key=lambda head: rows[head]["two rarest"].value)
     rarest, two_rarest = rows[best]["rarest"], rows[best]["two rarest"]
-    order = sorted(layer, key=lambda head: -float(found.confidence[head].value))
+    order = sorted(layer, key=lambda head: -float(measured.confidence[head].value))
     return RareHead(
         head=str(best),
         rarest=rarest.value,
@@ -195,7 +195,7 @@ def _rare(found: Roles, heads: list[Head]) -> RareHead | None:
         chance_rarest=rarest.baseline,
         chance_two_rarest=two_rarest.baseline,
         queries=rarest.trials,
-        confidence=found.confidence[best].value,
+        confidence=measured.confidence[best].value,
         confidence_rank_in_layer=1 + order.index(best),
         holds=two_rarest.holds,
     )
@@ -206,19 +206,19 @@ def _check_scores(record: Record) -> None:
         raise UsageError(f"The record of study {record.study!r} holds no scores; give one of `headcount score`.")
 
 
-def _relevance(record: Record[Scoring], found: Roles) -> dict[str, float]:
+def _relevance(record: Record[Scoring], measured: Roles) -> dict[str, float]:
     scores = record.parts.scores
-    if record.signature.weights and record.signature.weights != found.signature.weights:
+    if record.signature.weights and record.signature.weights != measured.signature.weights:
         raise UsageError("The relevance was measured on another model: its weights differ from this one's.")
-    return {str(head): scores[str(head)] for head in found.heads if str(head) in scores and found[head]}
+    return {str(head): scores[str(head)] for head in measured.heads if str(head) in scores and measured[head]}
 
 
-def _agreement(relevance: Mapping[str, float], found: Roles) -> dict[str, Correlation]:
+def _agreement(relevance: Mapping[str, float], measured: Roles) -> dict[str, Correlation]:
     """Whether confident heads are relevant heads, over all heads of each kind."""
     kinds: dict[str, list[str]] = {}
     for name in relevance:
         kinds.setdefault(Head.parse(name).kind, []).append(name)
     return {
-        kind: spearman([relevance[name] for name in names], [found.confidence[name].value for name in names])
+        kind: spearman([relevance[name] for name in names], [measured.confidence[name].value for name in names])
         for kind, names in kinds.items()
     }

@@ -61,9 +61,10 @@ def compare_rules(
     return Record("rules", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
-def _agreement(scores: Scores, others: Scores) -> dict[str, Correlation]:
+def _agreement(scores: Scores, other_scores: Scores) -> dict[str, Correlation]:
     """Spearman's correlation of two scores over all heads, and within each kind."""
     groups = {"all": scores.kinds, **{kind: (kind,) for kind in scores.kinds}}
     return {
-        group: spearman(scores.of(*kinds).numbers(), others.of(*kinds).numbers()) for group, kinds in groups.items()
+        group: spearman(scores.of(*kinds).numbers(), other_scores.of(*kinds).numbers())
+        for group, kinds in groups.items()
     }

@@ -128,10 +128,10 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
     if not heads:
         raise UsageError(f"{subject.name} has no {plan.kind} heads; it has {', '.join(locate(model).kinds)} heads.")
     keep = plan.keep or max(1, len(heads) // 3)
-    chosen = _evidence(model, subject.choose, f"{subject.name}: roles, choosing", progress)
-    found = _evidence(model, subject.measure, f"{subject.name}: roles, measuring", progress)
+    choosing_roles = _evidence(model, subject.choose, f"{subject.name}: roles, choosing", progress)
+    measured_roles = _evidence(model, subject.measure, f"{subject.name}: roles, measuring", progress)
     costs = score("ablation", model, subject.costs)
-    whole = measure.quality(model)
+    quality = measure.quality(model)
     with masked(model, locate(model).mask(off=list(map(str, heads)))):
         without = measure.quality(model)
     sizes = Sizes(
@@ -139,7 +139,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
     )  # fmt: skip
     pruned = tradeoff(
         model, subject.data, sizes, name=subject.name, folder=folder,
-        progress=lambda part, done, of: progress(f"{subject.name}: {part}", done, of),
+        progress=lambda part, step, of: progress(f"{subject.name}: {part}", step, of),
     )  # fmt: skip
     (point,) = pruned.parts["tradeoff"]
     lost = pruned.parts["compared"][0]["lost"]
@@ -147,24 +147,28 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
     return ModelRow(
         weights=weight_hash(model),
         measured_on=decode(MeasuredOn, pruned.parts["measured_on"], source="measured_on"),
-        metric=whole.metric.name,
-        whole=bootstrap_interval(whole.statistics, whole.metric.of_sums),
-        without=SmallerModel(0, without.value, _lost(whole, without)),
+        metric=quality.metric.name,
+        whole=bootstrap_interval(quality.statistics, quality.metric.of_sums),
+        without=SmallerModel(0, without.value, _lost(quality, without)),
         pruned=SmallerModel(
             keep, point["after"]["value"], Comparison(**{name: lost[name] for name in Comparison._fields})
         ),
-        best_of_roles=_best(chosen, found, heads),
-        by_head={str(head): _row(head, found, float(costs[str(head)]), str(head) in survivors) for head in heads},
+        best_of_roles=_best(choosing_roles, measured_roles, heads),
+        by_head={
+            str(head): _row(head, measured_roles, float(costs[str(head)]), str(head) in survivors) for head in heads
+        },
     )
 
 
-def _row(head: Head, found: Roles, loss_added: float, survives: bool) -> HeadRow:
-    held = [evidence for evidence in found[head] if _has_role(evidence)]
-    at_neighbour = (item.value for item in found[head] if item.role == "positional" and item.label in NEIGHBOURS)
+def _row(head: Head, measured_roles: Roles, loss_added: float, survives: bool) -> HeadRow:
+    held = [evidence for evidence in measured_roles[head] if _has_role(evidence)]
+    at_neighbour = (
+        item.value for item in measured_roles[head] if item.role == "positional" and item.label in NEIGHBOURS
+    )
     return HeadRow(
         role_names=tuple(sorted({evidence.role for evidence in held})),
         labels=tuple(f"{evidence.role} {evidence.label}" for evidence in held),
-        head_confidence=found.confidence[head].value,
+        head_confidence=measured_roles.confidence[head].value,
         at_neighbour=max(at_neighbour, default=0.0),
         loss_added=loss_added,
         survives=survives,
@@ -183,20 +187,22 @@ def _has_role(evidence: Evidence) -> bool:
     return evidence.role in PAPER_ROLES and bool(evidence.holds)
 
 
-def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> tuple[BestOfRole, ...]:
+def _best(choosing_roles: Roles, measured_roles: Roles, heads: Sequence[Head]) -> tuple[BestOfRole, ...]:
     """The best head of every label, chosen on one set of sentences and measured on the other."""
     labels = dict.fromkeys(
-        (item.role, item.label) for head in heads for item in chosen[head] if item.role in PAPER_ROLES
+        (item.role, item.label) for head in heads for item in choosing_roles[head] if item.role in PAPER_ROLES
     )
     rows = []
     for label in labels:
-        values = {head: item.value for head in heads for item in chosen[head] if (item.role, item.label) == label}
+        values = {
+            head: item.value for head in heads for item in choosing_roles[head] if (item.role, item.label) == label
+        }
         best = max(values, key=lambda head: values[head])
-        (evidence,) = [item for item in found[best] if (item.role, item.label) == label]
+        (evidence,) = [item for item in measured_roles[best] if (item.role, item.label) == label]
         rows.append(
             BestOfRole(
                 head=str(best),
-                head_confidence=found.confidence[best].value,
+                head_confidence=measured_roles.confidence[best].value,
                 has_role=_has_role(evidence),
                 **asdict(evidence.plain()),
             )
@@ -204,8 +210,8 @@ def _best(chosen: Roles, found: Roles, heads: Sequence[Head]) -> tuple[BestOfRol
     return tuple(rows)
 
 
-def _lost(whole: Quality, other: Quality) -> Comparison:
-    (compared,) = paired_bootstrap(whole.statistics, other.statistics[None], whole.metric.of_sums, resamples=1000)
+def _lost(quality: Quality, other: Quality) -> Comparison:
+    (compared,) = paired_bootstrap(quality.statistics, other.statistics[None], quality.metric.of_sums, resamples=1000)
     return compared
 
 

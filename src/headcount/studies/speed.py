@@ -51,8 +51,8 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
     if not models:
         raise UsageError("There is no model to measure.")
     rows: list[Timing] = []
-    first = next(iter(models.values()))
-    lengths = sorted({longest(first, length) for length in bench.lengths})
+    reference = next(iter(models.values()))
+    lengths = sorted({longest(reference, length) for length in bench.lengths})
     places = [(batch, length) for length in lengths for batch in bench.batches]
     for number, (batch, length) in enumerate(places, start=1):
         works = {name: _works(model, batch, length, bench.written) for name, model in models.items()}
@@ -67,10 +67,10 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
         rows=tuple(rows),
         models={name: _size(model, max(lengths)) for name, model in models.items()},
         threads=torch.get_num_threads(),
-        device=str(compute_device(first)),
+        device=str(compute_device(reference)),
     )
     arguments = {"written": bench.written, "repeats": bench.repeats}
-    return Record("bench", Signature(next(iter(models)), weight_hash(first), arguments=arguments), parts)
+    return Record("bench", Signature(next(iter(models)), weight_hash(reference), arguments=arguments), parts)
 
 
 def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, Work]:
@@ -92,18 +92,21 @@ def _writing(model: Any, inputs: Mapping[str, torch.Tensor], written: int) -> Wo
     with evaluating(model):
         if model.config.is_encoder_decoder:
             source = {name: value for name, value in inputs.items() if not name.startswith("decoder_")}
-            given = {"encoder_outputs": model.get_encoder()(**source), "attention_mask": source.get("attention_mask")}
+            arguments = {
+                "encoder_outputs": model.get_encoder()(**source),
+                "attention_mask": source.get("attention_mask"),
+            }
             now, name = inputs["decoder_input_ids"][:, :1], "decoder_input_ids"
         else:
-            given, now, name = {}, inputs["input_ids"][:, :1], "input_ids"
+            arguments, now, name = {}, inputs["input_ids"][:, :1], "input_ids"
         seen = {key: value for key, value in inputs.items() if key in ("input_ids", "attention_mask")}
-        start = model(**(given | {name: now} if model.config.is_encoder_decoder else seen), use_cache=True)
+        start = model(**(arguments | {name: now} if model.config.is_encoder_decoder else seen), use_cache=True)
     cache = start.past_key_values
 
     def writing() -> None:
         with evaluating(model):
             for _ in range(written):
-                model(**given, **{name: now}, past_key_values=cache, use_cache=True)
+                model(**arguments, **{name: now}, past_key_values=cache, use_cache=True)
             cache.crop(-written)
 
     return writing

@@ -52,9 +52,9 @@ class StudySettings:
         _check_names("setting of the source", source, Source)
         for name, value in (("model", values.get("model")), ("data", source.get("data"))):
             if not value:
-                where = "data = ... in its table [source]" if name == "data" else "model = ..."
+                in_file = "data = ... in its table [source]" if name == "data" else "model = ..."
                 hint = "--data" if name == "data" else "MODEL"
-                raise UsageError(f"A study needs a {name}: give {hint}, or {where} in the file.")
+                raise UsageError(f"A study needs a {name}: give {hint}, or {in_file} in the file.")
         source = {"split": "dev", **_with_tuples(source)}
         return cls(**{**_with_tuples(values), "source": Source(**source)})
 

@@ -94,9 +94,9 @@ def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record[Trainin
     progress = run.train(model, train, judge, width=settings.size.width, tokenizer=tokenizer, dev=dev)
     record = None
     if accelerator.is_main_process:
-        chosen = run.choose(progress, judge)
-        record = _record(run, data, dev, chosen, progress, len(data["train"]) - len(train))
-        run.finish(chosen.model, tokenizer, record)
+        choice = run.choose(progress, judge)
+        record = _record(run, data, dev, choice, progress, len(data["train"]) - len(train))
+        run.finish(choice.model, tokenizer, record)
     accelerator.wait_for_everyone()
     return record
 
@@ -156,26 +156,26 @@ def _task(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Sett
 
 
 def _judge(model: nn.Module, dev: Translation, settings: Settings) -> dict[str, float]:
-    found = dev.held_out(model)
+    measured = dev.held_out(model)
     if settings.dev_bleu or settings.recipe.watch == "bleu":
-        found["bleu"] = dev.quality(model).value
-    return found
+        measured["bleu"] = dev.quality(model).value
+    return measured
 
 
 def _record(
-    run: Run, data: Parallel, dev: Translation, chosen: Chosen, progress: Standing, dropped: int
+    run: Run, data: Parallel, dev: Translation, choice: Chosen, progress: Standing, dropped: int
 ) -> Record[TrainingRun]:
     settings = run.settings
     signature = Signature(
-        settings.data, weight_hash(chosen.model), dev.fingerprint, run.recipe.seed, run.plain_settings()
+        settings.data, weight_hash(choice.model), dev.fingerprint, run.recipe.seed, run.plain_settings()
     )
     skipped = {split: dict(reasons) for split, reasons in data.skipped.items()}
     if dropped:
         skipped.setdefault("train", {})["too many tokens"] = dropped
     parts = TrainingRun(
         task="translation",
-        chosen=chosen.name,
-        candidates=chosen.candidates,
+        chosen=choice.name,
+        candidates=choice.candidates,
         epochs=progress.measured(),
         steps=progress.step,
         seconds=progress.seconds,

@@ -37,9 +37,9 @@ def whole_study(
 
     A part that this model or data cannot give is left out with the reason.
     """
-    wanted = _wanted(name, parts)
+    part_names = _wanted(name, parts)
     subject = Subject(settings, loading or Loading(), out / "unfinished", progress)
-    return run_parts(name, subject, {part: PARTS[part] for part in wanted}, out, refresh=refresh)
+    return run_parts(name, subject, {part: PARTS[part] for part in part_names}, out, refresh=refresh)
 
 
 def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:

@@ -96,8 +96,8 @@ class Workload:
 
     def both(self, model: str, loading: Loading) -> tuple[Task, Task]:
         """The task to choose heads on, and the one to measure on."""
-        chosen, measured = self.parts()
-        return chosen.build(model, loading), measured.build(model, loading)
+        choose_on, measured = self.parts()
+        return choose_on.build(model, loading), measured.build(model, loading)
 
     def build(self, model: str, loading: Loading, classes: tuple[str, ...] | None = None) -> Task:
         """The task, with the tokenizer of a model; classes: those of the model if not given.

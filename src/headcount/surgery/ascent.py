@@ -95,11 +95,11 @@ class Ascent:
 
         keep: places of the heads that stay. projections: of the pruned model, below this site.
         """
-        own, inputs = Projection.of(site), columns(list(keep), site.head_dim)
-        device = own.weight_OK.device
-        fit, held_out = (Moments.none(len(inputs), len(own.weight_OK), device) for _ in range(2))
+        projection, inputs = Projection.of(site), columns(list(keep), site.head_dim)
+        device = projection.weight_OK.device
+        fit, held_out = (Moments.none(len(inputs), len(projection.weight_OK), device) for _ in range(2))
         # A module that serves several layers is reached again before it is fitted: until then its heads are masked.
-        below = {**projections, site.key: masked_projection(own, inputs)}
+        below = {**projections, site.key: masked_projection(projection, inputs)}
         ended: dict[str, str] = {}
         for number, offset, batch in self._batches():
             contexts, ended = self._climb(number, batch, site, below)
@@ -114,25 +114,25 @@ class Ascent:
         fit, held_out, mean_A = fit.shared(), held_out.shared(), self._means[site.key]
         if not float(fit.count):
             fit, held_out = held_out, fit  # a single example, and it was to be left out
-        return Calibration(fit, held_out, mean_A, own, tuple(keep), site.head_dim, intercept)
+        return Calibration(fit, held_out, mean_A, projection, tuple(keep), site.head_dim, intercept)
 
     def _scout(self) -> _Way:
         """Run the first batch, to see what runs when."""
         order: dict[Key, int] = {}
         layers: dict[str, int] = {}
-        found = {site.key: site for site in locate(self._model) if site.num_heads}
-        first = next(iter(self._task.batches()), None)
-        if first is None:
+        by_key = {site.key: site for site in locate(self._model) if site.num_heads}
+        batch = next(iter(self._task.batches()), None)
+        if batch is None:
             raise UsageError("The task has no batches: there is nothing to calibrate on.")
         with evaluating(self._model), Hooks() as hooks:
-            for key, site in found.items():
+            for key, site in by_key.items():
                 hooks.see_call(site.output, partial(_count, order, key))
-            for layer in dict.fromkeys(layer_of(site) for site in found.values()):
+            for layer in dict.fromkeys(layer_of(site) for site in by_key.values()):
                 if layer:
                     hooks.see_call(self._model.get_submodule(layer), partial(_count, layers, layer))
-            self._task.nll(self._model, first)
-        wanted = [found[key] for key in order if self._wanted is None or key in self._wanted]
-        return _Way(wanted, order, layers)
+            self._task.nll(self._model, batch)
+        sites = [by_key[key] for key in order if self._wanted is None or key in self._wanted]
+        return _Way(sites, order, layers)
 
     def _target(self) -> None:
         """Run the full model over all data and put aside what every site gives, and what its heads give on average."""
@@ -143,7 +143,7 @@ class Ascent:
                 hooks.see_input(site.output, partial(_append, seen, site.key))
                 hooks.change_output(site.output, partial(_append, seen, site.key))
             total = sum(1 for _ in self._batches())
-            for done, (number, _, batch) in enumerate(self._batches(), start=1):
+            for count, (number, _, batch) in enumerate(self._batches(), start=1):
                 seen.clear()
                 torch.manual_seed(number)
                 self._task.nll(self._model, batch)
@@ -155,7 +155,7 @@ class Ascent:
                     for context, real_BT in zip(contexts, real, strict=True):
                         sums[site.key].x_K.add_(context[real_BT].double().sum(0))
                         sums[site.key].count.add_(real_BT.sum())
-                self._progress("full model", done, total)
+                self._progress("full model", count, total)
         for key, moments in sums.items():
             self._means[key] = moments.shared().means[0]
 
@@ -204,11 +204,11 @@ class Ascent:
         return real_tokens(self._model, site, heads_BTHD, batch).bool()
 
 
-def masked_projection(own: Projection, columns_K: Tensor) -> Projection:
+def masked_projection(projection: Projection, columns_K: Tensor) -> Projection:
     """A projection of which only these columns are left."""
-    weight_OA = torch.zeros_like(own.weight_OK)
-    weight_OA[:, columns_K] = own.weight_OK[:, columns_K]
-    return Projection(weight_OA, own.bias_O)
+    weight_OA = torch.zeros_like(projection.weight_OK)
+    weight_OA[:, columns_K] = projection.weight_OK[:, columns_K]
+    return Projection(weight_OA, projection.bias_O)
 
 
 def _held_out(real_BT: Tensor, offset: int) -> Tensor:

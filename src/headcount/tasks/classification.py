@@ -105,8 +105,8 @@ class Classification(TextTask):
         counts = np.concatenate(tables)
         classes = round(counts.shape[1] ** 0.5)
         right = float(counts.sum(0).reshape(classes, classes).trace())
-        others = {} if self.metric is ACCURACY else {self.metric.name.lower(): self.metric.of(counts)}
-        return {"loss": loss / len(self), "accuracy": right / len(self), **others}
+        further = {} if self.metric is ACCURACY else {self.metric.name.lower(): self.metric.of(counts)}
+        return {"loss": loss / len(self), "accuracy": right / len(self), **further}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         return self._logits(model, batch)[:, None]
@@ -134,12 +134,12 @@ class Classification(TextTask):
 
 def _class_numbers(labels: Sequence[int]) -> list[int]:
     numbers = []
-    for place, label in enumerate(labels):
+    for row, label in enumerate(labels):
         try:
             numbers.append(index(label))
         except TypeError as error:
             raise UsageError(
-                f"labels[{place}] is {label!r:.40} ({type(label).__name__}); labels are class numbers: whole, from 0."
+                f"labels[{row}] is {label!r:.40} ({type(label).__name__}); labels are class numbers: whole, from 0."
             ) from error
     if min(numbers, default=0) < 0:
         raise UsageError(f"Labels are class numbers from 0; got {min(numbers)}.")

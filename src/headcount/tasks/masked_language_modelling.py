@@ -145,12 +145,12 @@ class Corruption:
         if len(candidates):
             random = np.random.default_rng(self._entropy(ids))
             count = max(1, round(SHARE * len(candidates)))
-            chosen = random.choice(candidates, count, replace=False)
+            positions = random.choice(candidates, count, replace=False)
             draw = random.random(count)
             tokens = random.choice(self._vocabulary, count)
-            tokens = np.where(draw < MASKED + RANDOM, tokens, ids[chosen])
-            corrupted[chosen] = np.where(draw < MASKED, self._mask, tokens)
-            labels[chosen] = ids[chosen]
+            tokens = np.where(draw < MASKED + RANDOM, tokens, ids[positions])
+            corrupted[positions] = np.where(draw < MASKED, self._mask, tokens)
+            labels[positions] = ids[positions]
         return corrupted, labels
 
     def _entropy(self, ids: np.ndarray) -> int:

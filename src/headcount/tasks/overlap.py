@@ -17,10 +17,10 @@ def measured_on(chosen_on: Iterable[Task], measured: Task) -> dict[str, Any]:
     """
     tasks = list({id(task): task for task in chosen_on}.values())
     same = any(task.fingerprint == measured.fingerprint for task in tasks)
-    examples, chosen = measured.example_hashes, [task.example_hashes for task in tasks]
+    examples, chosen_hashes = measured.example_hashes, [task.example_hashes for task in tasks]
     overlap = None
-    if examples is not None and None not in chosen:
-        seen = {example for hashes in chosen for example in hashes or ()}
+    if examples is not None and None not in chosen_hashes:
+        seen = {example for hashes in chosen_hashes for example in hashes or ()}
         overlap = sum(example in seen for example in examples)
     return {
         **_described(measured),

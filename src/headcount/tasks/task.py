@@ -260,10 +260,10 @@ def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     return Quality.of(task.metric, np.concatenate(rows), signature)
 
 
-def chosen_metric(name: str, known: Mapping[str, Metric], task: str) -> Metric:
-    if name not in known:
-        raise UnknownName(f"metric of {task}", name, known)
-    return known[name]
+def chosen_metric(name: str, metrics: Mapping[str, Metric], task: str) -> Metric:
+    if name not in metrics:
+        raise UnknownName(f"metric of {task}", name, metrics)
+    return metrics[name]
 
 
 tasks: Registry[type[Task]] = Registry("task", "headcount.tasks", "TASK")

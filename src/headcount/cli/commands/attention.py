@@ -33,5 +33,5 @@ def COMMAND(  # noqa: N802
         tokenizer = loading.tokenizer(model)
         live = loading.load(model)
         record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
-    again = f"--head {head} --text {shlex.quote(text)} --out DIR"
-    output.present(record, as_json, "" if output.out else f"headcount attention {shlex.quote(model)} {again}")
+    repeated = f"--head {head} --text {shlex.quote(text)} --out DIR"
+    output.present(record, as_json, "" if output.out else f"headcount attention {shlex.quote(model)} {repeated}")

@@ -35,8 +35,8 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
         journal.write_text(report, page([record], title="headcount demo"))
 
     show.line(console, "A translation model learns the embedded corpus.")
-    with show.Training() as shown:
-        model = train_model(out, seed=seed, quick=quick, watch=Watch(step=shown.step, said=shown.say))
+    with show.Training() as display:
+        model = train_model(out, seed=seed, quick=quick, watch=Watch(step=display.step, said=display.say))
     show.line(console, "The experiments of both papers run on it.")
     with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
@@ -44,11 +44,11 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
     show.line(console, f"\nOpen {report} in a browser. Every number: {out / 'study' / 'record.json'}.")
-    whole, smaller = shlex.quote(str(model)), shlex.quote(str(out / "smaller"))
+    full_model, smaller = shlex.quote(str(model)), shlex.quote(str(out / "smaller"))
     show.line(console, "Next, on these or on a model and data of your own:", dim=True)
     for command in (
-        f"bench {whole} {smaller}",
-        f"attention {whole} --head encoder.1.3 --text 'the old king sees a blue stone'",
+        f"bench {full_model} {smaller}",
+        f"attention {full_model} --head encoder.1.3 --text 'the old king sees a blue stone'",
         "study all MODEL --data DATA --task classification --out study",
     ):
         show.line(console, f"  headcount {command}", dim=True)

@@ -35,17 +35,19 @@ def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out:
             show.line(console, str(file))
 
 
-def _written(name: str, given: list[Any], out: Path, formats: tuple[str, ...]) -> Iterator[Path]:
+def _written(name: str, records: list[Any], out: Path, formats: tuple[str, ...]) -> Iterator[Path]:
     from headcount.errors import UsageError
     from headcount.report.figure import figures, fitting, write
     from headcount.report.subject import flat
 
-    groups = [list(flat(record)) for record in given]
-    every = [{found for record in group for found in fitting(record)} for group in groups]
-    names = [name] if name != "all" else sorted(set.intersection(*every))
+    groups = [list(flat(record)) for record in records]
+    drawable = [{figure_name for record in group for figure_name in fitting(record)} for group in groups]
+    names = [name] if name != "all" else sorted(set.intersection(*drawable))
     if not names:
-        raise UsageError(f"There is no figure of {', '.join(record.study for record in given)} records.")
-    for one in names:
+        raise UsageError(f"There is no figure of {', '.join(record.study for record in records)} records.")
+    for figure_key in names:
         # a single record that does not fit is for `write` to refuse, with what it has
-        chosen = [record for group in groups for record in group if len(group) == 1 or figures[one].fits(record)]
-        yield from write(one, chosen or given, out, formats)
+        group_records = [
+            record for group in groups for record in group if len(group) == 1 or figures[figure_key].fits(record)
+        ]
+        yield from write(figure_key, group_records or records, out, formats)

@@ -240,11 +240,11 @@ class _Job:
             return Data()
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
-            chosen, measured = work.parts(choose=train)
+            choose_on, measured = work.parts(choose=train)
         else:
-            chosen, measured = work.parts() if chooser.needs_data else (work, work.on(work.measure_split))
+            choose_on, measured = work.parts() if chooser.needs_data else (work, work.on(work.measure_split))
         calibrate_split = values["calibrate_split"]
-        sources = {"train": train, "choose": chosen, "measure": measured, "calibrate": chosen.on(calibrate_split)}
+        sources = {"train": train, "choose": choose_on, "measure": measured, "calibrate": choose_on.on(calibrate_split)}
         needed = {
             "train": pipeline.trains,
             "choose": not chooser.trains and (chooser.needs_data or pipeline.compensate != "none"),

@@ -19,7 +19,7 @@ from headcount.cli import options
 @click.option("--short", is_flag=True, help="With --plain: the answers alone, without tables.")
 @options.every_row
 def COMMAND(  # noqa: N802
-    records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool, whole: bool
+    records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool, all_rows: bool
 ) -> None:
     """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
 
@@ -34,7 +34,7 @@ def COMMAND(  # noqa: N802
         from headcount.report import text as terminal
 
         with displayed(records):
-            terminal.show(console, options.read_records(records), tables=not short, all_rows=whole)
+            terminal.show(console, options.read_records(records), tables=not short, all_rows=all_rows)
         return
     from headcount.report.html import page
 

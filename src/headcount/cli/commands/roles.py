@@ -80,12 +80,12 @@ def COMMAND(  # noqa: N802
     with show.working(f"Loading {model}"):
         live = loading.load(model)
         played_on = task_of(live, sentences, tokenizer) if play else None
-    asked: dict[str, Any] = {
+    readings: dict[str, Any] = {
         "roles": options.names(names) or None,
         "relations": options.names(relations) or None,
         "directions": _DIRECTIONS[directions],
     }
-    reading |= {name: value for name, value in asked.items() if value is not None}
+    reading |= {name: value for name, value in readings.items() if value is not None}
     with show.Bars() as bars:
         record = look(
             live, sentences, tokenizer, name=model, data=f"{source.data} {source.split}", frequencies=token_frequencies,

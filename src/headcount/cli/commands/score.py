@@ -37,7 +37,7 @@ def COMMAND(  # noqa: N802
     output: options.Output,
     as_json: bool,
     loading: options.Loading,
-    **asked: Any,
+    **settings: Any,
 ) -> None:
     """Score every head of MODEL on your data; higher means more worth keeping."""
     from headcount.cli import show
@@ -47,8 +47,8 @@ def COMMAND(  # noqa: N802
         task = work.build(model, loading)  # wrong data is said before a large model is loaded
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
-        given = {name: value for name, value in asked.items() if value is not None}
-        record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **given)
+        arguments = {name: value for name, value in settings.items() if value is not None}
+        record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **arguments)
     scores = record.parts.scores
     worst = sorted(scores, key=lambda head: scores[head])[:5]
     output.present(record, as_json, f"headcount prune {shlex.quote(model)} --remove {','.join(worst)} --out DIR")

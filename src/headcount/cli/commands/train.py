@@ -93,7 +93,7 @@ def COMMAND(  # noqa: N802
     preset: str,
     save_seconds: float,
     tensorboard: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Train a translation model: vocabulary, Transformer, checkpoints of every epoch, and the best of them.
 
@@ -106,18 +106,18 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show
     from headcount.training.run import Watch
 
-    _check(model, task, like, given)
-    with show.Training(out / "training" / "tensorboard" if tensorboard else None) as shown:
-        options_of_run = {"watch": Watch(step=shown.step, said=shown.say), "save_seconds": save_seconds}
+    _check(model, task, like, arguments)
+    with show.Training(out / "training" / "tensorboard" if tensorboard else None) as display:
+        options_of_run = {"watch": Watch(step=display.step, said=display.say), "save_seconds": save_seconds}
         if model is None:
-            record = _translation(source, preset, like, out, given, options_of_run)
+            record = _translation(source, preset, like, out, arguments, options_of_run)
         else:
-            record = _fine_tuned(task, model, source, out, given, options_of_run)
+            record = _fine_tuned(task, model, source, out, arguments, options_of_run)
     if record is not None:
         _show(record, task, source, out)
 
 
-def _check(model: str | None, task: str, like: str | None, given: dict[str, Any]) -> None:
+def _check(model: str | None, task: str, like: str | None, arguments: dict[str, Any]) -> None:
     """Options that do not go together."""
     from headcount.tasks.task import tasks
 
@@ -128,11 +128,11 @@ def _check(model: str | None, task: str, like: str | None, given: dict[str, Any]
             if model is None
             else f"--task {task} starts from nothing, without a MODEL."
         )
-    sized = given["shared"] or any(given[name] is not None for name in (*_SIZE, "vocabulary"))
+    sized = arguments["shared"] or any(arguments[name] is not None for name in (*_SIZE, "vocabulary"))
     if like is not None and (not kind.writes or sized):
         raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
     options.refuse(_TUNING if model is None else _FROM_NOTHING, f"does nothing with --task {task}")
-    if given["examples"] and given["batch"]:
+    if arguments["examples"] and arguments["batch"]:
         raise click.UsageError("--examples and --batch both say how large a step is: give one of them.")
     if not kind.trains:
         raise click.UsageError(f"A model cannot be trained on {task}: it has no objective; --task is another one.")
@@ -143,12 +143,12 @@ def _translation(
     preset: str,
     like: str | None,
     out: Path,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     options_of_run: dict[str, Any],
 ) -> Any:
     from headcount.studies.translation import train_translation
 
-    settings = _settings(source, preset, given)
+    settings = _settings(source, preset, arguments)
     if like is not None:
         from headcount.training.transformer import size_like
 
@@ -161,7 +161,7 @@ def _fine_tuned(
     model: str,
     source: data.Source,
     out: Path,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     options_of_run: dict[str, Any],
 ) -> Any:
     import torch
@@ -170,15 +170,15 @@ def _fine_tuned(
     from headcount.tasks.overlap import check_apart
 
     loading = options.Loading(device="cpu")  # accelerate moves it
-    work = data.Workload(task, source, None, 32, given["max_length"], given["metric"])
-    train, dev = work.on("train"), work.on(given["dev_split"]).with_limit(None)
+    work = data.Workload(task, source, None, 32, arguments["max_length"], arguments["metric"])
+    train, dev = work.on("train"), work.on(arguments["dev_split"]).with_limit(None)
     columns = {name: source.columns.get(name) for name in ("text", "label", "pair")}
-    recipe = replace(RECIPE, **_asked_recipe(given, RECIPE.chunk))
+    recipe = replace(RECIPE, **_asked_recipe(arguments, RECIPE.chunk))
     settings = Settings(
-        task, model, source.data, recipe, source.limit, given["max_length"], given["precision"],
-        dev_split=given["dev_split"], columns=columns, metric=given["metric"],
-        examples=None if given["batch"] else given["examples"] or EXAMPLES,
-        warmup=None if given["warmup"] else WARMUP,
+        task, model, source.data, recipe, source.limit, arguments["max_length"], arguments["precision"],
+        dev_split=arguments["dev_split"], columns=columns, metric=arguments["metric"],
+        examples=None if arguments["batch"] else arguments["examples"] or EXAMPLES,
+        warmup=None if arguments["warmup"] else WARMUP,
     )  # fmt: skip
     new: dict[str, Any] = {}
     if work.kind.labelled:
@@ -190,34 +190,34 @@ def _fine_tuned(
     return fine_tune(live, loading.tokenizer(model), learned, watched, out, settings, **options_of_run)
 
 
-def _asked_recipe(given: dict[str, Any], chunk: int) -> dict[str, Any]:
-    recipe = {name: given[name] for name in _RECIPE if given.get(name) is not None}
+def _asked_recipe(arguments: dict[str, Any], chunk: int) -> dict[str, Any]:
+    recipe = {name: arguments[name] for name in _RECIPE if arguments.get(name) is not None}
     if "batch" in recipe and "chunk" not in recipe:
         recipe["chunk"] = min(recipe["batch"], chunk)
     return recipe
 
 
-def _settings(source: data.Source, preset: str, given: dict[str, Any]) -> Any:
+def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> Any:
     from headcount.studies.translation import Settings
     from headcount.training.preset import PRESETS
 
-    chosen = PRESETS[preset]
-    asked = {name: value for name, value in given.items() if value is not None}
-    size = replace(chosen.size, **{name: asked[name] for name in _SIZE if name in asked})
-    recipe = chosen.recipe if size.norm == "pre" else chosen.post_norm
-    if "steps" in asked:
-        recipe = recipe.with_steps(asked["steps"])
-    if "factor" in asked and "rate" not in asked:
+    base = PRESETS[preset]
+    changes = {name: value for name, value in arguments.items() if value is not None}
+    size = replace(base.size, **{name: changes[name] for name in _SIZE if name in changes})
+    recipe = base.recipe if size.norm == "pre" else base.post_norm
+    if "steps" in changes:
+        recipe = recipe.with_steps(changes["steps"])
+    if "factor" in changes and "rate" not in changes:
         recipe = replace(recipe, rate=None)
     return Settings(
         data=" ".join([source.data, *source.languages, *source.columns.values()]),
         size=size,
-        recipe=replace(recipe, **_asked_recipe(given, recipe.chunk)),
-        vocabulary=asked.get("vocabulary", chosen.vocabulary),
-        shared=given["shared"],
-        lowercase=given["lowercase"],
-        dev_bleu=given["dev_bleu"],
-        precision=given["precision"],
+        recipe=replace(recipe, **_asked_recipe(arguments, recipe.chunk)),
+        vocabulary=changes.get("vocabulary", base.vocabulary),
+        shared=arguments["shared"],
+        lowercase=arguments["lowercase"],
+        dev_bleu=arguments["dev_bleu"],
+        precision=arguments["precision"],
     )
 
 

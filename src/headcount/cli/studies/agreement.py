@@ -35,5 +35,5 @@ def COMMAND(  # noqa: N802
         record = agreement(
             live, task, measure_on=measure_on, methods=names, name=model, keep=output.unfinished, progress=bars.show
         )
-    again = f"--orders gradient,ablation {work.as_options()} --out DIR"
-    output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {again}")
+    repeated = f"--orders gradient,ablation {work.as_options()} --out DIR"
+    output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {repeated}")

@@ -51,5 +51,5 @@ def COMMAND(  # noqa: N802
         record = study_compensation(
             live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings
         )
-    again = f"--choose greedy --keep N {work.as_options()} --out DIR"
-    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {again}")
+    repeated = f"--choose greedy --keep N {work.as_options()} --out DIR"
+    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {repeated}")

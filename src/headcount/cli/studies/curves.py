@@ -36,11 +36,11 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show
     from headcount.studies.curves import Plan, pruning_curves
 
-    chosen = Plan(orders=options.names(orders), step=step / 100, upto=upto / 100, **plan)
+    curve_plan = Plan(orders=options.names(orders), step=step / 100, upto=upto / 100, **plan)
     with show.working(f"Loading {model}"):
         task, measure_on = work.both(model, loading)
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
-        record = pruning_curves(live, task, measure_on=measure_on, plan=chosen, name=model, progress=bars.show)
-    again = f"--choose gradient --keep 70% {work.as_options()} --out DIR"
-    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {again}")
+        record = pruning_curves(live, task, measure_on=measure_on, plan=curve_plan, name=model, progress=bars.show)
+    repeated = f"--choose gradient --keep 70% {work.as_options()} --out DIR"
+    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {repeated}")

@@ -33,9 +33,9 @@ def COMMAND(  # noqa: N802
     from headcount.studies.dynamics import dynamics, epochs_of
 
     checkpoints = epochs_of(Path(model), options.numbers(epochs, "--epochs") or None)
-    first = str(next(iter(checkpoints.values())))
+    earliest = str(next(iter(checkpoints.values())))
     with show.working("Reading the data"):
-        task, measure_on = work.both(first, loading)
+        task, measure_on = work.both(earliest, loading)
     with show.Bars() as bars:
         record = dynamics(
             checkpoints, lambda folder: loading.load(str(folder), task=work.task), task,

@@ -106,7 +106,7 @@ def COMMAND(  # noqa: N802
     if as_json:
         show.json(console, record)
         return
-    show.result(console, record, whole=output.whole)
+    show.result(console, record, all_rows=output.all_rows)
     show.line(console, f"{record.parts['missing']} points are under way in other processes.")
 
 

@@ -83,8 +83,8 @@ class Generator:
             key = self._random.choice(lexicon.keys(topic, "place"))
             self._add_place(clause, Nominal(key, determiner=self._random.choice(lexicon.SINGULAR_DETERMINERS)))
 
-    def _add_place(self, clause: Clause, place: Nominal) -> None:
-        clause.place, clause.preposition = place, self._random.choice(lexicon.PREPOSITIONS)
+    def _add_place(self, clause: Clause, nominal: Nominal) -> None:
+        clause.place, clause.preposition = nominal, self._random.choice(lexicon.PREPOSITIONS)
         clause.place_first = clause.mood == "statement" and self._chance(0.4)
 
     def _adverbs(self, mood: str) -> dict[str, str]:

@@ -113,8 +113,8 @@ def _write_vocabulary(writer: Any, tokenizer: Any, vocabulary: Vocabulary) -> No
         writer.add_token_merges(vocabulary.merges)
     for name, number in vocabularies.special_ids(tokenizer).items():
         getattr(writer, f"add_{name}_token_id")(number)
-    first, last = vocabularies.frames(tokenizer)
-    writer.add_add_bos_token(first)
+    prefix, last = vocabularies.frames(tokenizer)
+    writer.add_add_bos_token(prefix)
     writer.add_add_eos_token(last)
     if tokenizer.chat_template:
         writer.add_chat_template(tokenizer.chat_template)

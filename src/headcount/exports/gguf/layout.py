@@ -86,15 +86,17 @@ def layout(model: PreTrainedModel) -> Layout:
 
 def _choose(model: PreTrainedModel, sites: Sites) -> str | Obstacle:
     """The architecture of llama.cpp that fits a model's heads."""
-    own = _ARCHITECTURES[type(model).__name__]
+    architecture = _ARCHITECTURES[type(model).__name__]
     scaled = rope_type(model.config) != "default"
     output_bias = any(getattr(site.output, "bias", None) is not None for site in sites)
-    if own == "qwen3":
+    if architecture == "qwen3":
         return _choose_qwen3(model, sites, scaled=scaled)
-    if own == "qwen2":  # it reads no output bias, no scaled positions, and takes the heads to fill the model's width
+    if (
+        architecture == "qwen2"
+    ):  # it reads no output bias, no scaled positions, and takes the heads to fill the model's width
         full = all(site.num_heads * site.head_dim == model.config.hidden_size for site in sites)
-        return own if full and same_everywhere(sites) and not (output_bias or scaled) else "deci"
-    return own if same_everywhere(sites) else "deci"
+        return architecture if full and same_everywhere(sites) and not (output_bias or scaled) else "deci"
+    return architecture if same_everywhere(sites) else "deci"
 
 
 def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str | Obstacle:

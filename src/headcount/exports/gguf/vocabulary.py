@@ -164,6 +164,6 @@ def _tokens(rules: dict[str, Any], size: int, *, sentencepiece: bool) -> tuple[l
 def _scores(tokens: list[str], merges: list[str]) -> list[float]:
     """A token's score is the place of the first merge that makes it, from 0 down."""
     places: dict[str, int] = {}
-    for place, pair in enumerate(merges):
-        places.setdefault(pair.replace(" ", ""), place)
+    for index, pair in enumerate(merges):
+        places.setdefault(pair.replace(" ", ""), index)
     return [-float(places[token]) if token in places else _NEVER_MERGED for token in tokens]

@@ -51,10 +51,10 @@ class Moments:
 
     def shared(self) -> Moments:
         """Summed over all processes; the same where there is one."""
-        first, *others = processes.gather(self)
-        for other in others:
-            first = first + other
-        return first
+        total, *rest_of_processes = processes.gather(self)
+        for other in rest_of_processes:
+            total = total + other
+        return total
 
     @property
     def means(self) -> tuple[Tensor, Tensor]:

@@ -47,15 +47,15 @@ def decode(
     if not callable(getattr(model, "generate", None)):
         raise UsageError(f"{type(model).__name__} cannot generate: load it with task='translation'.")
     written_ids: list[list[int]] = [[] for _ in range(len(source))]
-    done = 0
+    count = 0
     with evaluating(model):
         for rows in by_length(source.lengths, max(1, tokens // beams)):
             written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
             for row, ids in zip(rows, written, strict=True):
                 # Cut at its own longest length, not at its batch's: what is written does not depend on the neighbours.
                 written_ids[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
-            done += len(rows)
-            progress("translating", done, len(source))
+            count += len(rows)
+            progress("translating", count, len(source))
     return written_ids
 
 

@@ -61,12 +61,12 @@ class Drafts:
         stop_P = _first(torch.isin(written_PL, _ends(model)))
         same_P = _first(written_PL != self.draft_PL)
         done_P = same_P > stop_P
-        for place in done_P.nonzero()[:, 0].tolist():
-            self._settle(model, place, written_PL[place, : int(stop_P[place]) + 1].tolist())
+        for index in done_P.nonzero()[:, 0].tolist():
+            self._settle(model, index, written_PL[index, : int(stop_P[index]) + 1].tolist())
         full_P = ~done_P & (same_P == length) & (stop_P == length)  # right so far, and no room for more
         if length >= self.limit:
-            for place in full_P.nonzero()[:, 0].tolist():
-                self._settle(model, place, _cut_off(model, written_PL[place].tolist()))
+            for index in full_P.nonzero()[:, 0].tolist():
+                self._settle(model, index, _cut_off(model, written_PL[index].tolist()))
             done_P |= full_P
         left_P = ~done_P
         room = min(self.limit, length + 2 * _ROOM) - length if bool(full_P[left_P].any()) else 0
@@ -88,13 +88,13 @@ class Drafts:
             max_new_tokens=self.limit,
         )
         stop_P = _first(torch.isin(written_PL[:, 1:].cpu(), _ends(model)))
-        for place, (ids, stop) in enumerate(zip(written_PL[:, 1:].tolist(), stop_P.tolist(), strict=True)):
-            self._settle(model, place, ids[: stop + 1])
+        for index, (ids, stop) in enumerate(zip(written_PL[:, 1:].tolist(), stop_P.tolist(), strict=True)):
+            self._settle(model, index, ids[: stop + 1])
         self.pending_P = self.pending_P[:0]
 
-    def _settle(self, model: Any, place: int, ids: list[int]) -> None:
+    def _settle(self, model: Any, index: int, ids: list[int]) -> None:
         """A pending row's output, cut at its own longest length."""
-        row = int(self.pending_P[place])
+        row = int(self.pending_P[index])
         tokens = int((self.source_BT[row] != self.padding).sum())
         self.found[row] = ids[: most_new_tokens(model, tokens)]
 
@@ -144,6 +144,6 @@ def _forbidden(model: Any) -> list[int]:
 
 def _padded(rows: Sequence[Sequence[int]], length: int, padding: int) -> Tensor:
     filled = torch.full((len(rows), length), padding)
-    for place, row in enumerate(rows):
-        filled[place, : min(len(row), length)] = torch.tensor(list(row[:length]), dtype=torch.long)
+    for index, row in enumerate(rows):
+        filled[index, : min(len(row), length)] = torch.tensor(list(row[:length]), dtype=torch.long)
     return filled
