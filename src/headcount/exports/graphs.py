@@ -58,7 +58,7 @@ class _Whole(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         result = self.model(input_ids=input_ids, attention_mask=attention_mask, **types, **self.options)
-        return getattr(result, self.output)  # type: ignore[no-any-return]
+        return getattr(result, self.output)
 
 
 class _Decoder(nn.Module):
@@ -75,7 +75,7 @@ class _Decoder(nn.Module):
             attention_mask=encoder_attention_mask,
             use_cache=False,
         )
-        return result.logits  # type: ignore[no-any-return]
+        return result.logits
 
 
 def obstacle(model: PreTrainedModel) -> Obstacle | None:

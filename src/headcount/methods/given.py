@@ -10,6 +10,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from headcount import processes
+from headcount.checkpoints.card import write_card
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import check_target, save
 from headcount.checkpoints.stock import stock_form
@@ -75,6 +76,7 @@ def save_pruned(
     def beside(fresh: Path) -> None:
         copy_companions(source, fresh, revision=revision)
         record.save(fresh / "record.json")
+        write_card(fresh, record, source=source, revision=revision)
 
     if processes.is_main():
         save(small, folder, standalone=standalone, overwrite=overwrite, beside=beside)
