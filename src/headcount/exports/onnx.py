@@ -81,12 +81,8 @@ def _path(target: Path, name: str) -> Path:
 
 def _quantise(path: Path) -> None:
     """Weights of matrix products in eight bits, activations in eight bits as they come."""
-    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    model = onnx.load(path)
-    del model.graph.value_info[:]  # torch states shapes of weights before it turns them; they are inferred anew
-    onnx.save(model, path)
     small = path.with_name(f"{path.stem}-int8.onnx")
     quantize_dynamic(path, small, weight_type=QuantType.QInt8)
     small.replace(path)

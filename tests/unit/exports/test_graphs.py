@@ -63,6 +63,7 @@ def test_weights_in_eight_bits_are_smaller_and_close(tmp_path: Path) -> None:
     assert done.agreement is not None
     assert 0 < done.agreement.difference < 0.5
     assert done.size < 0.7 * sum(parameter.numel() * 4 for parameter in model.parameters())
+    assert str(Path(hc.__file__).parent).encode() not in (tmp_path / "half.onnx").read_bytes()
     shapes = {one.name: one.shape for one in onnxruntime.InferenceSession(tmp_path / "half.onnx").get_inputs()}
     assert set(shapes) == {"input_ids", "attention_mask", "token_type_ids"}
     assert all(isinstance(size, str) for shape in shapes.values() for size in shape)
