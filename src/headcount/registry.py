@@ -3,6 +3,9 @@
 A registry over the package `headcount.sites.families` with the attribute `FAMILY` finds `bert` in
 `families/bert.py`, imports that file on first use and returns its `FAMILY`. So adding a member is adding
 a file, and listing the names imports nothing heavy. `-` in a name is `_` in the file.
+
+An installed package adds members by entry points of the group `headcount.families`, `headcount.scores`,
+`headcount.exports` and so on, after the folder's name; they are imported on first use too.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
@@ -21,14 +25,21 @@ from headcount.errors import UnknownName, UsageError
 Member = TypeVar("Member")
 
 
+@cache
+def plug_ins(group: str) -> dict[str, EntryPoint]:
+    """Members that installed packages add to a group, by name."""
+    return {entry.name.replace("_", "-"): entry for entry in entry_points(group=group)}
+
+
 class Registry(Generic[Member]):
-    """Members by name: those found as files of a package, and those added at run time."""
+    """Members by name: files of a package, entry points of installed packages, and those added at run time."""
 
     def __init__(self, what: str, package: str, attribute: str) -> None:
         """Members are the files of the package that define the attribute at the start of a line."""
         self.what = what
         self._package = package
         self._attribute = attribute
+        self._group = f"headcount.{package.rpartition('.')[2]}"
         self._added: dict[str, Member] = {}
 
     @cached_property
@@ -45,7 +56,7 @@ class Registry(Generic[Member]):
         return re.search(rf"^(def )?{self._attribute}\b", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*self._files, *self._added}))
+        return tuple(sorted({*self._files, *plug_ins(self._group), *self._added}))
 
     def add(self, name: str, member: Member) -> None:
         """Register a member of one's own for this process; a name that is taken is an error."""
@@ -58,14 +69,25 @@ class Registry(Generic[Member]):
             return self._added[name]
         files = self._files
         key = name.replace("_", "-")
+        if key not in files and key in plug_ins(self._group):
+            return self._plugged_in(plug_ins(self._group)[key])
         if key not in files:
             raise UnknownName(self.what, name, self.names())
         module = importlib.import_module(f"{self._package}.{files[key]}")
         member: Member = getattr(module, self._attribute)
         return member
 
+    def _plugged_in(self, entry: EntryPoint) -> Member:
+        try:
+            member: Member = entry.load()
+        except (ImportError, AttributeError) as error:
+            package = entry.dist.name if entry.dist else "an installed package"
+            reason = f"The {self.what} {entry.name!r} of {package} cannot be loaded ({error})."
+            raise UsageError(f"{reason} Update or uninstall {package}.") from error
+        return member
+
     def __contains__(self, name: str) -> bool:
-        return name in self._added or name.replace("_", "-") in self._files
+        return name in self._added or name.replace("_", "-") in {*self._files, *plug_ins(self._group)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

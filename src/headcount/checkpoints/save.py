@@ -11,6 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headcount import journal
+from headcount.checkpoints.push import push
 from headcount.checkpoints.standalone import FILES, MODULE, PER_LAYER, write_standalone
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import CheckpointError, UsageError
@@ -27,6 +28,7 @@ def save(
     overwrite: bool = False,
     max_shard_size: str = "5GB",
     beside: Callable[[Path], object] | None = None,
+    push_to: str | None = None,
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
 
@@ -37,6 +39,7 @@ def save(
     standalone: add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without headcount.
     overwrite: replace a checkpoint that is there; other files of the folder stay.
     beside: writes further files into the folder before it appears in its place.
+    push_to: upload the folder to the hub under this name, user/name.
     """
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):
@@ -59,6 +62,8 @@ def save(
             tokenizer.save_pretrained(fresh)
         if beside is not None:
             beside(fresh)
+    if push_to is not None:
+        push(target, push_to)
     return target
 
 

@@ -179,6 +179,20 @@ def write_onnx(graph: Graph, path: Path) -> None:
         except torch.onnx.OnnxExporterError as error:
             reason = next((line for line in str(error).splitlines() if line.startswith("<class")), str(error)[:200])
             raise NotExportable(f"{type(graph.module.model).__name__} cannot be traced by torch: {reason}") from error
+    _strip(path)
+
+
+def _strip(path: Path) -> None:
+    """Remove what the exporter notes beside a graph: traces with paths of this machine, and shapes before folding."""
+    import onnx
+
+    model = onnx.load(path)
+    del model.metadata_props[:]
+    del model.graph.value_info[:]
+    for entry in (*model.graph.node, *model.graph.initializer, *model.graph.input, *model.graph.output, model.graph):
+        del entry.metadata_props[:]
+        entry.doc_string = ""
+    onnx.save(model, path)
 
 
 def check_graphs(subject: Subject, run: Mapping[str, Run], *, runtime: str, version: str) -> Agreement:

@@ -12,7 +12,7 @@ from headcount.exports import graphs
 from headcount.exports.agreement import Agreement
 from headcount.exports.runtime import Obstacle, Runtime, Subject
 
-_TOLERANCES = {"f32": 1e-3, "int8": 5.0}
+_TOLERANCES = {"f32": 1e-3, "int8": 10.0}  # eight bits change a fragile model much: only nonsense is refused
 
 
 class Onnx(Runtime):
@@ -81,11 +81,8 @@ def _path(target: Path, name: str) -> Path:
 
 def _quantise(path: Path) -> None:
     """Weights of matrix products in eight bits, activations in eight bits as they come."""
-    import logging
-
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    logging.getLogger().setLevel(logging.ERROR)
     small = path.with_name(f"{path.stem}-int8.onnx")
     quantize_dynamic(path, small, weight_type=QuantType.QInt8)
     small.replace(path)

@@ -71,7 +71,7 @@ class Vllm(Runtime):
         return None
 
     def tolerance(self, dtype: str) -> float:
-        return _TOLERANCE if dtype == "f32" else 2.0
+        return _TOLERANCE if dtype == "f32" else 5.0
 
     def costs(self, subject: Subject) -> list[str]:
         sites = locate(subject.model)

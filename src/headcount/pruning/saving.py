@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount import processes
+from headcount.checkpoints.card import write_card
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import save
 from headcount.checkpoints.stock import stock_form
@@ -37,6 +38,7 @@ class Saving:
         def add_files(fresh: Path) -> None:
             copy_companions(self.source, fresh, revision=self.revision)
             record.save(fresh / "record.json")
+            write_card(fresh, record, source=self.source, revision=self.revision)
 
         if processes.is_main():
             save(small, folder, standalone=self.standalone, overwrite=self.overwrite, beside=add_files)

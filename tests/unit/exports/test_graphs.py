@@ -35,7 +35,7 @@ def test_onnx_runtime_computes_what_the_model_computes(architecture: str, tmp_pa
     out = tmp_path / ("half" if model.config.is_encoder_decoder else "half.onnx")
     done = hc.export(model, "onnx", out, tokenizer=word_tokenizer())
     assert done.agreement is not None
-    assert done.agreement.difference < 1e-4
+    assert done.agreement.difference < (1e-3 if architecture == "t5" else 1e-4)  # its logits are ten times as large
     assert done.agreement.same_tokens == done.agreement.tokens
     assert (done.agreement.tokens > 0) == (architecture != "bert")
     files = [path.name for path in (out.glob("*.onnx") if out.is_dir() else [out])]
@@ -63,6 +63,7 @@ def test_weights_in_eight_bits_are_smaller_and_close(tmp_path: Path) -> None:
     assert done.agreement is not None
     assert 0 < done.agreement.difference < 0.5
     assert done.size < 0.7 * sum(parameter.numel() * 4 for parameter in model.parameters())
+    assert str(Path(hc.__file__).parent).encode() not in (tmp_path / "half.onnx").read_bytes()
     shapes = {one.name: one.shape for one in onnxruntime.InferenceSession(tmp_path / "half.onnx").get_inputs()}
     assert set(shapes) == {"input_ids", "attention_mask", "token_type_ids"}
     assert all(isinstance(size, str) for shape in shapes.values() for size in shape)

@@ -1,0 +1,39 @@
+"""push: a folder with a model to the Hugging Face Hub, or to a hub of one's own. Only when asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HFValidationError
+
+from headcount.checkpoints.folder import CONFIG
+from headcount.errors import CheckpointError
+
+_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*")  # locks, and what training goes on from
+
+
+def push(folder: str | os.PathLike[str], name: str, *, private: bool = False, endpoint: str | None = None) -> str:
+    """Upload a folder with a model as a repository, which is made if it is not there; the address of the commit.
+
+    name: "user/name". endpoint: address of the hub; that of huggingface_hub (HF_ENDPOINT) if not given.
+    """
+    path = Path(folder)
+    if not (path / CONFIG).is_file():
+        raise CheckpointError(f"{path} has no {CONFIG}: give the folder of a model or of an export.")
+    api = HfApi(endpoint=endpoint)
+    try:
+        api.create_repo(name, private=private, exist_ok=True)
+        commit = api.upload_folder(
+            repo_id=name, folder_path=path, ignore_patterns=list(_LEFT_OUT), commit_message="Upload by headcount"
+        )
+    except HFValidationError as error:
+        raise CheckpointError(f"{name!r} is not the name of a repository: {error} Give user/name.") from error
+    except Exception as error:  # the hub and the network fail in many ways
+        reason = str(error).strip().splitlines()
+        raise CheckpointError(
+            f"{path} was not uploaded to {name}: {reason[0] if reason else type(error).__name__}. Log in with "
+            "`hf auth login`, or set HF_TOKEN, and check the name."
+        ) from error
+    return str(commit.commit_url)

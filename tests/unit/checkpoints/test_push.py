@@ -1,0 +1,121 @@
+"""Model cards, and uploading to a hub: one on this machine that writes down what it is sent."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headcount as hc
+import zoo
+from headcount.checkpoints.card import write_card
+from headcount.checkpoints.push import push
+from headcount.errors import CheckpointError
+from headcount.record import Record, Signature
+
+COST = {"length": 8, "parameters": 100, "flops": 1000, "cache_bytes": 0}
+PARTS = {
+    "removed": ["decoder.0.1", "decoder.2.3"],
+    "heads": 12,
+    "method": "rank",
+    "metric": "perplexity",
+    "curve": [
+        {"removed": 0, "value": 15.0, "low": 14.0, "high": 16.0},
+        {"removed": 2, "value": 17.5, "low": 16.5, "high": 18.5},
+    ],
+    "cost": {"before": COST, "after": {**COST, "parameters": 80, "flops": 900}},
+    "loaded_by": "headcount",
+}
+
+
+def test_a_card_says_what_was_done_and_carries_the_licence_over(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "README.md").write_text("---\nlicense: apache-2.0\nbase_model: someone/first\n---\n# Base\n")
+    write_card(tmp_path, Record("prune", Signature(model=str(base)), PARTS), source=str(base))
+    head, _, body = (tmp_path / "README.md").read_text().removeprefix("---\n").partition("\n---\n")
+    assert "license: apache-2.0" in head
+    assert "base_model: someone/first" in head
+    assert "# base without 2 of its 12 attention heads" in body
+    assert "| whole | 15 | 14 to 16 |\n| pruned | 17.5 | 16.5 to 18.5 |" in body
+    assert "| parameters | 100 | 80 | -20.0% |" in body
+    assert "`decoder.0.1`, `decoder.2.3`" in body
+    assert str(tmp_path) not in head + body
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """As much of the hub's protocol as an upload of small files needs."""
+
+    sent: dict[str, bytes]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        where = f"http://{self.headers['Host']}/user/small"
+        if "/commit/" in self.path:
+            for line in body.splitlines():
+                entry = json.loads(line)
+                if entry["key"] == "file":
+                    self.sent[entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])
+            self._answer({"commitUrl": f"{where}/commit/1", "commitOid": "1", "success": True})
+        elif "/preupload/" in self.path:
+            files = [{**one, "uploadMode": "regular", "shouldIgnore": False} for one in json.loads(body)["files"]]
+            self._answer({"files": files})
+        else:
+            self._answer({"url": where, "name": "user/small"})
+
+    def do_GET(self) -> None:
+        self._answer({"id": "user/small", "sha": "0", "siblings": []})
+
+    def _answer(self, content: Any) -> None:
+        data = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[tuple[str, dict[str, bytes]]]:
+    handler: Any = type("Hub", (_Hub,), {"sent": {}})
+    server = HTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", handler.sent
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_folder_is_uploaded_without_what_training_left(
+    hub: tuple[str, dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # this hub is on this machine
+    address, sent = hub
+    hc.save(zoo.build("bert"), tmp_path / "small")
+    (tmp_path / "small" / "training").mkdir()
+    (tmp_path / "small" / "training" / "state.json").write_text("{}")
+    assert push(tmp_path / "small", "user/small", endpoint=address).endswith("/commit/1")
+    assert sent["config.json"] == (tmp_path / "small" / "config.json").read_bytes()
+    assert "model.safetensors" in sent
+    assert "training/state.json" not in sent
+
+
+def test_what_cannot_be_uploaded_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # nobody listens at the address below
+    with pytest.raises(CheckpointError, match=r"has no config\.json"):
+        push(tmp_path, "user/small")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="is not the name of a repository"):
+        push(tmp_path, "a/b/c")
+    with pytest.raises(CheckpointError, match="was not uploaded to user/small"):
+        push(tmp_path, "user/small", endpoint="http://127.0.0.1:9")
