@@ -47,8 +47,8 @@ def _show(name: str, parts: dict[str, Any]) -> None:
     console.print(tables.cost_table({"": parts["cost"]}))
     console.print()
     for runtime, row in parts["runtimes"].items():
-        state = "fits" if row["fits"] else "does not fit"
-        show.line(console, f"{runtime:12} {': '.join([state, '; '.join(row['words'])]).removesuffix(': ')}")
+        state, words = "fits" if row["fits"] else "does not fit", "; ".join(row["words"])
+        console.print(f"{runtime:12} {state}{': ' if words else ''}{words}", markup=False)
     first = next((site for site in sites if site["heads"] and not site["obstacle"]), None)
     if first is not None:
         command = f"headcount prune {shlex.quote(name)} --remove {first['site']}.{first['heads'][0]} --out DIR"
