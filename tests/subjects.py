@@ -105,7 +105,8 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
         "roles": own,
         "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False), few] for head, some in own.items()},
         "best": [
-            {"kind": "encoder", "head": heads[0], **some} for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
+            {"kind": "encoder", "head": heads[0], "held_out": True, **some}
+            for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
         ],
         "relative": {"nsubj v->s": {"-1": 20, "1": 8}},
         **corpus(heads),

@@ -95,3 +95,21 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert done.exit_code in (1, 2)
     assert message in done.output
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_inspect_says_which_runtimes_take_the_model(models: Path) -> None:
+    done = CliRunner().invoke(main, ["inspect", str(models / "llama")], env={"COLUMNS": "500"})
+    assert done.exit_code == 0, done.output
+    lines = {line.split()[0]: line for line in done.output.splitlines() if line.strip()}
+    assert "fits: stated to llama.cpp as deci; groups are not equal" in lines["gguf"]
+    assert "does not fit: LlamaForCausalLM is not among" in lines["ctranslate2"]
+    assert "fits: the graph keeps no cache" in lines["onnx"]
+
+
+def test_a_pruned_folder_has_a_card(models: Path, tmp_path: Path) -> None:
+    given = ["--remove", "encoder.0.0", "--out", str(tmp_path / "half"), "--no-verify"]
+    done = CliRunner().invoke(main, ["prune", str(models / "bert"), *given])
+    assert done.exit_code == 0, done.output
+    card = (tmp_path / "half" / "README.md").read_text()
+    assert "# bert without 1 of its 12 attention heads" in card
+    assert "heads chosen by hand" in card
