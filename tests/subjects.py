@@ -112,6 +112,12 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
         **corpus(heads),
         "persons": {"1": 1, "2": 1, "3": 8},
     }
+    changes = {"difference": -0.4, "low": -0.6, "high": -0.2, "p": 0.001}
+    played = {
+        "role": "positional", "label": "-1", "off": changes, "played": changes, "alone": changes,
+        "share_kept": {"value": 0.8, "low": 0.6, "high": 0.9},
+    }  # fmt: skip
+    parts["played"] = {"metric": "loss", "value": 2.0, "by_head": {heads[0]: played}}
     parts["paper"]["positional"] |= {"labels": {heads[0]: "-1"}, "confidence": {heads[0]: 0.9}, "above": 1}
     return typed("roles", Signature(model, "a1b2c3", arguments={"data": "grammar dev"}), parts)
 
