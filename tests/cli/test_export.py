@@ -117,9 +117,10 @@ def test_inspect_says_which_runtimes_take_the_model(models: Path) -> None:
     done = CliRunner().invoke(main, ["inspect", str(models / "llama")], env={"COLUMNS": "500"})
     assert done.exit_code == 0, done.output
     lines = {line.split()[0]: line for line in done.output.splitlines() if line.strip()}
-    assert "fits: stated to llama.cpp as deci; groups are not equal" in lines["gguf"]
-    assert "does not fit: LlamaForCausalLM is not among" in lines["ctranslate2"]
-    assert "fits: the graph keeps no cache" in lines["onnx"]
+    cells = {name: " ".join(line.split()[1:]) for name, line in lines.items()}
+    assert cells["gguf"].startswith("yes stated to llama.cpp as deci; groups are not equal")
+    assert cells["ctranslate2"].startswith("no LlamaForCausalLM is not among")
+    assert cells["onnx"].startswith("yes the graph keeps no cache")
 
 
 def test_a_pruned_folder_has_a_card(models: Path, tmp_path: Path) -> None:
