@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.push import push
@@ -23,7 +22,7 @@ def save(
     model: nn.Module,
     folder: str | os.PathLike[str],
     *,
-    tokenizer: Any = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     standalone: bool = False,
     overwrite: bool = False,
     max_shard_size: str = "5GB",

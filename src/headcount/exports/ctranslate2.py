@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import STEPS, TEXTS, Agreement
 from headcount.exports.runtime import Obstacle, Runtime, Subject
@@ -42,7 +42,7 @@ class CTranslate2(Runtime):
             return Obstacle("its two sides have vocabularies of their own", "Train it with a shared vocabulary")
         return None
 
-    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+    def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         if tokenizer is None:
             return Obstacle("the folder holds the vocabulary too", "Pass the tokenizer, or save it beside the model")
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.companions import load_tokenizer
@@ -48,7 +48,7 @@ def export(
     to: str,
     out: str | os.PathLike[str],
     *,
-    tokenizer: Any = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     dtype: str | None = None,
     overwrite: bool = False,
     check: bool = True,
@@ -137,7 +137,9 @@ def size_on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _subject(model: nn.Module | str | os.PathLike[str], tokenizer: Any, loading: dict[str, Any]) -> Subject:
+def _subject(
+    model: nn.Module | str | os.PathLike[str], tokenizer: PreTrainedTokenizerBase, loading: dict[str, Any]
+) -> Subject:
     if isinstance(model, str | os.PathLike):
         name = os.fspath(model)
         live: Any = load(name, **{"dtype": torch.float32, **loading})

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.errors import NotExportable
 from headcount.exports.agreement import TEXTS, Agreement, compare_logits, compare_outputs
@@ -133,7 +133,7 @@ def graphs(model: PreTrainedModel) -> list[Graph]:
 class _Bias(nn.Module):
     """What is left of an output projection without inputs."""
 
-    def __init__(self, projection: Any) -> None:
+    def __init__(self, projection: nn.Module) -> None:
         super().__init__()
         bias = getattr(projection, "bias", None)
         self.bias = nn.Parameter(torch.zeros(width_out(projection)) if bias is None else bias.detach().clone())
@@ -235,7 +235,7 @@ def _run(run: Mapping[str, Run], text: Batch, target: Tensor | None) -> np.ndarr
     )
 
 
-def _check_batches(model: PreTrainedModel, tokenizer: Any) -> Sequence[Batch]:
+def _check_batches(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Sequence[Batch]:
     """A single text and a padded batch, of other shapes than the example that was traced."""
     length = longest(model, 13)
     made_up = [

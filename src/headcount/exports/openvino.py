@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from transformers import PreTrainedModel
@@ -13,6 +13,9 @@ from headcount.exports import graphs
 from headcount.exports.agreement import Agreement
 from headcount.exports.onnx import write_beside
 from headcount.exports.runtime import Obstacle, Runtime, Subject
+
+if TYPE_CHECKING:
+    from openvino import Core
 
 _TOLERANCES = {"f32": 1e-3, "f16": 0.5}
 
@@ -58,7 +61,7 @@ class OpenVino(Runtime):
 class _Compiled:
     """A graph, compiled by OpenVINO for the CPU in float32."""
 
-    def __init__(self, core: Any, path: Path) -> None:
+    def __init__(self, core: Core, path: Path) -> None:
         settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
         self._model = core.compile_model(core.read_model(path), "CPU", settings)
 

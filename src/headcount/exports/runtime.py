@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import Agreement
 
@@ -51,7 +51,7 @@ class Runtime(ABC):
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         """Why this runtime cannot take the model; None where it can."""
 
-    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+    def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         """Why this runtime cannot take the tokenizer (None: there is none); None where it can."""
         return None
 

@@ -11,7 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -40,6 +40,9 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Interval, Resampling
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _KINDS = ("encoder", "decoder", "cross")
 
@@ -74,7 +77,7 @@ def roles(
     model: nn.Module,
     corpus: Iterable[Tree | str],
     *,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     targets: Iterable[str] | None = None,
     roles: Sequence[str] | None = None,
     frequencies: Frequencies | None = None,
@@ -128,7 +131,7 @@ def _check_text(model: nn.Module) -> None:
         raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
 
 
-def counted_in(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
+def counted_in(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase) -> Frequencies | None:
     from headcount.corpora.frequencies import counted
 
     texts = [item.text if isinstance(item, Tree) else item for item in corpus]
@@ -159,7 +162,7 @@ class Work:
     def __init__(
         self,
         model: nn.Module,
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         roles: Mapping[str, Role],
         reading: Reading,
         frequencies: Frequencies | None,

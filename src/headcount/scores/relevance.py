@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -136,7 +136,7 @@ def chunks(batch: Batch, predicted_BT: Tensor, chunk: int) -> Iterator[Batch]:
         yield _trimmed({**batch, **{name: value[chosen_B] for name, value in tensors.items()}})
 
 
-def _trimmed(batch: dict[str, Any]) -> Batch:
+def _trimmed(batch: Mapping[str, object]) -> Batch:
     """The batch without columns at its end that are padding in every row."""
     widths: dict[int, int] = {}
     for name, padding in (("attention_mask", 0), ("labels", -100)):

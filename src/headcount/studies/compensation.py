@@ -53,7 +53,7 @@ class Curve:
     masks: list[HeadGrid] = field(default_factory=list)
 
     def add(
-        self, removed: int, loss_N: np.ndarray, seconds: float, model: dict[Any, Projection], mask: HeadGrid
+        self, removed: int, loss_N: np.ndarray, seconds: float, model: dict[object, Projection], mask: HeadGrid
     ) -> None:
         self.removed.append(removed)
         self.losses.append(loss_N)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import Subject
 from headcount.studies.workload import Workload
 from headcount.tasks.task import Reading, Task, tasks
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded English sentences"
 SENTENCES = 300  # for roles
@@ -179,7 +182,7 @@ def _texts(sentences: Sequence[Tree | str]) -> list[str]:
     return [item.text if isinstance(item, Tree) else item for item in sentences]
 
 
-def affordable_sentences(model: Any) -> int:
+def affordable_sentences(model: PreTrainedModel) -> int:
     """Sentences of one-head-out that a few minutes allow: fewer for models with more heads and weights."""
     from headcount.sites.locate import locate
 
@@ -265,7 +268,7 @@ def _shown(subject: Explored) -> Record:
     return replace(record, signature=signature)
 
 
-def check_lengths(texts: Sequence[str], tokenizer: Any) -> None:
+def check_lengths(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
     """Raise where a sentence is too short or too long to be drawn."""
     for text in texts:
         tokens = len(tokenizer(text)["input_ids"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accelerate import Accelerator
 from torch import nn
@@ -19,6 +19,9 @@ from headcount.tasks.task import Task
 from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run, Watch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # BERT's own: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs. Batch and warm-up here are for
 # runs that ask for them in tokens and steps; others have them by the data (`Settings.examples`, `Settings.warmup`).
@@ -45,8 +48,8 @@ class Settings:
 
 
 def fine_tune(
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     train: Task,
     dev: Task,
     out: Path,
@@ -65,7 +68,9 @@ def fine_tune(
         return _fine_tune(model, tokenizer, train, dev, run)
 
 
-def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> Record[TrainingRun] | None:
+def _fine_tune(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, train: Task, dev: Task, run: Run
+) -> Record[TrainingRun] | None:
     settings, recipe, accelerator = run.settings, run.recipe, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})

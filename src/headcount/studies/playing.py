@@ -7,7 +7,7 @@ role is all that the head does, 0 where the head might as well be off.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
@@ -30,10 +30,13 @@ from headcount.sites.locate import locate
 from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap
 from headcount.tasks.task import Task, task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 _RESAMPLES = 2000
 
 
-def task_of(model: nn.Module, sentences: Sentences, tokenizer: Any) -> Task:
+def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokenizerBase) -> Task:
     """The loss that a model has on sentences: of their translations, or of their next tokens."""
     if sentences.targets is not None:
         texts = [item.text if isinstance(item, Tree) else item for item in sentences]
@@ -52,10 +55,10 @@ def play(
     task: Task,
     measured_roles: Roles,
     sentences: Sentences,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     frequencies: Frequencies | None = None,
-    reading: Mapping[str, Any] | None = None,
+    reading: Mapping[str, object] | None = None,
     progress: Progress = silent,
 ) -> Played:
     """The task's metric with each head replaced by its clearest role, of those that have one that can be played."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
@@ -30,6 +30,9 @@ from headcount.statistics import Correlation, spearman
 from headcount.studies.playing import play
 from headcount.tasks.task import Task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 CONFIDENT = 0.8  # the paper: every positional head is above this
 _READING = {field.name for field in fields(Reading)}
 _FIRST, _SECOND = {"i", "we"}, {"you"}
@@ -38,7 +41,7 @@ _FIRST, _SECOND = {"i", "we"}, {"you"}
 def look(
     model: nn.Module,
     sentences: Sentences,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     name: str = "",
     data: str = "",

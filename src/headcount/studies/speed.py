@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -23,6 +23,9 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.cost import cost
 from headcount.timing import Times, Work, interleave
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str,
     return works
 
 
-def _writing(model: Any, inputs: Mapping[str, torch.Tensor], written: int) -> Work:
+def _writing(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], written: int) -> Work:
     """Write tokens with a cache that holds what was read; the cache is filled once and cut back after each run."""
     with evaluating(model):
         if model.config.is_encoder_decoder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from headcount.training.transformer import Size, new_translation_model, without_
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from transformers import PreTrainedTokenizerBase
 
 _SPLITS = ("train", "dev")
 
@@ -71,7 +73,7 @@ def train_translation(
         return _train(data, run, identity)
 
 
-def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record[TrainingRun] | None:
+def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[TrainingRun] | None:
     settings, accelerator = run.settings, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", identity)
@@ -135,7 +137,7 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
             raise CorpusError(f"No pair of {split} has at most {settings.max_length} tokens on both sides.")
 
 
-def _ids(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Settings) -> Dataset:
+def _ids(data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> Dataset:
     file = work / f"{split}.arrow"
     return encode(data[split], tokenizer, max_length=settings.max_length, drop=split == "train", file=file)
 
@@ -144,7 +146,9 @@ def _texts(pairs: Dataset, column: str) -> Any:
     return (text for batch in pairs.iter(1000) for text in batch[column])
 
 
-def _task(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Settings) -> Translation:
+def _task(
+    data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: Settings
+) -> Translation:
     texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # of the first only ids are needed
     return Translation(
         **texts,

@@ -13,6 +13,8 @@ from headcount.checkpoints.loading import Loading, quiet
 from headcount.corpora.source import Source
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from headcount.corpora.sentences import Sentences
     from headcount.tasks.task import Task
 
@@ -126,7 +128,7 @@ class Workload:
         quiet()
         return self.kind.sentences(self.source)
 
-    def frequencies(self, tokenizer: Any, limit: int | None = None) -> Any:
+    def frequencies(self, tokenizer: PreTrainedTokenizerBase, limit: int | None = None) -> Any:
         """Of tokens in what such models have learned from; None where the data do not have it."""
         from headcount.corpora.frequencies import counted
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 _PRESETS = ("tiny", "small", "base", "big")  # as in training/preset.py, listed here without importing torch
 _SIZE = (
@@ -117,7 +121,7 @@ def COMMAND(  # noqa: N802
         _show(record, task, source, out)
 
 
-def _check(model: str | None, task: str, like: str | None, arguments: dict[str, Any]) -> None:
+def _check(model: str | None, task: str, like: str | None, arguments: Mapping[str, object]) -> None:
     """Options that do not go together."""
     from headcount.tasks.task import tasks
 
@@ -221,7 +225,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
     )
 
 
-def _show(record: Any, task: str, source: data.Source, out: Path) -> None:
+def _show(record: Record, task: str, source: data.Source, out: Path) -> None:
     from headcount.cli import show
     from headcount.tasks.task import tasks
 
