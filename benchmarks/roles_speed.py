@@ -21,10 +21,10 @@ from headcount.corpora.frequencies import counted
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.tree import Tree
 from headcount.probes.taps import tapped
-from headcount.roles.encoding import Batch, Encoder, batches, windows
-from headcount.roles.measure import Work
-from headcount.roles.reading import RELATIONS, Reading
-from headcount.roles.role import roles as members
+from headcount.head_roles.encoding import Batch, Encoder, batches, windows
+from headcount.head_roles.measure import Work
+from headcount.head_roles.reading import RELATIONS, Reading
+from headcount.head_roles.role import roles as members
 from headcount.sites.running import eager_attention, evaluating
 from headcount.statistics import Interval, Resampling
 from headcount.timing import interleave

@@ -11,12 +11,12 @@ import zoo
 from behaviour import hooks
 from headcount.corpora.frequencies import counted
 from headcount.errors import UsageError
+from headcount.head_roles.encoding import Batch, Encoder, windows
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import roles
+from headcount.head_roles.sight import Sight, View
+from headcount.head_roles.tallies import Column, Tally
 from headcount.probes.positions import Positions
-from headcount.roles.encoding import Batch, Encoder, windows
-from headcount.roles.reading import Reading
-from headcount.roles.role import roles
-from headcount.roles.sight import Sight, View
-from headcount.roles.tallies import Column, Tally
 from planted import tokenizer, trees
 
 

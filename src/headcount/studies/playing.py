@@ -16,16 +16,16 @@ from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.head_roles.evidence import HalvedEvidence, held
+from headcount.head_roles.measure import Roles, counted_in
+from headcount.head_roles.playing import played
+from headcount.head_roles.role import Playable
+from headcount.head_roles.role import roles as members
 from headcount.hooks import original_module
 from headcount.metrics import Metric
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
-from headcount.roles.evidence import HalvedEvidence, held
-from headcount.roles.measure import Roles, counted_in
-from headcount.roles.playing import played
-from headcount.roles.role import Playable
-from headcount.roles.role import roles as members
 from headcount.sites.locate import locate
 from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap
 from headcount.tasks.task import Task, task

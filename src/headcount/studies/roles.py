@@ -18,14 +18,14 @@ from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.head_roles.evidence import HalvedEvidence, held
+from headcount.head_roles.measure import Roles, roles
+from headcount.head_roles.reading import Reading
 from headcount.heads import Head
 from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.record.results.roles import Best, Evidence, PaperNumbers, PositionalHeads, RareHead, RolesFound
 from headcount.record.results.score import Scoring
-from headcount.roles.evidence import HalvedEvidence, held
-from headcount.roles.measure import Roles, roles
-from headcount.roles.reading import Reading
 from headcount.statistics import Correlation, spearman
 from headcount.studies.playing import play
 from headcount.tasks.task import Task

@@ -16,6 +16,7 @@ from torch import nn
 
 from headcount import journal
 from headcount.errors import UsageError
+from headcount.head_roles.measure import Roles, roles
 from headcount.heads import PAPER_ROLES, Head
 from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
@@ -33,7 +34,6 @@ from headcount.record.results.specialisation import (
     Specialisation,
     Survival,
 )
-from headcount.roles.measure import Roles, roles
 from headcount.scores.score import score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate

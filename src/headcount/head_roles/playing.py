@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import UnknownName, UsageError
+from headcount.head_roles.encoding import Batch, Encoder, Sentence
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import Playable, roles
+from headcount.head_roles.sight import View
 from headcount.heads import Head
 from headcount.hooks import Hooks, original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.values import Output, recomputed
-from headcount.roles.encoding import Batch, Encoder, Sentence
-from headcount.roles.reading import Reading
-from headcount.roles.role import Playable, roles
-from headcount.roles.sight import View
 from headcount.sites.locate import locate
 
 if TYPE_CHECKING:

@@ -20,19 +20,19 @@ from torch import Tensor, nn
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError, UnknownName, UsageError
+from headcount.head_roles.encoding import Batch, Encoder, batches, windows
+from headcount.head_roles.evidence import HalvedEvidence, decided, held
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import FURTHEST, Role, Trials
+from headcount.head_roles.role import roles as members
+from headcount.head_roles.sight import Sight, View
+from headcount.head_roles.tallies import Column, Tally
 from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.roles.encoding import Batch, Encoder, batches, windows
-from headcount.roles.evidence import HalvedEvidence, decided, held
-from headcount.roles.reading import Reading
-from headcount.roles.role import FURTHEST, Role, Trials
-from headcount.roles.role import roles as members
-from headcount.roles.sight import Sight, View
-from headcount.roles.tallies import Column, Tally
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest

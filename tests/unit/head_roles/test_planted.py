@@ -13,7 +13,7 @@ import headcount as hc
 from headcount.corpora.alignment import pieces, pieces_of_words
 from headcount.corpora.frequencies import counted
 from headcount.corpora.tree import Tree
-from headcount.roles.evidence import held
+from headcount.head_roles.evidence import held
 from planted import at, offset, planted, tokenizer, trees, word_tokenizer_of
 
 
