@@ -199,7 +199,7 @@ class HeadGrid(Mapping[Head, Any]):
         """A table in Jupyter: one row per site, one column per number of a head; the stronger, the larger."""
         columns = range(1 + max((head.index for head in self.heads), default=-1))
         cells = {
-            head: notebook.Cell(self._shown(value), f"{head}: {self._told(head, value)}", strength)
+            head: notebook.Cell(self._shown(value), f"{head}: {self._tooltip(head, value)}", strength)
             for (head, value), strength in zip(self._pairs(), notebook.strengths(self._values.tolist()), strict=True)
         }
         rows = [
@@ -214,7 +214,7 @@ class HeadGrid(Mapping[Head, Any]):
         """A value in a few signs."""
         return _short(value)
 
-    def _told(self, head: Head, value: object) -> str:
+    def _tooltip(self, head: Head, value: object) -> str:
         """What a cell says under the pointer."""
         return f"{value:.6g}" if isinstance(value, float) else _short(value)
 

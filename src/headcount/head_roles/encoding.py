@@ -45,7 +45,7 @@ class Encoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, longest: int, relations: Sequence[str]) -> None:
         self._tokenizer, self._longest, self._relations = tokenizer, longest, relations
         self.skipped: Counter[str] = Counter()
-        self.found: Counter[str] = Counter()  # instances of relations, asked for or not
+        self.relation_counts: Counter[str] = Counter()  # instances of relations, asked for or not
         self.trees = 0
 
     def sentence(self, number: int, item: Tree | str, target: str | None) -> Sentence | None:
@@ -81,7 +81,7 @@ class Encoder:
         words: list[list[int]] = [[] for _ in range(1 + max(unit_of))]
         for unit, places in zip(unit_of, tokens, strict=True):
             words[unit] += [index for index in places if index not in words[unit]]
-        self.found.update(arc.relation for arc in tree.arcs())
+        self.relation_counts.update(arc.relation for arc in tree.arcs())
         arcs = [(unit_of[arc.dependent], unit_of[arc.head], arc.relation) for arc in tree.arcs(*self._relations)]
         within = sum(dependent == head for dependent, head, _ in arcs)
         if within:

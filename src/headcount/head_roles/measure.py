@@ -66,7 +66,7 @@ class Roles(HeadGrid):
     def _shown(self, value: Any) -> str:
         return ", ".join(dict.fromkeys(f"{evidence.role} {evidence.label}" for evidence in held(value))) or "-"
 
-    def _told(self, head: Head, value: Any) -> str:
+    def _tooltip(self, head: Head, value: Any) -> str:
         return ", ".join(map(str, held(value))) or "no role"
 
     def _from(self) -> str:
@@ -142,8 +142,8 @@ def counted_in(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase)
 def _check_relations(encoder: Encoder, reading: Reading) -> None:
     """A relation that was asked for and no tree has is a mistake in its name, not a role that no head plays."""
     for relation in reading.relations:
-        if encoder.trees and not encoder.found[relation]:
-            raise UnknownName("relation in these trees", relation, encoder.found)
+        if encoder.trees and not encoder.relation_counts[relation]:
+            raise UnknownName("relation in these trees", relation, encoder.relation_counts)
 
 
 @dataclass
@@ -297,7 +297,7 @@ class Work:
             relative = relative or _relative(tally)
         grid = Roles(list(evidence.items()), "object")
         grid.confidence, grid.left_out = HeadGrid(list(confidence.items()), "object"), HeadGrid(list(left_out.items()))
-        grid.signature, grid.skipped, grid.relations = signature, encoder.skipped, encoder.found
+        grid.signature, grid.skipped, grid.relations = signature, encoder.skipped, encoder.relation_counts
         grid.relative, grid.sentences, grid.trees = relative, self.sentences, encoder.trees
         return grid
 

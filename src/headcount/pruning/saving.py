@@ -44,7 +44,7 @@ class Saving:
             write_card(fresh, record, source=self.source, revision=self.revision)
 
         if processes.is_main():
-            save(small, folder, standalone=self.standalone, overwrite=self.overwrite, beside=add_files)
+            save(small, folder, standalone=self.standalone, overwrite=self.overwrite, add_files=add_files)
         if fault:
             raise VerificationError(
                 fault,

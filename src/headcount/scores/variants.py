@@ -168,7 +168,7 @@ def _rewritten(
         gate = _gate(site, [variants[index] for index in places], len(rows))
         with _changed(model, memory, site, gate, len(places)):
             drafts.improve(model)
-        for number, ids in enumerate(drafts.found):
+        for number, ids in enumerate(drafts.outputs):
             outputs[places[number // len(rows)]][number % len(rows)] = ids
         for number, draft in zip(drafts.pending_P.tolist(), drafts.draft_PL.tolist(), strict=True):
             open_rows.append((places[number // len(rows)], number % len(rows), draft))
@@ -201,7 +201,7 @@ def _settle(
     if len(drafts.pending_P):
         with masked(model, mask_BH[drafts.pending_P]):
             drafts.finish(model)
-    return list(drafts.found)
+    return list(drafts.outputs)
 
 
 def _statistics(

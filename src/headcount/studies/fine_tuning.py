@@ -91,7 +91,7 @@ def _fine_tune(
         )
         parts = TrainingRun(
             task=settings.task,
-            chosen=choice.name,
+            candidate=choice.name,
             candidates=choice.candidates,
             epochs=progress.measured(),
             steps=progress.step,

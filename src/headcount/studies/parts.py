@@ -29,7 +29,7 @@ def _roles(subject: Subject) -> Record:
     from headcount.studies.playing import task_of
     from headcount.studies.roles import look
 
-    settings, relevance = subject.settings, subject.done.get("relevance")
+    settings, relevance = subject.settings, subject.finished_parts.get("relevance")
     try:
         play_on = task_of(subject.model, subject.sentences, subject.tokenizer)
     except UsageError:
@@ -110,7 +110,7 @@ def _attention(subject: Subject) -> Record:
     from headcount.studies.attention import attention_map
     from headcount.studies.roles import rare_head
 
-    roles = subject.done.get("roles")
+    roles = subject.finished_parts.get("roles")
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
     head = rare_head(roles.parts.evidence)

@@ -63,7 +63,7 @@ def _run(
         else:
             if not file.is_file() and not _unfinished(part_record):
                 part_record.save(file)
-            subject.done[part] = part_record
+            subject.finished_parts[part] = part_record
             combined = replace(combined, records={**combined.records, part: part_record})
         record = Record("combined", signature, combined)
         record.save(out / "record.json")

@@ -148,7 +148,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
         weights=weight_hash(model),
         measured_on=decode(MeasuredOn, pruned.parts["measured_on"], source="measured_on"),
         metric=quality.metric.name,
-        whole=bootstrap_interval(quality.statistics, quality.metric.of_sums),
+        unpruned=bootstrap_interval(quality.statistics, quality.metric.of_sums),
         without=SmallerModel(0, without.value, _lost(quality, without)),
         pruned=SmallerModel(
             keep, point["after"]["value"], Comparison(**{name: lost[name] for name in Comparison._fields})

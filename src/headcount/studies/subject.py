@@ -22,7 +22,7 @@ class Subject:
     loading: Loading
     folder: Path  # for unfinished work
     progress: Progress
-    done: dict[str, Record] = field(default_factory=dict)  # parts that are finished
+    finished_parts: dict[str, Record] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)  # parts that cannot be, and why
 
     @cached_property

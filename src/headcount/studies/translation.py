@@ -67,7 +67,7 @@ def train_translation(
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
-        run.watch.said("reading the data")
+        run.watch.message("reading the data")
         identity = _identity(data)  # before the folder is claimed: nothing is begun on data that cannot be read
     with run.claimed():
         return _train(data, run, identity)
@@ -121,7 +121,7 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
     if settings.like and not (work / "vocabulary").is_dir():
         load_tokenizer(settings.like).save_pretrained(work / "vocabulary")
     if not (work / "vocabulary").is_dir():
-        watch.said("learning the vocabulary")
+        watch.message("learning the vocabulary")
         learn_vocabulary(
             _texts(data["train"], "source"),
             _texts(data["train"], "target"),
@@ -132,7 +132,7 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
         )
     tokenizer = load_tokenizer(str(work / "vocabulary"))
     for split in _SPLITS:
-        watch.said(f"encoding {split}")
+        watch.message(f"encoding {split}")
         if not len(_ids(data, split, work, tokenizer, settings)):
             raise CorpusError(f"No pair of {split} has at most {settings.max_length} tokens on both sides.")
 
@@ -178,7 +178,7 @@ def _record(
         skipped.setdefault("train", {})["too many tokens"] = dropped
     parts = TrainingRun(
         task="translation",
-        chosen=choice.name,
+        candidate=choice.name,
         candidates=choice.candidates,
         epochs=progress.measured(),
         steps=progress.step,

@@ -107,7 +107,7 @@ def losing(model: nn.Module, mask: HeadGrid) -> dict[Key, list[int]]:
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:
     """The fitted projection over all heads of the site, zeros where heads go."""
-    weight_OA = torch.zeros_like(calibration.own.weight_OK)
+    weight_OA = torch.zeros_like(calibration.projection.weight_OK)
     weight_OA[:, calibration.places] = fit.weight_OK
     return Projection(weight_OA, fit.bias_O)
 

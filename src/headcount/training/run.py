@@ -43,7 +43,7 @@ class Watch:
     """What a caller may follow."""
 
     step: Callable[[Report], None] = lambda _: None
-    said: Callable[[str], None] = lambda _: None
+    message: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Run:
         layers = vitals(model, dev)
         for layer in saturated(layers):
             spread = layers[layer]["spread"]
-            self.watch.said(
+            self.watch.message(
                 f"The attention of {layer} is saturated: its logits have a standard deviation of {spread:.1f}, and "
                 f"above {LARGEST_SPREAD:g} heads hardly learn. A lower learning rate or a longer warm-up helps."
             )

@@ -69,10 +69,10 @@ def test_only_the_head_that_is_its_role_can_be_replaced_by_it() -> None:
     assert (planted["role"], planted["label"]) == ("positional", "-1")
     assert planted["off"]["low"] > 0.1, "the head is worth something"
     assert abs(planted["played"]["difference"]) < 1e-3
-    assert planted["kept"]["low"] > 0.8
+    assert planted["retained"]["low"] > 0.8
     assert other["off"]["low"] > 0.1
     assert other["alone"]["low"] > 0.1
-    assert other["kept"]["high"] < 0.8
+    assert other["retained"]["high"] < 0.8
     assert record["value"] == pytest.approx(own_answers(model).quality(model).value)
 
 
@@ -81,12 +81,14 @@ def test_shares_are_those_of_sums_and_none_where_the_head_is_worth_nothing() -> 
     base = np.stack([random.normal(5, 1, 200), np.full(200, 2.0)], axis=1)
     off, alone = base + np.array([1.0, 0.0]), base + np.array([0.25, 0.0])
     found = comparison(LOSS, base, off, base, alone)
-    assert found["kept"] == pytest.approx({"value": 0.75, "low": 0.75, "high": 0.75})
+    assert found["retained"] == pytest.approx({"value": 0.75, "low": 0.75, "high": 0.75})
     assert found["off"]["difference"] == pytest.approx(0.5)
     assert found["played"]["difference"] == 0.0
     noise = base + np.stack([random.normal(0, 1, 200), np.zeros(200)], axis=1)
-    assert comparison(LOSS, base, noise, base, alone)["kept"] is None
-    assert comparison(LOSS, base, base - np.array([1.0, 0.0]), base, alone)["kept"] is None, "better without the head"
+    assert comparison(LOSS, base, noise, base, alone)["retained"] is None
+    assert comparison(LOSS, base, base - np.array([1.0, 0.0]), base, alone)["retained"] is None, (
+        "better without the head"
+    )
 
 
 def test_a_loss_is_needed() -> None:

@@ -61,7 +61,7 @@ def test_a_run_leaves_a_plain_model(finished: Path) -> None:
     assert len(hc.locate(model).heads) == 3 * 2 * 4
     record = Record.load(finished / "record.json")
     assert [epoch.epoch for epoch in record.parts.epochs] == [1, 2]
-    assert record.parts.chosen in record.parts.candidates
+    assert record.parts.candidate in record.parts.candidates
     assert {folder.name for folder in (finished / "epochs").iterdir()} == {"001", "002"}
     hc.load(finished / "epochs" / "001")
     lines = [json.loads(line) for line in (finished / "training" / "metrics.jsonl").read_text().splitlines()]

@@ -112,7 +112,7 @@ def COMMAND(  # noqa: N802
 
     _check(model, task, like, arguments)
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as display:
-        options_of_run = {"watch": Watch(step=display.step, said=display.say), "save_seconds": save_seconds}
+        options_of_run = {"watch": Watch(step=display.step, message=display.say), "save_seconds": save_seconds}
         if model is None:
             record = _translation(source, preset, like, out, arguments, options_of_run)
         else:

@@ -94,7 +94,7 @@ class PlayedHead:
     off: Comparison
     played: Comparison  # the role, and the head's own attention where the role says nothing
     alone: Comparison  # the role, and nothing elsewhere
-    kept: Interval | None  # share of what the head is worth that the role alone gives; None where it is worth nothing
+    retained: Interval | None  # share of the head's worth that the role alone gives; None where that is nothing
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
+from headcount.statistics import Interval
 
 _DIGITS = 4  # changes of a loss by one head are small
 
@@ -19,7 +20,7 @@ def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
 
 def _answer(record: Record[RolesFound]) -> str:
     heads = _heads(record)
-    shares = {name: head.kept for name, head in heads.items() if head.kept}
+    shares = {name: head.retained for name, head in heads.items() if head.retained}
     if not shares:
         return (
             f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "
@@ -35,14 +36,17 @@ def _answer(record: Record[RolesFound]) -> str:
     )
 
 
+def _percent(share: Interval | None) -> list[Any]:
+    return [100 * share.value, interval(100 * share.low, 100 * share.high, 0)] if share else [None, None]
+
+
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[RolesFound]) -> list[list[Any]]:
         return [
             [
                 name, f"{head.role} {head.label}", head.alone.difference,
                 interval(head.alone.low, head.alone.high, _DIGITS), head.off.difference,
-                *([100 * head.kept.value, interval(100 * head.kept.low, 100 * head.kept.high, 0)] if head.kept
-                  else [None, None]),
+                *_percent(head.retained),
             ]
             for name, head in _heads(record).items()
         ]  # fmt: skip

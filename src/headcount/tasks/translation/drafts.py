@@ -47,7 +47,7 @@ class Drafts:
     limit: int  # tokens of an output
     draft_PL: Tensor  # of the rows that are pending
     pending_P: Tensor
-    found: list[list[int]]  # outputs, each with its end; empty while pending
+    outputs: list[list[int]]  # outputs, each with its end; empty while pending
     hidden_PTD: Tensor | None = None  # what the encoder gave
 
     @classmethod
@@ -99,7 +99,7 @@ class Drafts:
         """A pending row's output, cut at its own longest length."""
         row = int(self.pending_P[index])
         tokens = int((self.source_BT[row] != self.padding).sum())
-        self.found[row] = ids[: most_new_tokens(model, tokens)]
+        self.outputs[row] = ids[: most_new_tokens(model, tokens)]
 
     def _run(self, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
         """[P, L]: the prediction of every token of the drafts; and what the encoder gave."""
