@@ -20,11 +20,11 @@ from benchmarks.row import Row
 from headcount.corpora.frequencies import counted
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.tree import Tree
-from headcount.probes.taps import tapped
 from headcount.head_roles.encoding import Batch, Encoder, batches, windows
-from headcount.head_roles.measure import Work
+from headcount.head_roles.measure import Measurement
 from headcount.head_roles.reading import RELATIONS, Reading
 from headcount.head_roles.role import roles as members
+from headcount.probes.taps import tapped
 from headcount.sites.running import eager_attention, evaluating
 from headcount.statistics import Interval, Resampling
 from headcount.timing import interleave
@@ -87,7 +87,7 @@ def _roles(model: Any, marks: Any, trees: list[Tree], made: list[Batch]) -> Call
     chosen = {name: members[name] for name in members}
 
     def run() -> None:
-        work = Work(model, marks, chosen, Reading(), frequencies, Resampling())
+        work = Measurement(model, marks, chosen, Reading(), frequencies, Resampling())
         with evaluating(model), tapped(model, "attention", sink=work.see):
             for batch in made:
                 work.run(Batch(batch.rows))  # nothing remembered from before

@@ -46,8 +46,8 @@ def prompts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[
     """Prompts as token ids: of real text where there is a tokenizer, made up otherwise."""
     limit = max(1, min(_LONGEST_PROMPT, longest(model, _LONGEST_PROMPT + STEPS) - STEPS))
     if tokenizer is None:
-        made_up = example_batch(model, batch=len(TEXTS), length=min(8, limit), padded=False)
-        return [[int(token) for token in row] for row in made_up["input_ids"]]
+        synthetic = example_batch(model, batch=len(TEXTS), length=min(8, limit), padded=False)
+        return [[int(token) for token in row] for row in synthetic["input_ids"]]
     return [list(tokenizer(text).input_ids)[:limit] for text in TEXTS]
 
 

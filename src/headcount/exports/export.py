@@ -18,7 +18,7 @@ from headcount.checkpoints.load import load
 from headcount.checkpoints.save import check_target
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
 from headcount.exports.agreement import Agreement
-from headcount.exports.runtime import Runtime, Subject, missing
+from headcount.exports.runtime import ExportedModel, Runtime, missing
 from headcount.hooks import original_module
 from headcount.record.results.inspect import Fit
 from headcount.registry import Registry
@@ -97,7 +97,7 @@ def check_installed(runtime: Runtime, name: str) -> None:
         raise UsageError(f"Writing {name} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
 
 
-def refuse(subject: Subject, to: str) -> None:
+def refuse(subject: ExportedModel, to: str) -> None:
     """Raise where the runtime cannot take the model or its tokenizer, with the nearest that can."""
     runtime = RUNTIMES[to]
     obstacle = runtime.obstacle(subject.model)
@@ -139,7 +139,7 @@ def size_on_disk(path: Path) -> int:
 
 def _subject(
     model: nn.Module | str | os.PathLike[str], tokenizer: PreTrainedTokenizerBase, loading: dict[str, Any]
-) -> Subject:
+) -> ExportedModel:
     if isinstance(model, str | os.PathLike):
         name = os.fspath(model)
         live: Any = load(name, **{"dtype": torch.float32, **loading})
@@ -151,7 +151,7 @@ def _subject(
     if not isinstance(live, PreTrainedModel):
         raise UsageError(f"export takes a Hugging Face model or its folder; got {type(live).__name__}.")
     plain = all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in live.parameters())
-    return Subject(live if plain else copy.deepcopy(live).float().cpu(), tokenizer, name)
+    return ExportedModel(live if plain else copy.deepcopy(live).float().cpu(), tokenizer, name)
 
 
 def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
@@ -163,7 +163,9 @@ def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
         return None
 
 
-def _write(runtime: Runtime, subject: Subject, fresh: Path, dtype: str, check: bool) -> tuple[Agreement | None, str]:
+def _write(
+    runtime: Runtime, subject: ExportedModel, fresh: Path, dtype: str, check: bool
+) -> tuple[Agreement | None, str]:
     """Write and check under a temporary name: a model that computes something else never gets its real one."""
     runtime.write(subject, fresh, dtype=dtype)
     if not check:
@@ -185,6 +187,6 @@ def fits(model: PreTrainedModel, name: str = "") -> dict[str, Fit]:
     rows: dict[str, Fit] = {}
     for key, runtime in RUNTIMES.items():
         obstacle = runtime.obstacle(model)
-        words = [str(obstacle)] if obstacle else runtime.costs(Subject(model, None, name))
+        words = [str(obstacle)] if obstacle else runtime.costs(ExportedModel(model, None, name))
         rows[key] = Fit(runtime.title, obstacle is None, tuple(words))
     return rows

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from headcount.exports import graphs
 from headcount.exports.agreement import Agreement
 from headcount.exports.onnx import write_beside
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 
 if TYPE_CHECKING:
     from openvino import Core
@@ -35,10 +35,10 @@ class OpenVino(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         return graphs.costs(subject.model)
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         import openvino
 
         for graph in graphs.graphs(subject.model):
@@ -49,7 +49,7 @@ class OpenVino(Runtime):
             path.unlink()
         write_beside(subject, target)
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import openvino
 
         names = ("encoder_model", "decoder_model") if graphs.is_pair(subject.model) else ("model",)

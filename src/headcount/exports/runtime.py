@@ -26,7 +26,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExportedModel:
     """What is exported: a model in float32 on the CPU, and the tokenizer that belongs to it."""
 
     model: PreTrainedModel
@@ -55,19 +55,19 @@ class Runtime(ABC):
         """Why this runtime cannot take the tokenizer (None: there is none); None where it can."""
         return None
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         """What the form costs beyond the model itself, in words; of a model that has no obstacle."""
         return []
 
     @abstractmethod
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         """Write the model to a file that is not there yet, or into an empty folder.
 
         dtype: one of `types`.
         """
 
     @abstractmethod
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         """Run what was written in the runtime and compare it with the model."""
 
     @abstractmethod

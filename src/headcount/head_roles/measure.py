@@ -107,7 +107,7 @@ def roles(
     if counted and read.common is None:
         read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
-    work = Work(model, tokenizer, measured_roles, read, counted, Resampling(resamples, seed=seed))
+    work = Measurement(model, tokenizer, measured_roles, read, counted, Resampling(resamples, seed=seed))
     total = len(corpus) if isinstance(corpus, Sized) else 0
     with evaluating(model), tapped(model, "attention", sink=work.see):
         for count, sentences in windows(encoder, corpus, targets):
@@ -156,7 +156,7 @@ class _Shown:
     chance_BL: np.ndarray
 
 
-class Work:
+class Measurement:
     """One pass over a corpus: `run` gives the model a batch, `see` takes what its sites show."""
 
     def __init__(

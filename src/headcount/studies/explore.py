@@ -29,7 +29,7 @@ from headcount.record.results.explore import Setup
 from headcount.studies.parts import PARTS, Part
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.study_settings import StudySettings
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 from headcount.studies.workload import Workload
 from headcount.tasks.task import Reading, Task, tasks
 
@@ -69,7 +69,7 @@ class ExploreSettings(StudySettings):
 
 
 @dataclass(frozen=True)
-class Explored(Subject):
+class Explored(StudySubject):
     """A model to explore, and the text that it is explored on."""
 
     texts: tuple[str, ...] = ()  # sentences whose attention is to be shown

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # BERT's own: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs. Batch and warm-up here are for
-# runs that ask for them in tokens and steps; others have them by the data (`Settings.examples`, `Settings.warmup`).
+# runs that ask for them in tokens and steps; others have them by the data (`examples` and `warmup` of the settings).
 RECIPE = Recipe(batch=1500, chunk=1500, rate=5e-5, warmup=100, epochs=2, clip=1.0, average=1, smoothing=0.0)
 EXAMPLES, WARMUP = 32, 0.06  # of a step; share of the run
 
 
 @dataclass(frozen=True)
-class Settings:
+class FineTuningSettings:
     """All that decides what comes out; a folder goes on only with the settings it was begun with."""
 
     task: str
@@ -53,7 +53,7 @@ def fine_tune(
     train: Task,
     dev: Task,
     out: Path,
-    settings: Settings,
+    settings: FineTuningSettings,
     *,
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
@@ -114,7 +114,7 @@ def _check_watched(recipe: Recipe, dev: Task) -> None:
         )
 
 
-def resolved_recipe(settings: Settings, train: Task) -> Recipe:
+def resolved_recipe(settings: FineTuningSettings, train: Task) -> Recipe:
     """The recipe for this data: batch, number of steps and warm-up known, the rate falls to zero by the last step."""
     recipe = settings.recipe
     if settings.examples is not None:

@@ -18,12 +18,12 @@ from headcount.errors import FolderError, HeadcountError, UsageError
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.studies.parts import Part
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 
 
 def run_parts(
     name: str,
-    subject: Subject,
+    subject: StudySubject,
     makers: Mapping[str, Part],
     out: Path,
     *,
@@ -38,7 +38,7 @@ def run_parts(
 
 def _run(
     name: str,
-    subject: Subject,
+    subject: StudySubject,
     makers: Mapping[str, Part],
     out: Path,
     refresh: Callable[[Record[Combined]], None],

@@ -57,7 +57,7 @@ NEIGHBOURS = ("-1", "+1")
 
 
 @dataclass(frozen=True)
-class Subject:
+class StudiedModel:
     """One model with everything that is measured on it."""
 
     name: str
@@ -69,7 +69,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SpecialisationPlan:
     """How many heads gates keep, and how long they train."""
 
     keep: int | None = None  # heads of the kind; a third of them if None
@@ -79,8 +79,8 @@ class Plan:
 
 
 def specialisation(
-    subjects: Mapping[str, Callable[[], Subject]],
-    plan: Plan,
+    subjects: Mapping[str, Callable[[], StudiedModel]],
+    plan: SpecialisationPlan,
     *,
     folder: Path,
     data: str = "",
@@ -122,7 +122,7 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
     )
 
 
-def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> ModelRow:
+def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, progress: Progress) -> ModelRow:
     model, measure = subject.model, subject.data.measuring
     heads = [head for head in locate(model).heads if head.kind == plan.kind]
     if not heads:

@@ -1,4 +1,4 @@
-"""Subject: the model and data of a study, loaded when first asked for."""
+"""StudySubject: the model and data of a study, loaded when first asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headcount.studies.workload import Workload
 
 
 @dataclass(frozen=True)
-class Subject:
+class StudySubject:
     """What the parts of a study are made of."""
 
     settings: StudySettings

@@ -34,7 +34,7 @@ _SPLITS = ("train", "dev")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TranslationSettings:
     """All that decides what comes out; a folder goes on only with the settings it was begun with."""
 
     data: str
@@ -56,7 +56,7 @@ class Settings:
 def train_translation(
     data: Parallel,
     out: Path,
-    settings: Settings,
+    settings: TranslationSettings,
     *,
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
@@ -116,7 +116,7 @@ def _text_hash(pairs: Dataset) -> str:
     return fingerprint(text for column in ("source", "target") for text in _texts(pairs, column))
 
 
-def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> None:
+def _prepare(data: Parallel, work: Path, settings: TranslationSettings, watch: Watch) -> None:
     """Vocabulary and ids, once for a folder."""
     if settings.like and not (work / "vocabulary").is_dir():
         load_tokenizer(settings.like).save_pretrained(work / "vocabulary")
@@ -137,7 +137,9 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
             raise CorpusError(f"No pair of {split} has at most {settings.max_length} tokens on both sides.")
 
 
-def _ids(data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> Dataset:
+def _ids(
+    data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: TranslationSettings
+) -> Dataset:
     file = work / f"{split}.arrow"
     return encode(data[split], tokenizer, max_length=settings.max_length, drop=split == "train", file=file)
 
@@ -147,7 +149,7 @@ def _texts(pairs: Dataset, column: str) -> Any:
 
 
 def _task(
-    data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: Settings
+    data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: TranslationSettings
 ) -> Translation:
     texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # of the first only ids are needed
     return Translation(
@@ -159,7 +161,7 @@ def _task(
     )
 
 
-def _judge(model: nn.Module, dev: Translation, settings: Settings) -> dict[str, float]:
+def _judge(model: nn.Module, dev: Translation, settings: TranslationSettings) -> dict[str, float]:
     measured = dev.held_out(model)
     if settings.dev_bleu or settings.recipe.watch == "bleu":
         measured["bleu"] = dev.quality(model).value

@@ -70,12 +70,12 @@ def head_parameters(site: Site) -> int:
 
 def _flops(model: nn.Module, length: int, batch: Mapping[str, Tensor] | None) -> dict[str, int]:
     """Module path -> operations of one forward pass over one example; "" is the whole model; empty if it cannot run."""
-    made_up = batch is None
+    synthetic = batch is None
     try:
         batch = example_batch(model, batch=1, length=length, target=length, padded=False) if batch is None else batch
         # Eager attention is made of plain matrix products, which the counter knows on every device.
         with evaluating(model), eager_attention(model), FlopCounterMode(display=False) as counter:
-            run(model, batch, made_up=made_up)
+            run(model, batch, synthetic=synthetic)
     except ModelError:
         return {}
     root = type(model).__name__

@@ -20,11 +20,11 @@ def exercise(model: nn.Module, batch: Mapping[str, Tensor] | None = None, *, gen
 
     batch: made up if none is given. Text is written from a made-up batch only: one of yours may be no prompt.
     """
-    made_up = batch is None
+    synthetic = batch is None
     batch = example_batch(model) if batch is None else batch
     with evaluating(model):
-        outputs = run(model, batch, made_up=made_up)
-        text = _generate(model, batch) if generate and made_up and _can_generate(model) else None
+        outputs = run(model, batch, synthetic=synthetic)
+        text = _generate(model, batch) if generate and synthetic and _can_generate(model) else None
     return outputs, text
 
 

@@ -170,7 +170,7 @@ def _fine_tuned(
 ) -> Any:
     import torch
 
-    from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, Settings, fine_tune
+    from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, FineTuningSettings, fine_tune
     from headcount.tasks.overlap import check_apart
 
     loading = options.Loading(device="cpu")  # accelerate moves it
@@ -178,7 +178,7 @@ def _fine_tuned(
     train, dev = work.on("train"), work.on(arguments["dev_split"]).with_limit(None)
     columns = {name: source.columns.get(name) for name in ("text", "label", "pair")}
     recipe = replace(RECIPE, **_asked_recipe(arguments, RECIPE.chunk))
-    settings = Settings(
+    settings = FineTuningSettings(
         task, model, source.data, recipe, source.limit, arguments["max_length"], arguments["precision"],
         dev_split=arguments["dev_split"], columns=columns, metric=arguments["metric"],
         examples=None if arguments["batch"] else arguments["examples"] or EXAMPLES,
@@ -202,7 +202,7 @@ def _asked_recipe(arguments: dict[str, Any], chunk: int) -> dict[str, Any]:
 
 
 def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> Any:
-    from headcount.studies.translation import Settings
+    from headcount.studies.translation import TranslationSettings
     from headcount.training.preset import PRESETS
 
     base = PRESETS[preset]
@@ -213,7 +213,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
         recipe = recipe.with_steps(changes["steps"])
     if "factor" in changes and "rate" not in changes:
         recipe = replace(recipe, rate=None)
-    return Settings(
+    return TranslationSettings(
         data=" ".join([source.data, *source.languages, *source.columns.values()]),
         size=size,
         recipe=replace(recipe, **_asked_recipe(arguments, recipe.chunk)),

@@ -14,7 +14,7 @@ from headcount.exports.gguf import vocabulary as vocabularies
 from headcount.exports.gguf.llama_cpp import loaded
 from headcount.exports.gguf.tensors import named_tensors
 from headcount.exports.gguf.vocabulary import Vocabulary
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 
 if TYPE_CHECKING:
     from gguf import GGUFWriter
@@ -47,11 +47,11 @@ class Gguf(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         layout = layouts.layout(subject.model)
         return [f"stated to llama.cpp as {layout.architecture}", *layout.notes, *vocabularies.notes(subject.tokenizer)]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         import gguf
 
         layout = layouts.layout(subject.model)
@@ -70,7 +70,7 @@ class Gguf(Runtime):
         writer.write_tensors_to_file()
         writer.close()
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import xllamacpp
 
         starts = prompts(subject.model, subject.tokenizer)
@@ -84,7 +84,7 @@ class Gguf(Runtime):
             )
 
 
-def _write_settings(writer: GGUFWriter, subject: Subject, layout: layouts.Layout, rows: int) -> None:
+def _write_settings(writer: GGUFWriter, subject: ExportedModel, layout: layouts.Layout, rows: int) -> None:
     """Sizes and counts; heads and feed-forward widths layer by layer where the architecture reads them so."""
     model, blocks = subject.model, layout.blocks
     config: Any = model.config
