@@ -99,14 +99,14 @@ def comparison(
     *,
     seed: int = 0,
 ) -> tuple[Comparison, Comparison, Comparison, Interval | None]:
-    """Changes of the metric, statistics [N, C] each, and the share that is retained; intervals over examples."""
+    """Changes of the metric, statistics [N, C] each, and the share that is kept; intervals over examples."""
     variants = np.stack([off, replaced_statistics, alone])
     changes = paired_bootstrap(base, variants, metric.of_sums, resamples=_RESAMPLES, seed=seed)
     without, replaced, role_alone = changes
-    return without, replaced, role_alone, _retained(metric, np.stack([base, off, alone], axis=1), without, seed)
+    return without, replaced, role_alone, _share_kept(metric, np.stack([base, off, alone], axis=1), without, seed)
 
 
-def _retained(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
+def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
     """None where the interval of what the head is worth has 0 in it: a share of nothing says nothing."""
     worst = max(metric.gain(off.low), metric.gain(off.high))
     if not worst < 0:

@@ -139,6 +139,7 @@ class Imitation:
 
     name = "imitation"
     fingerprint = "planted"
+    trains, writes = True, False
 
     def __init__(self, model: nn.Module) -> None:
         random_ids = torch.Generator().manual_seed(0)
