@@ -17,7 +17,7 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.laboratory import new_model, tokenizer
 from benchmarks.row import Row
-from headcount.corpora.frequencies import counted
+from headcount.corpora.frequencies import count_tokens
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.tree import Tree
 from headcount.head_roles.encoding import Batch, Encoder, batches, windows
@@ -83,7 +83,7 @@ def _plain(model: Any, made: list[Batch]) -> Callable[[], None]:
 
 
 def _roles(model: Any, marks: Any, trees: list[Tree], made: list[Batch]) -> Callable[[], None]:
-    frequencies = counted([tree.text for tree in trees], marks)
+    frequencies = count_tokens([tree.text for tree in trees], marks)
     chosen = {name: members[name] for name in members}
 
     def run() -> None:

@@ -67,7 +67,7 @@ class Frequencies:
         return counts_and_ranks
 
 
-def counted(
+def count_tokens(
     texts: Iterable[str], tokenizer: PreTrainedTokenizerBase, *, source: str = "corpus", chunk: int = 1000
 ) -> Frequencies:
     """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text."""
@@ -126,9 +126,9 @@ def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Fr
     if not file.is_file():
         raise CorpusError(f"There is no file {file} with frequencies. Give .json, .tsv or plain text.")
     if file.suffix == ".conllu":
-        return counted((tree.text for tree in read_conllu(file, on_error="skip")), tokenizer, source=str(file))
+        return count_tokens((tree.text for tree in read_conllu(file, on_error="skip")), tokenizer, source=str(file))
     if file.suffix not in (".json", ".tsv"):
-        return counted((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
+        return count_tokens((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
     pairs = _json(file) if file.suffix == ".json" else _tsv(file)
     vocabulary = tokenizer.get_vocab()
     counts = {vocabulary[token]: count for token, count in pairs.items() if token in vocabulary}

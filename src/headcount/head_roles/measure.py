@@ -103,7 +103,7 @@ def roles(
     if isinstance(corpus, str | bytes):
         raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
-    counted = frequencies or (counted_in(corpus, tokenizer) if "rare" in measured_roles else None)
+    counted = frequencies or (count_corpus(corpus, tokenizer) if "rare" in measured_roles else None)
     if counted and read.common is None:
         read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
@@ -131,12 +131,12 @@ def _check_text(model: nn.Module) -> None:
         raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
 
 
-def counted_in(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase) -> Frequencies | None:
-    from headcount.corpora.frequencies import counted
+def count_corpus(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase) -> Frequencies | None:
+    from headcount.corpora.frequencies import count_tokens
 
     texts = [item.text if isinstance(item, Tree) else item for item in corpus]
     texts = [text for text in texts if isinstance(text, str) and text.strip()]
-    return counted(texts, tokenizer, source="the corpus itself") if texts else None
+    return count_tokens(texts, tokenizer, source="the corpus itself") if texts else None
 
 
 def _check_relations(encoder: Encoder, reading: Reading) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.checkpoints.loading import Loading
-from headcount.corpora.frequencies import Frequencies, counted, read_frequencies
+from headcount.corpora.frequencies import Frequencies, count_tokens, read_frequencies
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
 from headcount.corpora.sentences import Sentences
@@ -142,9 +142,9 @@ class Explored(StudySubject):
             return read_frequencies(settings.frequencies, self.tokenizer)
         if settings.source.data:
             texts: Sequence[str] = _texts(self._every)
-            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.source.data}")
+            return count_tokens(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.source.data}")
         texts = [row.tree.text for row in _GRAMMAR.split("train")]
-        return counted(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
+        return count_tokens(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
 
     @cached_property
     def work(self) -> Workload:

@@ -93,7 +93,7 @@ def _fine_tune(
             task=settings.task,
             candidate=choice.name,
             candidates=choice.candidates,
-            epochs=progress.measured(),
+            epochs=progress.epoch_results(),
             steps=progress.step,
             seconds=progress.seconds,
             texts={"train": len(train.lengths), "dev": len(dev.lengths)},

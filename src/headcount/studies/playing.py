@@ -17,7 +17,7 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
 from headcount.head_roles.evidence import HalvedEvidence, held
-from headcount.head_roles.measure import Roles, counted_in
+from headcount.head_roles.measure import Roles, count_corpus
 from headcount.head_roles.playing import played
 from headcount.head_roles.role import Playable
 from headcount.head_roles.role import roles as members
@@ -67,7 +67,7 @@ def play(
     }
     base = task.quality(model)
     if frequencies is None and any(evidence.role == "rare" for evidence in parts.values()):
-        frequencies = counted_in(sentences, tokenizer)  # as the roles were told
+        frequencies = count_corpus(sentences, tokenizer)  # as the roles were told
     options: dict[str, Any] = {"tokenizer": tokenizer, "frequencies": frequencies, **(reading or {})}
     results: dict[str, PlayedHead] = {}
     for count, (head, evidence) in enumerate(parts.items(), start=1):

@@ -182,7 +182,7 @@ def _record(
         task="translation",
         candidate=choice.name,
         candidates=choice.candidates,
-        epochs=progress.measured(),
+        epochs=progress.epoch_results(),
         steps=progress.step,
         seconds=progress.seconds,
         texts={split: len(data[split]) for split in _SPLITS},

@@ -25,7 +25,7 @@ class Standing:
         values = [sign * epoch[watch] for epoch in self.epochs]
         return 1 + max(range(len(values)), key=values.__getitem__) if values else 0
 
-    def measured(self) -> tuple[EpochMeasured, ...]:
+    def epoch_results(self) -> tuple[EpochMeasured, ...]:
         """The results of all epochs, for a record."""
         return tuple(
             EpochMeasured(

@@ -99,7 +99,7 @@ def COMMAND(  # noqa: N802
 
 def _frequencies(option: str, source: data.Source, tokenizer: PreTrainedTokenizerBase) -> Any:
     """Frequencies as the option says; None where the corpus itself is to be counted."""
-    from headcount.corpora.frequencies import counted, of_tokenizer, read_frequencies
+    from headcount.corpora.frequencies import count_tokens, of_tokenizer, read_frequencies
 
     if option == "tokenizer":
         return of_tokenizer(tokenizer)
@@ -108,4 +108,6 @@ def _frequencies(option: str, source: data.Source, tokenizer: PreTrainedTokenize
     if option == "corpus" or source.kind not in ("grammar", "hub", "folder"):
         return None
     splits = source.parallel().splits
-    return counted(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
+    return (
+        count_tokens(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
+    )
