@@ -39,7 +39,7 @@ from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
-HOWS = ("none", "bias", "scale", "lstsq")
+METHODS = ("none", "bias", "scale", "lstsq")
 
 
 @dataclass
@@ -96,12 +96,12 @@ def study_compensation(
     heads = locate(model).heads
     counts = [count for count in counts_to(len(heads), round(most * len(heads)), step) if count]
     full_N, quality = losses(model, measure_on, {}), measure_on.quality(model)
-    hows = [way for way in HOWS if way != "bias" or add_bias or _biased(model)]
-    curves = {way: Curve() for way in hows}
+    methods = [way for way in METHODS if way != "bias" or add_bias or _biased(model)]
+    curves = {way: Curve() for way in methods}
     scores, spent = _timed(lambda: score(order, model, task))
     for number, count in enumerate(counts, start=1):
         mask = select(scores, Budget(heads=len(heads) - count))
-        for way in hows:
+        for way in methods:
             compensation, seconds = _timed(partial(compensate, model, mask, task, way, add_bias=add_bias))
             loss_N = losses(model, measure_on, compensation.projections)
             cost = spent + (seconds if way != "none" else 0.0)  # without compensation no data are run
