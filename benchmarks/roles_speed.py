@@ -17,14 +17,14 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.laboratory import new_model, tokenizer
 from benchmarks.row import Row
-from headcount.corpora.frequencies import counted
+from headcount.corpora.frequencies import count_tokens
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.tree import Tree
+from headcount.head_roles.encoding import Batch, Encoder, batches, windows
+from headcount.head_roles.measure import Measurement
+from headcount.head_roles.reading import RELATIONS, Reading
+from headcount.head_roles.role import roles as members
 from headcount.probes.taps import tapped
-from headcount.roles.encoding import Batch, Encoder, batches, windows
-from headcount.roles.measure import Work
-from headcount.roles.reading import RELATIONS, Reading
-from headcount.roles.role import roles as members
 from headcount.sites.running import eager_attention, evaluating
 from headcount.statistics import Interval, Resampling
 from headcount.timing import interleave
@@ -83,11 +83,11 @@ def _plain(model: Any, made: list[Batch]) -> Callable[[], None]:
 
 
 def _roles(model: Any, marks: Any, trees: list[Tree], made: list[Batch]) -> Callable[[], None]:
-    frequencies = counted([tree.text for tree in trees], marks)
+    frequencies = count_tokens([tree.text for tree in trees], marks)
     chosen = {name: members[name] for name in members}
 
     def run() -> None:
-        work = Work(model, marks, chosen, Reading(), frequencies, Resampling())
+        work = Measurement(model, marks, chosen, Reading(), frequencies, Resampling())
         with evaluating(model), tapped(model, "attention", sink=work.see):
             for batch in made:
                 work.run(Batch(batch.rows))  # nothing remembered from before

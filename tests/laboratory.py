@@ -12,13 +12,13 @@ from datasets import Dataset
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.parallel import Parallel
 from headcount.corpora.vocabulary import learn_vocabulary
-from headcount.studies.translation import Settings
+from headcount.studies.translation import TranslationSettings
 from headcount.training.recipe import Recipe
 from headcount.training.transformer import Size, new_translation_model
 
 SIZE = Size(encoder_layers=2, decoder_layers=2, heads=4, width=32, inner=64, dropout=0.1)
 RECIPE = Recipe(batch=300, chunk=150, factor=1.0, warmup=20, epochs=2, average=2, seed=3)
-SETTINGS = Settings("a few sentences", SIZE, RECIPE, vocabulary=300)
+SETTINGS = TranslationSettings("a few sentences", SIZE, RECIPE, vocabulary=300)
 
 
 @cache

@@ -278,7 +278,7 @@ def compensation(model: str = "shop/model-a") -> Record:
 def training(model: str = "shop/model-a") -> Record:
     epochs = [{"epoch": number, "step": 10 * number, "measures": {"loss": 3.0 / number}} for number in (1, 2)]
     parts = {
-        "task": "translation", "chosen": "epoch 2", "candidates": {}, "epochs": epochs, "steps": 20, "seconds": 90.0,
+        "task": "translation", "candidate": "epoch 2", "candidates": {}, "epochs": epochs, "steps": 20, "seconds": 90.0,
         "texts": {"train": 100, "dev": 10},
     }  # fmt: skip
     return typed("train", Signature(model), parts)
@@ -310,7 +310,7 @@ def specialisation(model: str = "shop/model-a") -> Record:
     lost = {"difference": -0.2, "low": -0.4, "high": 0.1, "p": 0.3}
     row = {
         "weights": "a1b2c3", "measured_on": MEASURED_ON, "metric": "BLEU",
-        "whole": {"value": 98.0, "low": 97.5, "high": 98.4},
+        "unpruned": {"value": 98.0, "low": 97.5, "high": 98.4},
         "without": {"num_heads": 0, "value": 60.0, "lost": lost},
         "pruned": {"num_heads": 1, "value": 97.8, "lost": lost}, "best_of_roles": [best],
         "by_head": {

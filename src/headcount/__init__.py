@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError as HeadcountError
     from headcount.exports.export import Export as Export
     from headcount.exports.export import export as export
+    from headcount.head_roles.evidence import Evidence as Evidence
+    from headcount.head_roles.measure import Roles as Roles
+    from headcount.head_roles.measure import roles as roles
+    from headcount.head_roles.playing import played as played
     from headcount.heads import Head as Head
     from headcount.heads import HeadGrid as HeadGrid
     from headcount.probes.gated import gated as gated
@@ -37,9 +41,6 @@ if TYPE_CHECKING:
     from headcount.pruning.tuning import Tuning as Tuning
     from headcount.record import Record as Record
     from headcount.record import Signature as Signature
-    from headcount.roles.evidence import Evidence as Evidence
-    from headcount.roles.measure import Roles as Roles
-    from headcount.roles.playing import played as played
     from headcount.scores.score import Scores as Scores
     from headcount.scores.score import score as score
     from headcount.selection.budget import Budget as Budget
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "selection.budget",
     "Compensation": "surgery.compensate",
-    "Evidence": "roles.evidence",
+    "Evidence": "head_roles.evidence",
     "Export": "exports.export",
     "GateCallback": "training.callback",
     "Head": "heads",
@@ -69,7 +70,7 @@ _HOMES = {
     "Pruned": "pruning.run",
     "Quality": "tasks.task",
     "Record": "record",
-    "Roles": "roles.measure",
+    "Roles": "head_roles.measure",
     "Scores": "scores.score",
     "Signature": "record",
     "Source": "corpora.source",
@@ -85,10 +86,10 @@ _HOMES = {
     "locate": "sites.locate",
     "masked": "probes.masks",
     "mean_outputs": "probes.means",
-    "played": "roles.playing",
+    "played": "head_roles.playing",
     "prune": "pruning.prune",
     "remove": "surgery.remove",
-    "roles": "roles.measure",
+    "roles": "head_roles.measure",
     "save": "checkpoints.save",
     "score": "scores.score",
     "select": "selection.select",

@@ -75,7 +75,7 @@ class VerificationError(HeadcountError):
     pruned it.
     """
 
-    def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: Any = None) -> None:
+    def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: object = None) -> None:
         super().__init__(f"{reason} {advice}".strip())
         self.reason, self.model, self.result = reason, model, result
 

@@ -55,7 +55,7 @@ class HeadGrid(Mapping[Head, Any]):
     Ragged: layers may differ in their number of heads. Immutable: `map`, `zip` and `replace` give new grids.
     """
 
-    def __init__(self, values: Mapping[Head, Any] | Iterable[tuple[Head, Any]], dtype: str | None = None) -> None:
+    def __init__(self, values: Mapping[Head, object] | Iterable[tuple[Head, object]], dtype: str | None = None) -> None:
         pairs = list(values.items() if isinstance(values, Mapping) else values)
         self.heads: tuple[Head, ...] = tuple(Head.parse(head) for head, _ in pairs)
         self._place = {head: i for i, head in enumerate(self.heads)}
@@ -133,7 +133,7 @@ class HeadGrid(Mapping[Head, Any]):
             )
         return HeadGrid([(head, function(value, other[head])) for head, value in self._pairs()])
 
-    def replace(self, changes: Mapping[Head | str, Any]) -> HeadGrid:
+    def replace(self, changes: Mapping[Head | str, object]) -> HeadGrid:
         """The same grid with some values changed."""
         parsed = {Head.parse(head): value for head, value in changes.items()}
         for head in parsed:
@@ -199,7 +199,7 @@ class HeadGrid(Mapping[Head, Any]):
         """A table in Jupyter: one row per site, one column per number of a head; the stronger, the larger."""
         columns = range(1 + max((head.index for head in self.heads), default=-1))
         cells = {
-            head: notebook.Cell(self._shown(value), f"{head}: {self._told(head, value)}", strength)
+            head: notebook.Cell(self._shown(value), f"{head}: {self._tooltip(head, value)}", strength)
             for (head, value), strength in zip(self._pairs(), notebook.strengths(self._values.tolist()), strict=True)
         }
         rows = [
@@ -210,11 +210,11 @@ class HeadGrid(Mapping[Head, Any]):
             f"{type(self).__name__}, {len(self)} heads", list(map(str, columns)), rows, below=self._from()
         )
 
-    def _shown(self, value: Any) -> str:
+    def _shown(self, value: object) -> str:
         """A value in a few signs."""
         return _short(value)
 
-    def _told(self, head: Head, value: Any) -> str:
+    def _tooltip(self, head: Head, value: object) -> str:
         """What a cell says under the pointer."""
         return f"{value:.6g}" if isinstance(value, float) else _short(value)
 
@@ -233,7 +233,7 @@ class HeadGrid(Mapping[Head, Any]):
         return f"There are: {', '.join(parts) or 'no heads at all'}."
 
 
-def _array(values: list[Any], dtype: str | None) -> np.ndarray:
+def _array(values: list[object], dtype: str | None) -> np.ndarray:
     """[heads], read-only: numeric where all values are numbers, of objects otherwise."""
     if dtype != "object" and all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values):
         array = np.array(values, dtype=dtype)
@@ -244,21 +244,21 @@ def _array(values: list[Any], dtype: str | None) -> np.ndarray:
     return array
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
 
 
-def _unplain(value: Any, dtype: str) -> Any:
+def _unplain(value: object, dtype: str) -> Any:
     return float(value) if dtype.startswith("float") and isinstance(value, str) else value
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_short, value)) or "-"
     if isinstance(value, float | np.floating):

@@ -58,7 +58,7 @@ class Hooks:
 
         self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
 
-    def set_argument(self, module: nn.Module, name: str, value: Any) -> None:
+    def set_argument(self, module: nn.Module, name: str, value: object) -> None:
         """Have the module called with this argument, however its caller passes arguments."""
         self.change_argument(module, name, lambda _: value)
 

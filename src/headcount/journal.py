@@ -77,7 +77,7 @@ def write_text(path: str | Path, text: str) -> Path:
     return Path(path)
 
 
-def write_json(path: str | Path, data: Any) -> Path:
+def write_json(path: str | Path, data: object) -> Path:
     return write_text(path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -198,7 +198,7 @@ def _disk_full(target: Path) -> str:
     )
 
 
-def claim(folder: Path, note: str, work: Mapping[str, Any]) -> bool:
+def claim(folder: Path, note: str, work: Mapping[str, object]) -> bool:
     """Begin work in a folder by noting what decides its result, or see that it was begun for the same.
 
     note: name of the file in the folder. Work of other settings is an error. True where it is new.
@@ -220,7 +220,7 @@ def claim(folder: Path, note: str, work: Mapping[str, Any]) -> bool:
 class Shelf:
     """Arrays of unfinished work in a folder, to go on with after an interruption. It belongs to one work alone."""
 
-    def __init__(self, folder: Path, work: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, work: Mapping[str, object]) -> None:
         """work: what decides the result; a shelf of other work is an error."""
         self.folder = folder
         claim(folder, "work.json", work)

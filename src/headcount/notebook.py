@@ -23,7 +23,7 @@ class Cell:
     """What a cell shows, what it says under the pointer, and how strongly it is coloured, from -1 to 1."""
 
     text: str
-    told: str = ""
+    tooltip: str = ""
     strength: float = 0.0
 
 
@@ -83,6 +83,6 @@ def _td(cell: Cell, side: str) -> str:
         colour = _UP if cell.strength > 0 else _DOWN
         style += f";background-color:rgba({colour},{_DARKEST * min(1.0, abs(cell.strength)):.2f})"
     text = _cut(cell.text, _LONGEST)
-    tooltip = cell.told or (cell.text if text != cell.text else "")
+    tooltip = cell.tooltip or (cell.text if text != cell.text else "")
     title = f' title="{escape(tooltip)}"' if tooltip else ""
     return f'<td style="{style}"{title}>{escape(text)}</td>'

@@ -12,7 +12,7 @@ import numpy as np
 from headcount.statistics import Interval, median_interval
 
 Clock = Callable[[], float]
-Work = Callable[[], object]
+TimedCall = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,12 @@ class Times:
 
 
 def interleave(
-    work: Mapping[str, Work], *, repeats: int = 20, warmup: int = 2, seed: int = 0, clock: Clock = time.perf_counter
+    work: Mapping[str, TimedCall],
+    *,
+    repeats: int = 20,
+    warmup: int = 2,
+    seed: int = 0,
+    clock: Clock = time.perf_counter,
 ) -> Times:
     """Run every piece of work `repeats` times, in a new random order each round."""
     order, shuffle = list(work), random.Random(seed)

@@ -19,7 +19,7 @@ LAYERS = (
     ("checkpoints",),
     ("surgery",),
     ("selection",),
-    ("scores", "roles"),
+    ("scores", "head_roles"),
     ("probes", "tasks"),
     ("corpora", "sites"),
     ("hooks", "record", "timing", "processes"),

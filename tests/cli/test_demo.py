@@ -22,7 +22,7 @@ from headcount.corpora.source import Source
 from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.studies import demo, parts, whole
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 
 SMALL = {
     "source": Source("grammar", "dev", limit=6), "train_limit": 60, "followed": 2, "random": 1,
@@ -55,7 +55,7 @@ def test_the_demo_ends_with_a_page_and_a_smaller_model(small: Path, monkeypatch:
     assert "headcount demo" in page
     assert len(hc.locate(hc.load(small / "smaller")).heads) == round(0.6 * 24)
 
-    def again(subject: Subject) -> Record:
+    def again(subject: StudySubject) -> Record:
         raise AssertionError("a finished part is run again")
 
     for part in record.parts.records:

@@ -9,14 +9,14 @@ import torch
 import headcount as hc
 import zoo
 from behaviour import hooks
-from headcount.corpora.frequencies import counted
+from headcount.corpora.frequencies import count_tokens
 from headcount.errors import UsageError
+from headcount.head_roles.encoding import Batch, Encoder, windows
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import roles
+from headcount.head_roles.sight import Sight, View
+from headcount.head_roles.tallies import Column, Tally
 from headcount.probes.positions import Positions
-from headcount.roles.encoding import Batch, Encoder, windows
-from headcount.roles.reading import Reading
-from headcount.roles.role import roles
-from headcount.roles.sight import Sight, View
-from headcount.roles.tallies import Column, Tally
 from planted import tokenizer, trees
 
 
@@ -26,7 +26,7 @@ def view(kind: str, *, causal: bool) -> View:
     ((_, found),) = windows(encoder, trees(6), None)
     batch = Batch(found)
     side = Positions(batch.ids_BT, batch.real_BT, batch.special_BT)
-    frequencies = counted([tree.text for tree in trees(60)], marks).table(len(marks))
+    frequencies = count_tokens([tree.text for tree in trees(60)], marks).table(len(marks))
     return View(batch, kind, causal, side, side, Reading(common=10), frequencies)
 
 

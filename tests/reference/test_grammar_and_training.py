@@ -19,7 +19,7 @@ import headcount as hc
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.corpora.parallel import read_parallel
 from headcount.corpora.sentences import read_sentences
-from headcount.studies.translation import Settings, train_translation
+from headcount.studies.translation import TranslationSettings, train_translation
 from headcount.tasks.translation import Translation
 from headcount.training.batching import epoch_steps
 from headcount.training.log import Log
@@ -32,7 +32,7 @@ TINY = PRESETS["tiny"]
 
 def trained(out: Path, seed: int = 0) -> None:
     recipe = replace(TINY.recipe, seed=seed)
-    train_translation(read_parallel("grammar"), out, Settings("grammar", TINY.size, recipe, TINY.vocabulary))
+    train_translation(read_parallel("grammar"), out, TranslationSettings("grammar", TINY.size, recipe, TINY.vocabulary))
 
 
 def task(split: str, tokenizer: Any, limit: int = 10**9) -> Translation:

@@ -14,7 +14,7 @@ import headcount as hc
 import laboratory
 import zoo
 from headcount.corpora.alignment import pieces, pieces_of_words
-from headcount.corpora.frequencies import Frequencies, counted
+from headcount.corpora.frequencies import Frequencies, count_tokens
 from headcount.corpora.tree import Tree
 from planted import tokenizer, trees
 
@@ -160,7 +160,7 @@ def compare(found: Any, sums: Sums, offsets: dict[Any, Counter[int]]) -> None:
 def test_every_role_against_loops(architecture: str) -> None:
     model, marks = zoo.build(architecture, "eager"), tokenizer()
     short = [tree for tree in trees(60) if len(marks(tree.text)["input_ids"]) <= 60][:25]
-    frequencies = counted([tree.text for tree in trees(60)], marks)
+    frequencies = count_tokens([tree.text for tree in trees(60)], marks)
     found = hc.roles(model, short, tokenizer=marks, frequencies=frequencies, tokens=300)
     compare(found, *slow(model, marks, short, frequencies, common_of(len(frequencies))))
 
@@ -178,7 +178,7 @@ def test_sentencepiece_and_an_encoder_decoder(tmp_path: Any) -> None:
         for parameter in model.parameters():
             parameter.mul_(3)
     chosen = list(trees(25))
-    frequencies = counted([tree.text for tree in trees(60)], marks)
+    frequencies = count_tokens([tree.text for tree in trees(60)], marks)
     found = hc.roles(model, chosen, tokenizer=marks, frequencies=frequencies, common=15, tokens=300)
     compare(found, *slow(model, marks, chosen, frequencies, 15))
     assert not found["cross.0.0"]  # nothing to write was given

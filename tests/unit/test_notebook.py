@@ -10,11 +10,11 @@ import pytest
 import headcount as hc
 import zoo
 from headcount import notebook
+from headcount.head_roles.evidence import Evidence
+from headcount.head_roles.measure import Roles
 from headcount.heads import Head, HeadGrid
 from headcount.notebook import Cell, strengths, table
 from headcount.record import Record, Signature
-from headcount.roles.evidence import Evidence
-from headcount.roles.measure import Roles
 from headcount.scores.score import Scores
 
 HOSTILE = "<script>alert('1')</script>&\"x"

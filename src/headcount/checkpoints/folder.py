@@ -77,7 +77,7 @@ def read_json(path: Path) -> Any:
     raise CheckpointError(f"{path} is not readable JSON: it is nested deeper than {_MOST_NESTED} levels.")
 
 
-def _children(value: Any) -> Iterator[Any]:
+def _children(value: object) -> Iterator[Any]:
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
@@ -144,7 +144,7 @@ def _check_number_of_layers(folder: Path) -> None:
         )
 
 
-def _layer_counts(settings: Any) -> Iterator[float]:
+def _layer_counts(settings: object) -> Iterator[float]:
     """All numbers of layers that a config states, also those of its parts."""
     if not isinstance(settings, dict):
         return

@@ -6,7 +6,7 @@ Reads safetensors and JSON only, and runs no code that comes with a model unless
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,7 @@ def load(
     classes: Sequence[str] | None = None,
     new_weights: str | None = None,
     dtype: torch.dtype | str | None = None,
-    device_map: Any = None,
+    device_map: object = None,
     trust_remote_code: bool = False,
     **options: Any,
 ) -> PreTrainedModel:
@@ -94,7 +94,7 @@ def _clear_errors(name: str) -> Iterator[None]:
         raise CheckpointError(f"{nowhere}Cannot load {name}: {_first_lines(error)}") from error
 
 
-def _config(name: str, classes: Sequence[str] | None, options: dict[str, Any]) -> PreTrainedConfig:
+def _config(name: str, classes: Sequence[str] | None, options: Mapping[str, object]) -> PreTrainedConfig:
     """The config of a checkpoint, with the classes of a new classifier."""
     of_config = (
         "trust_remote_code",

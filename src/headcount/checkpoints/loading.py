@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headcount.errors import UsageError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def _device_map(text: str) -> str | dict[str, Any]:
         ) from error
 
 
-def _moved(model: Any, device: str) -> Any:
+def _moved(model: PreTrainedModel, device: str) -> Any:
     try:
         return model.to(device)
     except (RuntimeError, AssertionError) as error:  # torch has many words for a device that is not there

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.push import push
@@ -23,11 +22,11 @@ def save(
     model: nn.Module,
     folder: str | os.PathLike[str],
     *,
-    tokenizer: Any = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     standalone: bool = False,
     overwrite: bool = False,
     max_shard_size: str = "5GB",
-    beside: Callable[[Path], object] | None = None,
+    add_files: Callable[[Path], object] | None = None,
     push_to: str | None = None,
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
@@ -38,7 +37,7 @@ def save(
     tokenizer: saved beside the model.
     standalone: add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without headcount.
     overwrite: replace a checkpoint that is there; other files of the folder stay.
-    beside: writes further files into the folder before it appears in its place.
+    add_files: writes further files into the folder before it appears in its place.
     push_to: upload the folder to the hub under this name, user/name.
     """
     model = original_module(model)
@@ -60,8 +59,8 @@ def save(
             config.save_pretrained(fresh)
         if tokenizer is not None:
             tokenizer.save_pretrained(fresh)
-        if beside is not None:
-            beside(fresh)
+        if add_files is not None:
+            add_files(fresh)
     if push_to is not None:
         push(target, push_to)
     return target

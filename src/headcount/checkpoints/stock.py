@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.sites.locate import families, locate
@@ -66,7 +65,7 @@ def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
     return config
 
 
-def _gathers(module: Any) -> bool:
+def _gathers(module: nn.Module) -> bool:
     config = getattr(module, "config", None)
     return isinstance(config, ConfigView) and config.gathers
 

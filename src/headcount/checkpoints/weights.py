@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -24,7 +23,7 @@ _FOR_TRAINING = re.compile(r"(^|\.)masked_spec_embed$")
 _OLD_CONSTANTS = re.compile(r"(attn|attention)\.(masked_)?bias$|(^|\.)rotary_emb\.inv_freq$|(^|\.)position_ids$")
 
 
-def missing_weights(report: Mapping[str, Any]) -> list[str]:
+def missing_weights(report: Mapping[str, Iterable[str]]) -> list[str]:
     """The weights that are random after loading, by transformers' report: absent, or of another size."""
     mismatched = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
     return sorted(key for key in {*report["missing_keys"], *mismatched} if not _FOR_TRAINING.search(key))
@@ -37,7 +36,7 @@ def lacks_pooler_only(model: PreTrainedModel, missing: Collection[str]) -> bool:
 
 
 def check_weights(
-    name: str, model: PreTrainedModel, report: Mapping[str, Any], *, new_weights: str | None, task: str | None
+    name: str, model: PreTrainedModel, report: Mapping[str, Iterable[str]], *, new_weights: str | None, task: str | None
 ) -> None:
     """Raise where the model would compute with random weights that nobody asked for, or without some of its layers.
 

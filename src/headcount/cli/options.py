@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.checkpoints.loading import Loading as Loading
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -43,7 +46,7 @@ class Output:
         """Where work is kept that the same command goes on with."""
         return self.out / "unfinished" if self.out else None
 
-    def save(self, record: Any) -> list[Path]:
+    def save(self, record: Record) -> list[Path]:
         """Write the record and its figures, of several processes one does; the files of the figures."""
         from headcount import processes
         from headcount.report.figure import write_all
@@ -55,7 +58,7 @@ class Output:
         shutil.rmtree(self.unfinished, ignore_errors=True)
         return figures
 
-    def present(self, record: Any, as_json: bool, command: str = "") -> None:
+    def present(self, record: Record, as_json: bool, command: str = "") -> None:
         """Save a record and show it: as JSON, or as its sections of the report, with where its numbers are.
 
         command: the next useful one.

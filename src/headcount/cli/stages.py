@@ -16,7 +16,7 @@ class Share(click.ParamType[float]):
 
     name = "share"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
         text = str(value).strip()
@@ -31,7 +31,7 @@ class Numbers(click.ParamType[tuple[float, ...]]):
 
     name = "numbers"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
         if isinstance(value, tuple):
             return value
         try:
@@ -108,7 +108,7 @@ def chooser_options() -> dict[str, tuple[Any, tuple[str, ...]]]:
     return {option: (_decorator(option, members[names[0]]), tuple(names)) for option, names in owners.items()}
 
 
-def chooser_headings(options: Mapping[str, tuple[Any, tuple[str, ...]]]) -> dict[str, list[str]]:
+def chooser_headings(options: Mapping[str, tuple[object, tuple[str, ...]]]) -> dict[str, list[str]]:
     """Headings of --help -> options: those of one chooser, and those that several share."""
     headings: dict[str, list[str]] = {}
     for option, (_, names) in options.items():

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from headcount.studies.study_settings import StudySettings
 
 _SETTINGS = ("model", "task", "measure_split", "other_split", "metric", "beams", "batch_size", "max_length")
 _SOURCE = ("languages", "columns", "text_column", "label", "pair", "limit", "lowercase")
@@ -90,7 +93,7 @@ def _read(config: Path | None) -> dict[str, Any]:
 
 def _run(
     name: str,
-    settings: Any,
+    settings: StudySettings,
     loading: options.Loading,
     out: Path,
     parts: str | None,

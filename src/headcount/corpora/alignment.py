@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 Span = tuple[int, int]  # characters [start, end)
 
@@ -15,7 +18,7 @@ class Pieces(NamedTuple):
     spans: list[Span | None]
 
 
-def pieces(tokenizer: Any, text: str) -> Pieces:
+def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
     """What `tokenizer(text)` gives, with the place of every token in the text.
 
     Fast tokenizers say it themselves; for others (SentencePiece models) the pieces are sought in the text in order.
@@ -36,7 +39,7 @@ def pieces(tokenizer: Any, text: str) -> Pieces:
     return Pieces(ids, [None if mark else next(rest) for mark in marks])
 
 
-def piece_spans(tokenizer: Any, text: str) -> list[Span | None]:
+def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str) -> list[Span | None]:
     """The characters each token of `tokenizer(text)` stands for; None for special tokens."""
     return pieces(tokenizer, text).spans
 

@@ -11,10 +11,16 @@ from headcount.corpora.ragged import Ragged
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from transformers import PreTrainedTokenizerBase
 
 
 def encode(
-    pairs: Dataset, tokenizer: Any, *, max_length: int | None = None, drop: bool = False, file: Path | None = None
+    pairs: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_length: int | None = None,
+    drop: bool = False,
+    file: Path | None = None,
 ) -> Dataset:
     """The columns `source` and `target` as ids, `source_ids` and `target_ids`.
 

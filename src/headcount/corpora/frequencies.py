@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from headcount.corpora.conllu import read_conllu
 from headcount.corpora.lines import read_lines
 from headcount.corpora.tables import json_type, parse_json
 from headcount.errors import CorpusError, UsageError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 PAPER_COMMON, PAPER_TYPES = 500, 32_000  # Voita et al. 2019, section 5.3 and appendix B: 500 of about 32,000 are common
 
@@ -64,7 +67,9 @@ class Frequencies:
         return counts_and_ranks
 
 
-def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chunk: int = 1000) -> Frequencies:
+def count_tokens(
+    texts: Iterable[str], tokenizer: PreTrainedTokenizerBase, *, source: str = "corpus", chunk: int = 1000
+) -> Frequencies:
     """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text."""
     counts: Counter[int] = Counter()
     waiting: list[str] = []
@@ -78,12 +83,12 @@ def counted(texts: Iterable[str], tokenizer: Any, *, source: str = "corpus", chu
     return Frequencies(counts, source=source)
 
 
-def _count(counts: Counter[int], texts: list[str], tokenizer: Any) -> None:
+def _count(counts: Counter[int], texts: list[str], tokenizer: PreTrainedTokenizerBase) -> None:
     for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
         counts.update(ids)
 
 
-def of_tokenizer(tokenizer: Any) -> Frequencies:
+def of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Frequencies:
     """What the tokenizer knows itself: vocabularies list frequent pieces first, SentencePiece keeps a score of each.
 
     Only the order means anything, and it is rough: byte-pair vocabularies are in the order of their merges, which is
@@ -99,7 +104,7 @@ def of_tokenizer(tokenizer: Any) -> Frequencies:
     return Frequencies({token: -float(token) for token in ids}, source="tokenizer")
 
 
-def _scores(tokenizer: Any) -> dict[int, float]:
+def _scores(tokenizer: PreTrainedTokenizerBase) -> dict[int, float]:
     """SentencePiece scores (log-probability, or minus the number of the merge) by id; none for other tokenizers."""
     model = getattr(tokenizer, "spm_source", None) or getattr(tokenizer, "sp_model", None)
     if model is None or not hasattr(model, "get_score"):
@@ -112,7 +117,7 @@ def _scores(tokenizer: Any) -> dict[int, float]:
     return scores
 
 
-def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
+def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Frequencies:
     """From a file: .json with {token: count}, .tsv with a token and its count in each line, or text to count.
 
     Text is a treebank (.conllu) or, under any other name, plain lines.
@@ -121,9 +126,9 @@ def read_frequencies(path: str | Path, tokenizer: Any) -> Frequencies:
     if not file.is_file():
         raise CorpusError(f"There is no file {file} with frequencies. Give .json, .tsv or plain text.")
     if file.suffix == ".conllu":
-        return counted((tree.text for tree in read_conllu(file, on_error="skip")), tokenizer, source=str(file))
+        return count_tokens((tree.text for tree in read_conllu(file, on_error="skip")), tokenizer, source=str(file))
     if file.suffix not in (".json", ".tsv"):
-        return counted((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
+        return count_tokens((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
     pairs = _json(file) if file.suffix == ".json" else _tsv(file)
     vocabulary = tokenizer.get_vocab()
     counts = {vocabulary[token]: count for token, count in pairs.items() if token in vocabulary}

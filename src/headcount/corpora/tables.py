@@ -57,7 +57,7 @@ def parse_json(text: str, location: str) -> Any:
         raise CorpusError(f"{location} has a number of too many digits: {error}.", reason="not JSON") from error
 
 
-def json_type(value: Any) -> str:
+def json_type(value: object) -> str:
     """What JSON calls the type of a value."""
     return "null" if value is None else _TYPES.get(type(value), f"a {type(value).__name__}")
 
@@ -89,6 +89,6 @@ def _cell(row: Row, column: str, location: str) -> Any:
     return row[column]
 
 
-def _wrong_type(value: Any, column: str, location: str, allowed: str) -> CorpusError:
+def _wrong_type(value: object, column: str, location: str, allowed: str) -> CorpusError:
     content = f" ({json.dumps(value):.40})" if isinstance(value, int | float) else ""
     return CorpusError(f"{location} has {json_type(value)}{content} in column {column!r}; allowed is {allowed}.")

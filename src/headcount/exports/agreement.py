@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.running import evaluating
@@ -43,12 +42,12 @@ class Agreement:
         return f"{self.runtime} {self.version}: {words}"
 
 
-def prompts(model: PreTrainedModel, tokenizer: Any) -> list[list[int]]:
+def prompts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
     """Prompts as token ids: of real text where there is a tokenizer, made up otherwise."""
     limit = max(1, min(_LONGEST_PROMPT, longest(model, _LONGEST_PROMPT + STEPS) - STEPS))
     if tokenizer is None:
-        made_up = example_batch(model, batch=len(TEXTS), length=min(8, limit), padded=False)
-        return [[int(token) for token in row] for row in made_up["input_ids"]]
+        synthetic = example_batch(model, batch=len(TEXTS), length=min(8, limit), padded=False)
+        return [[int(token) for token in row] for row in synthetic["input_ids"]]
     return [list(tokenizer(text).input_ids)[:limit] for text in TEXTS]
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import STEPS, TEXTS, Agreement
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site, Sites
@@ -42,7 +42,7 @@ class CTranslate2(Runtime):
             return Obstacle("its two sides have vocabularies of their own", "Train it with a shared vocabulary")
         return None
 
-    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+    def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         if tokenizer is None:
             return Obstacle("the folder holds the vocabulary too", "Pass the tokenizer, or save it beside the model")
         return None
@@ -50,11 +50,11 @@ class CTranslate2(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)
         return filling(sites, heads_of_stacks(sites))
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         from ctranslate2.converters.transformers import BartLoader
 
         sites, counts = locate(subject.model), heads_of_stacks(locate(subject.model))
@@ -76,7 +76,7 @@ class CTranslate2(Runtime):
         spec.save(str(target))
         subject.tokenizer.save_pretrained(target)
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import ctranslate2
 
         translator = ctranslate2.Translator(str(target), compute_type="default", intra_threads=1)
@@ -151,7 +151,7 @@ def _state_heads(spec: Any, counts: dict[str, int], head_dim: int) -> None:
         vars(attention)["head_dim"] = np.dtype("int32").type(head_dim)
 
 
-def _tokens(subject: Subject) -> list[str]:
+def _tokens(subject: ExportedModel) -> list[str]:
     """The vocabulary in order; rows of the embedding without a token get a name of their own."""
     size = int(subject.model.config.vocab_size)
     tokens = [f"<unused{number}>" for number in range(size)]
@@ -161,7 +161,7 @@ def _tokens(subject: Subject) -> list[str]:
     return tokens
 
 
-def _write_config(config: Any, subject: Subject, tokens: list[str]) -> None:
+def _write_config(config: Any, subject: ExportedModel, tokens: list[str]) -> None:
     tokenizer = subject.tokenizer
     config.eos_token = tokenizer.eos_token
     config.unk_token = tokenizer.unk_token

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.companions import load_tokenizer
@@ -18,7 +18,7 @@ from headcount.checkpoints.load import load
 from headcount.checkpoints.save import check_target
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
 from headcount.exports.agreement import Agreement
-from headcount.exports.runtime import Runtime, Subject, missing
+from headcount.exports.runtime import ExportedModel, Runtime, missing
 from headcount.hooks import original_module
 from headcount.record.results.inspect import Fit
 from headcount.registry import Registry
@@ -50,7 +50,7 @@ def export(
     to: str,
     out: str | os.PathLike[str],
     *,
-    tokenizer: Any = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     dtype: str | None = None,
     overwrite: bool = False,
     check: bool = True,
@@ -102,7 +102,7 @@ def check_installed(runtime: Runtime, name: str) -> None:
         raise UsageError(f"Writing {name} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
 
 
-def refuse(subject: Subject, to: str) -> None:
+def refuse(subject: ExportedModel, to: str) -> None:
     """Raise where the runtime cannot take the model or its tokenizer, with the nearest that can."""
     runtime = RUNTIMES[to]
     obstacle = runtime.obstacle(subject.model)
@@ -149,7 +149,9 @@ def size_on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _subject(model: nn.Module | str | os.PathLike[str], tokenizer: Any, loading: dict[str, Any]) -> Subject:
+def _subject(
+    model: nn.Module | str | os.PathLike[str], tokenizer: PreTrainedTokenizerBase, loading: dict[str, Any]
+) -> ExportedModel:
     if isinstance(model, str | os.PathLike):
         name = os.fspath(model)
         live: Any = load(name, **{"dtype": torch.float32, **loading})
@@ -161,7 +163,7 @@ def _subject(model: nn.Module | str | os.PathLike[str], tokenizer: Any, loading:
     if not isinstance(live, PreTrainedModel):
         raise UsageError(f"export takes a Hugging Face model or its folder; got {type(live).__name__}.")
     plain = all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in live.parameters())
-    return Subject(live if plain else copy.deepcopy(live).float().cpu(), tokenizer, name)
+    return ExportedModel(live if plain else copy.deepcopy(live).float().cpu(), tokenizer, name)
 
 
 def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
@@ -173,7 +175,9 @@ def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
         return None
 
 
-def _write(runtime: Runtime, subject: Subject, fresh: Path, dtype: str, check: bool) -> tuple[Agreement | None, str]:
+def _write(
+    runtime: Runtime, subject: ExportedModel, fresh: Path, dtype: str, check: bool
+) -> tuple[Agreement | None, str]:
     """Write and check under a temporary name: a model that computes something else never gets its real one."""
     runtime.write(subject, fresh, dtype=dtype)
     if not check:
@@ -195,6 +199,6 @@ def fits(model: PreTrainedModel, name: str = "") -> dict[str, Fit]:
     rows: dict[str, Fit] = {}
     for key, runtime in RUNTIMES.items():
         obstacle = runtime.obstacle(model)
-        words = [str(obstacle)] if obstacle else runtime.costs(Subject(model, None, name))
+        words = [str(obstacle)] if obstacle else runtime.costs(ExportedModel(model, None, name))
         rows[key] = Fit(runtime.title, obstacle is None, tuple(words))
     return rows

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.errors import NotExportable
 from headcount.exports.agreement import TEXTS, Agreement, compare_logits, compare_outputs
-from headcount.exports.runtime import Obstacle, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.projection import relative_path, width_out
@@ -133,7 +133,7 @@ def graphs(model: PreTrainedModel) -> list[Graph]:
 class _Bias(nn.Module):
     """What is left of an output projection without inputs."""
 
-    def __init__(self, projection: Any) -> None:
+    def __init__(self, projection: nn.Module) -> None:
         super().__init__()
         bias = getattr(projection, "bias", None)
         self.bias = nn.Parameter(torch.zeros(width_out(projection)) if bias is None else bias.detach().clone())
@@ -195,7 +195,7 @@ def _strip(path: Path) -> None:
     onnx.save(model, path)
 
 
-def check_graphs(subject: Subject, run: Mapping[str, Run], *, runtime: str, version: str) -> Agreement:
+def check_graphs(subject: ExportedModel, run: Mapping[str, Run], *, runtime: str, version: str) -> Agreement:
     """Compare what a runtime computes with the model, on single texts and on padded ones.
 
     run: how the runtime computes each graph, by the graph's name.
@@ -235,18 +235,18 @@ def _run(run: Mapping[str, Run], text: Batch, target: Tensor | None) -> np.ndarr
     )
 
 
-def _check_batches(model: PreTrainedModel, tokenizer: Any) -> Sequence[Batch]:
+def _check_batches(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Sequence[Batch]:
     """A single text and a padded batch, of other shapes than the example that was traced."""
     length = longest(model, 13)
-    made_up = [
+    synthetic = [
         example_batch(model, batch=1, length=min(3, length), target=2, seed=1),
         example_batch(model, batch=3, length=length, target=min(9, length), seed=2),
     ]
     if tokenizer is None or tokenizer.pad_token_id is None:
-        return made_up
+        return synthetic
     real = tokenizer(list(TEXTS), padding=True, truncation=True, max_length=longest(model, 32), return_tensors="pt")
-    target = {name: made_up[1][name] for name in ("decoder_input_ids",) if name in made_up[1]}
-    return [*made_up, {**real, **target}]
+    target = {name: synthetic[1][name] for name in ("decoder_input_ids",) if name in synthetic[1]}
+    return [*synthetic, {**real, **target}]
 
 
 def _text(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Batch:

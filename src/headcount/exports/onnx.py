@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from headcount.exports import graphs
 from headcount.exports.agreement import Agreement
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 
 _TOLERANCES = {"f32": 1e-3, "int8": 10.0}  # eight bits change a fragile model much: only nonsense is refused
 
@@ -33,10 +33,10 @@ class Onnx(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         return graphs.costs(subject.model)
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         for graph in graphs.graphs(subject.model):
             path = _path(target, graph.name)
             graphs.write_onnx(graph, path)
@@ -44,7 +44,7 @@ class Onnx(Runtime):
                 _quantise(path)
         write_beside(subject, target)
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import onnxruntime
 
         names = ("encoder_model", "decoder_model") if graphs.is_pair(subject.model) else ("model",)
@@ -67,7 +67,7 @@ class _Session:
         return np.asarray(self._session.run(None, dict(inputs))[0])
 
 
-def write_beside(subject: Subject, target: Path) -> None:
+def write_beside(subject: ExportedModel, target: Path) -> None:
     """Config and tokenizer, where the export is a folder."""
     if target.is_dir():
         subject.model.config.save_pretrained(target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from transformers import PreTrainedModel
@@ -12,7 +12,10 @@ from transformers import PreTrainedModel
 from headcount.exports import graphs
 from headcount.exports.agreement import Agreement
 from headcount.exports.onnx import write_beside
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+
+if TYPE_CHECKING:
+    from openvino import Core
 
 _TOLERANCES = {"f32": 1e-3, "f16": 0.5}
 
@@ -32,10 +35,10 @@ class OpenVino(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         return graphs.costs(subject.model)
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         import openvino
 
         for graph in graphs.graphs(subject.model):
@@ -46,7 +49,7 @@ class OpenVino(Runtime):
             path.unlink()
         write_beside(subject, target)
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import openvino
 
         names = ("encoder_model", "decoder_model") if graphs.is_pair(subject.model) else ("model",)
@@ -58,7 +61,7 @@ class OpenVino(Runtime):
 class _Compiled:
     """A graph, compiled by OpenVINO for the CPU in float32."""
 
-    def __init__(self, core: Any, path: Path) -> None:
+    def __init__(self, core: Core, path: Path) -> None:
         settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
         self._model = core.compile_model(core.read_model(path), "CPU", settings)
 

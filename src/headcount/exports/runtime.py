@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import Agreement
 
@@ -26,7 +26,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExportedModel:
     """What is exported: a model in float32 on the CPU, and the tokenizer that belongs to it."""
 
     model: PreTrainedModel
@@ -51,23 +51,23 @@ class Runtime(ABC):
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         """Why this runtime cannot take the model; None where it can."""
 
-    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+    def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         """Why this runtime cannot take the tokenizer (None: there is none); None where it can."""
         return None
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         """What the form costs beyond the model itself, in words; of a model that has no obstacle."""
         return []
 
     @abstractmethod
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         """Write the model to a file that is not there yet, or into an empty folder.
 
         dtype: one of `types`.
         """
 
     @abstractmethod
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         """Run what was written in the runtime and compare it with the model."""
 
     @abstractmethod

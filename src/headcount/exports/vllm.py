@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from headcount import journal
 from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
 from headcount.exports.blocks import Block, block, costs, input_heads, output_weight, same_everywhere
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site, Sites
@@ -73,14 +73,14 @@ class Vllm(Runtime):
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCE if dtype == "f32" else 5.0
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)
         notes = costs(sites, [block(site, may_be_empty=False) for site in sites])
         if _needs_code(sites):
             return [*notes, "brings a class of its own: load it with trust_remote_code=True"]
         return [*notes, "all layers are alike: stock classes load it"]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         model, sites = subject.model, locate(subject.model)
         kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
         blocks = [block(site, may_be_empty=False) for site in sites]
@@ -98,7 +98,7 @@ class Vllm(Runtime):
         if own_code:
             journal.write_text(target / f"{_MODULE}.py", _code(model))
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         live = AutoModelForCausalLM.from_pretrained(target, trust_remote_code=True, dtype=torch.float32).eval()
 
         def predict(ids: list[int]) -> dict[int, float]:

@@ -20,7 +20,7 @@ from headcount.sites.site import HeadNames
 
 
 @dataclass(frozen=True)
-class Variant:
+class GateVariant:
     """How gates begin, how they are at test time, and how their penalty is summed."""
 
     shape: HardConcrete = field(default_factory=HardConcrete)
@@ -30,11 +30,11 @@ class Variant:
 
 
 VARIANTS = {
-    "default": Variant(),
+    "default": GateVariant(),
     # Figure 6 is drawn with beta .5; where the gates start the paper does not say.
-    "paper": Variant(HardConcrete(beta=0.5)),
+    "paper": GateVariant(HardConcrete(beta=0.5)),
     # The authors' code: all gates start near one half, which is a shock to a converged model.
-    "voita2019-code": Variant(start=None, soft=True, by_site=True),
+    "voita2019-code": GateVariant(start=None, soft=True, by_site=True),
 }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ def masked(
     mask: Mask,
     *,
     replace: Replace = "zero",
-    calibration: Iterable[Mapping[str, Any]] | None = None,
+    calibration: Iterable[Mapping[str, object]] | None = None,
     repeat: int = 1,
 ) -> Iterator[None]:
     """Multiply every head's output by its value in `mask` inside the block; nothing is left behind after it.
@@ -119,7 +119,7 @@ def _constant(values: np.ndarray) -> Callable[[], Tensor] | None:
     return lambda: gate
 
 
-def _means(model: nn.Module, replace: Replace, calibration: Iterable[Mapping[str, Any]] | None) -> Means:
+def _means(model: nn.Module, replace: Replace, calibration: Iterable[Mapping[str, object]] | None) -> Means:
     if isinstance(replace, Mapping):
         return replace
     if replace in ("zero", "resample"):

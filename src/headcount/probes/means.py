@@ -17,7 +17,7 @@ from headcount.sites.site import Site
 
 def mean_outputs(
     model: nn.Module,
-    batches: Iterable[Mapping[str, Any]],
+    batches: Iterable[Mapping[str, object]],
     *,
     run: Callable[[nn.Module, Mapping[str, Any]], Any] | None = None,
 ) -> dict[tuple[str, int], Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +11,7 @@ from headcount.hooks import original_module
 from headcount.sites.site import Site
 
 
-def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mapping[str, Any]) -> Tensor:
+def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """[B, T]: 1 for tokens, 0 for padding. A decoder beside an encoder counts target tokens."""
     config = getattr(original_module(model), "config", None)
     of_target = bool(getattr(config, "is_encoder_decoder", False)) and site.kind in ("decoder", "cross")

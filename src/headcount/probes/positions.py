@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from headcount.hooks import original_module
 from headcount.sites.site import Site
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 _IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -44,7 +47,7 @@ class Positions:
         return cls(ids_BT, real_BT, ~real_BT)
 
 
-def special_ids(model: nn.Module, tokenizer: Any = None) -> set[int]:
+def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
     """Ids that stand for no text: the tokenizer's, or what the config names. The unknown token stands for a word."""
     if tokenizer is not None:
         return {int(token) for token in tokenizer.all_special_ids} - {tokenizer.unk_token_id}
@@ -55,7 +58,7 @@ def special_ids(model: nn.Module, tokenizer: Any = None) -> set[int]:
 
 
 def sides(
-    model: nn.Module, site: Site, batch: Mapping[str, Any], shape: torch.Size, specials: Collection[int]
+    model: nn.Module, site: Site, batch: Mapping[str, Tensor], shape: torch.Size, specials: Collection[int]
 ) -> tuple[Positions, Positions]:
     """Queries and keys of a site whose attention has the shape [B, H, Q, K].
 
@@ -80,7 +83,7 @@ def _side(ids_BT: Tensor | None, mask_BT: Tensor | None, specials: Collection[in
 
 
 def _target(
-    config: Any, batch: Mapping[str, Any], specials: Collection[int]
+    config: PreTrainedConfig, batch: Mapping[str, Tensor], specials: Collection[int]
 ) -> tuple[Positions | None, Positions | None]:
     """What a decoder reads, and what it writes at each position."""
     labels_BT, read_BT = batch.get("labels"), batch.get("decoder_input_ids")
@@ -98,7 +101,7 @@ def _target(
     return read, read
 
 
-def _fitting(side: Positions | None, rows: int, length: int, batch: Mapping[str, Any]) -> Positions:
+def _fitting(side: Positions | None, rows: int, length: int, batch: Mapping[str, Tensor]) -> Positions:
     if side is not None and tuple(side.ids_BT.shape) == (rows, length):
         return side
     device = next((value.device for value in batch.values() if isinstance(value, Tensor)), torch.device("cpu"))

@@ -79,7 +79,7 @@ def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> It
         yield
 
 
-def skip(hooks: Hooks, model: nn.Module, layer: str, output: Any) -> None:
+def skip(hooks: Hooks, model: nn.Module, layer: str, output: object) -> None:
     """Have a layer return what it returned before instead of computing it again."""
     hooks.replace(model.get_submodule(layer), _returning(output))
 
@@ -116,11 +116,11 @@ def _shortcut(memory: Memory, site: Site, times: int) -> Callable[..., Any] | No
     return attention
 
 
-def _returning(value: Any) -> Callable[..., Any]:
+def _returning(value: object) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-def _repeat(value: Any, rows: int, times: int) -> Any:
+def _repeat(value: object, rows: int, times: int) -> Any:
     """Every tensor with a row per example, repeated as a whole: rows of the first copy, of the second, ..."""
     if times == 1:
         return value
@@ -141,7 +141,7 @@ def _begin(memory: Memory, layer: str) -> Callable[[], None]:
 
 
 def _end(memory: Memory, layer: str) -> Callable[[Any], None]:
-    def function(output: Any) -> None:
+    def function(output: object) -> None:
         memory.events += 1
         memory.ended[layer] = memory.events
         memory.outputs[layer] = output
@@ -150,7 +150,7 @@ def _end(memory: Memory, layer: str) -> Callable[[Any], None]:
 
 
 def _output(memory: Memory, name: str) -> Callable[[Any], None]:
-    def function(output: Any) -> None:
+    def function(output: object) -> None:
         memory.outputs[name] = output
 
     return function

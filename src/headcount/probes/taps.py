@@ -66,7 +66,7 @@ class Taps:
         for calls in self._calls.values():
             calls.clear()
 
-    def _add(self, site: Site, value: Any) -> None:
+    def _add(self, site: Site, value: object) -> None:
         self._calls[site.key].append(value)
 
 

@@ -47,7 +47,7 @@ class Limits:
         return ", ".join(filter(None, (noun, " and ".join(filter(None, (low, high))))))
 
 
-def option(default: Any, about: str, *, type: type | None = None, **limits: Any) -> Any:  # noqa: A002
+def option(default: object, about: str, *, type: type | None = None, **limits: Any) -> Any:  # noqa: A002
     """A field of Options. about: one line of help; type: where the default is None; limits: fields of `Limits`."""
     return field(default=default, metadata={"limits": Limits(about, type or default.__class__, **limits)})
 
@@ -70,7 +70,7 @@ class Options:
         return {each.name: each.default for each in fields(cls) if "limits" in each.metadata}
 
     @classmethod
-    def of(cls: type[OptionsType], values: Mapping[str, Any]) -> OptionsType:
+    def of(cls: type[OptionsType], values: Mapping[str, object]) -> OptionsType:
         """Options by name; one that there is not is an error."""
         names = cls.limits()
         for name in values:

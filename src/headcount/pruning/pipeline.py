@@ -220,7 +220,7 @@ def _spell(keep: Budgets, kinds: Sequence[str] | None) -> str:
     return f"{kinds[0]}={keep}" if kinds and len(kinds) == 1 else str(keep)
 
 
-def chooser_of(name: str, options: Mapping[str, Any] | None = None) -> Chooser:
+def chooser_of(name: str, options: Mapping[str, object] | None = None) -> Chooser:
     """A chooser by its name: `l0` for example, a score, or rank-SCORE, where a chooser has the score's name too."""
     kind, score = split_name(name)
     member, options = choosers[kind], dict(options or {})

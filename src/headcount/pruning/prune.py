@@ -69,7 +69,7 @@ def prune(
     return pruned
 
 
-def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, Any]) -> Chooser:
+def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object]) -> Chooser:
     if isinstance(choose, str):
         return chooser_of(choose, options)
     if options:

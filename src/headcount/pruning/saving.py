@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from headcount import processes
 from headcount.checkpoints.card import write_card
@@ -14,6 +14,9 @@ from headcount.checkpoints.save import save
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import VerificationError
 from headcount.record import Record
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Saving:
     standalone: bool = False
     overwrite: bool = False
 
-    def save(self, small: Any, folder: Path, record: Record) -> None:
+    def save(self, small: PreTrainedModel, folder: Path, record: Record) -> None:
         """Save a model with its record; of several processes one does.
 
         A model that verification found wrong goes to another folder, which the VerificationError names.
@@ -41,7 +44,7 @@ class Saving:
             write_card(fresh, record, source=self.source, revision=self.revision)
 
         if processes.is_main():
-            save(small, folder, standalone=self.standalone, overwrite=self.overwrite, beside=add_files)
+            save(small, folder, standalone=self.standalone, overwrite=self.overwrite, add_files=add_files)
         if fault:
             raise VerificationError(
                 fault,

@@ -26,7 +26,7 @@ _NAMES = {
 }
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """The same as plain JSON values."""
     if hasattr(value, "to_plain"):
         return value.to_plain()
@@ -43,7 +43,7 @@ def encode(value: Any) -> Any:
     return value
 
 
-def decode(kind: type[T], data: Any, *, source: str, path: str = "") -> T:
+def decode(kind: type[T], data: object, *, source: str, path: str = "") -> T:
     """A value of a type from plain JSON values.
 
     source, path: the file and the key, for errors.
@@ -52,7 +52,7 @@ def decode(kind: type[T], data: Any, *, source: str, path: str = "") -> T:
     return value
 
 
-def _decode(kind: Any, data: Any, source: str, path: str) -> Any:
+def _decode(kind: object, data: object, source: str, path: str) -> Any:
     if kind is Any:
         return data
     origin, arguments = get_origin(kind), get_args(kind)

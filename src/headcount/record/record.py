@@ -106,7 +106,7 @@ class Record(Generic[Parts]):
         return cls.from_plain(journal.parse_json(text, source=source), source=source)
 
     @classmethod
-    def from_plain(cls, data: Any, *, source: str = "this record") -> Record[Any]:
+    def from_plain(cls, data: object, *, source: str = "this record") -> Record[Any]:
         if not isinstance(data, dict) or type(data.get("schema")) is not int:
             raise RecordError(
                 f"{source} is not a record: it has no schema number; expected a record written by headcount."
@@ -167,7 +167,7 @@ def displayed(records: Iterable[str | Path]) -> Iterator[None]:
         ) from error
 
 
-def _summed_up(part: Any) -> str:
+def _summed_up(part: object) -> str:
     """A part in a few words: its value where it is one, else how much there is of what."""
     if isinstance(part, Mapping):
         examples = ", ".join(map(str, list(part)[:3]))

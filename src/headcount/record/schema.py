@@ -45,7 +45,7 @@ def page() -> str:
     return "\n".join(sections)
 
 
-def _sections(title: str, kind: Any, described: set[Any], level: str = "##") -> Iterator[str]:
+def _sections(title: str, kind: object, described: set[object], level: str = "##") -> Iterator[str]:
     """The table of a class, and of the classes that its fields hold and no section before has."""
     described.add(kind)
     hints, required = field_types(kind)
@@ -76,7 +76,7 @@ def _spelled(hint: Any) -> str:
     return _WORDS.get(hint) or f"[{hint.__name__}](#{hint.__name__.lower()})"
 
 
-def _classes(hint: Any) -> Iterator[Any]:
+def _classes(hint: object) -> Iterator[Any]:
     for argument in get_args(hint):
         yield from _classes(argument)
     if hint is not Record and (dataclasses.is_dataclass(hint) or hasattr(hint, "_fields")):

@@ -27,7 +27,7 @@ def panels(count: int = 1, *, width: float = 3.4, height: float = 2.6, columns: 
     return canvas, list(grid[:count])
 
 
-def by_site(values: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
+def by_site(values: Mapping[str, object]) -> dict[str, dict[int, Any]]:
     """Values by head name as site -> number of the head -> value, in the order given."""
     sites: dict[str, dict[int, Any]] = {}
     for name, value in values.items():

@@ -113,7 +113,7 @@ def write_all(record: Record, folder: Path, formats: Sequence[str] = FORMATS) ->
     return [file for name in fitting(record) for file in write(name, [record], folder, formats)]
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def _csv(rows: Sequence[Mapping[str, object]]) -> str:
     import pandas as pd
 
     return str(pd.DataFrame(list(rows)).to_csv(index=False))

@@ -194,11 +194,11 @@ def _table(full_table: Table) -> str:
     )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _cell(column: Column, value: Any, shade: str) -> str:
+def _cell(column: Column, value: object, shade: str) -> str:
     exact = f' data-value="{value!r}"' if _is_number(value) else ""
     return f"<td{exact}{shade}>{escape(column.text(value))}</td>"
 
@@ -280,7 +280,7 @@ def _signatures(all_subjects: Sequence[Subject]) -> str:
     return f"<dl>{''.join(lines)}</dl>"
 
 
-def _inert(data: Any) -> str:
+def _inert(data: object) -> str:
     """JSON that cannot end the script it stands in, whatever a token is."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")

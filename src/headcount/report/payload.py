@@ -147,13 +147,13 @@ def _goes_at(points: Sequence[Mapping[str, Any]], index: int) -> float | None:
     return next((round(100 * point["share"], 1) for point in points if point["mask"][index] == "0"), None)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(f"{value:.5g}")
 
 
-def _by_head(values: Mapping[str, Any] | None, heads: list[str]) -> list[Any] | None:
+def _by_head(values: Mapping[str, object] | None, heads: list[str]) -> list[Any] | None:
     return None if values is None else [encode(values.get(head)) for head in heads]
 
 

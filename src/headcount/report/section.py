@@ -23,7 +23,7 @@ class Printed:
 
     what: str
     paper: str
-    here: str | None
+    ours: str | None
 
 
 def _nothing(*_: Any) -> Any:
@@ -114,7 +114,7 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
     longest: list[Printed] = max(printed_rows, key=len)
     for index, longest_row in enumerate(longest):
         values = [
-            row[index].here if index < len(row) and row[index].what == longest_row.what else None
+            row[index].ours if index < len(row) and row[index].what == longest_row.what else None
             for row in printed_rows
         ]
         rows.append([longest_row.what, longest_row.paper, *values])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -92,7 +91,7 @@ def terminal_table(table: Table) -> FittedTable:
     return fitted
 
 
-def _style(value: Any) -> str:
+def _style(value: object) -> str:
     """Heads and sites have the colour of their kind."""
     try:
         kind = Head.parse(value if value.count(".") > 1 else f"{value}.0").kind if isinstance(value, str) else ""

@@ -58,14 +58,14 @@ def ablation(
     alpha: float = 0.01,
     fast: bool = True,
     heads: Sequence[Head] | None = None,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """The task's metric lost when each head is off alone: higher = keep. Intervals and p-values come along.
 
     alpha: the level at which the corrected p-values must be able to reject.
     fast: False is the obvious loop, for comparison.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")
@@ -73,7 +73,7 @@ def ablation(
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(keep, task, identity(signature, variants))
+    finished = shelf(folder, task, identity(signature, variants))
     measured = measure(model, task, variants, fast=fast, finished=finished, progress=progress)
     head_effects = effects(metric, measured, alpha=alpha)
     if finished:

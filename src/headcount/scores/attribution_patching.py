@@ -39,13 +39,13 @@ def attribution_patching(
     *,
     replace: Replacement = "zero",
     normalize: bool = False,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """Mean over examples of the estimated loss that comes with replacing each head's output.
 
     replace: by zero, as ablation does, or by the head's mean output over the data, which takes another pass.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The attribution-patching score needs a task: the data whose loss the heads are to serve.")
@@ -61,7 +61,7 @@ def attribution_patching(
 
     arguments: dict[str, Any] = {"score": "attribution-patching", "replace": replace, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
         sums = summed(task.batches(), contributed, finished=finished, progress=progress)
     if finished:

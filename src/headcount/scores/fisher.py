@@ -28,12 +28,12 @@ def fisher(
     *,
     granularity: Granularity = "example",
     normalize: bool = False,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information.
 
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")
@@ -48,7 +48,7 @@ def fisher(
 
     arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
         total_H = summed(task.batches(), contributed, finished=finished, progress=progress)["squares"]
     if finished:

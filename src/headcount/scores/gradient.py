@@ -44,7 +44,7 @@ def gradient(
     granularity: Granularity = "example",
     normalize: bool = True,
     preset: str | None = None,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """Mean absolute gradient of the loss with respect to each head's mask.
@@ -52,7 +52,7 @@ def gradient(
     normalize: divide by the L2 norm over each layer, as in the paper. It makes layers comparable, and hides a layer
         whose heads are all useless.
     preset: somebody's exact variant, in the place of the two: michel2019-paper, michel2019-code or hf-bertology.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
@@ -77,7 +77,7 @@ def gradient(
 
     arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
         sums = summed(task.batches(), contributed, finished=finished, progress=progress)
     if finished:

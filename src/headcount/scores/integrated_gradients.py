@@ -36,13 +36,13 @@ def integrated_gradients(
     *,
     steps: int = 20,
     normalize: bool = False,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """Mean over examples of each head's integrated gradient; `steps` backward passes per layer and batch.
 
     steps: points of the integral, in the middle of equal parts; the paper has 20.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The integrated-gradients score needs a task: the data whose loss the heads are to serve.")
@@ -57,7 +57,7 @@ def integrated_gradients(
 
     arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(model, gradients=True):
         sums = summed(task.batches(), contributed, finished=finished, progress=progress)
     if finished:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from operator import length_hint
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ Arrays = Mapping[str, np.ndarray]
 SECONDS = 20.0  # between two savings of sums
 
 
-def shelf(folder: Path | None, task: Task, work: Mapping[str, Any]) -> Shelf | None:
+def shelf(folder: Path | None, task: Task, work: Mapping[str, object]) -> Shelf | None:
     """Where unfinished work of this process on a task is kept; nowhere without a folder."""
     if folder is None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -42,7 +42,7 @@ def relevance(
     bias: Bias | None = None,
     target: Target = "own",
     chunk: int = 1024,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """Mean relevance of each head over all predictions, with 95% intervals over examples.
@@ -52,7 +52,7 @@ def relevance(
         ding and ding-product.
     target: translations are predicted step by step after the model's own output, or after the reference.
     chunk: padded tokens that run through the model at once; bounds the memory, changes no number.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     task_given = data = _predicting(task, target, chunk)
     plain, sites = original_module(model), locate(model)
@@ -65,7 +65,7 @@ def relevance(
 
     arguments = {"score": "relevance", "rule": rule, "bias": bias, "target": target}
     signature = Signature(weights=weight_hash(model), data=task_given.fingerprint, arguments=arguments)
-    finished = shelf(keep, task_given, {"weights": signature.weights, "data": signature.data, **arguments})
+    finished = shelf(folder, task_given, {"weights": signature.weights, "data": signature.data, **arguments})
     with evaluating(plain, gradients=True):
         sums = summed(data.batches(), contributed, finished=finished, progress=progress)
     if finished:
@@ -136,7 +136,7 @@ def chunks(batch: Batch, predicted_BT: Tensor, chunk: int) -> Iterator[Batch]:
         yield _trimmed({**batch, **{name: value[chosen_B] for name, value in tensors.items()}})
 
 
-def _trimmed(batch: dict[str, Any]) -> Batch:
+def _trimmed(batch: Mapping[str, object]) -> Batch:
     """The batch without columns at its end that are padding in every row."""
     widths: dict[int, int] = {}
     for name, padding in (("attention_mask", 0), ("labels", -100)):

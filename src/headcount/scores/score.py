@@ -21,7 +21,7 @@ class Scores(HeadGrid):
 
     def __init__(
         self,
-        values: Mapping[Head, Any] | Iterable[tuple[Head, Any]],
+        values: Mapping[Head, object] | Iterable[tuple[Head, object]],
         *,
         signature: Signature,
         low: HeadGrid | None = None,
@@ -41,8 +41,8 @@ class Scores(HeadGrid):
         self.corrected = corrected
         self.details = dict(details or {})
 
-    def _told(self, head: Head, value: Any) -> str:
-        text = super()._told(head, value)
+    def _tooltip(self, head: Head, value: object) -> str:
+        text = super()._tooltip(head, value)
         if self.low is not None and self.high is not None:
             text += f" (95% {self.low[head]:.3g} to {self.high[head]:.3g})"
         if self.p is not None and self.corrected is not None:

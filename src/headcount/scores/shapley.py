@@ -38,14 +38,14 @@ def shapley(
     tolerance: float = 0.01,
     normalize: bool = False,
     seed: int = 0,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
     """Shapley value of each head for the mean loss of an example, with a 95% interval over random orders.
 
     permutations: orders that are drawn; each takes up to as many runs over a batch as there are heads.
     tolerance: share of what all heads together are worth within which an order is cut short; 0 cuts none.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     if task is None:
         raise UsageError("The shapley score needs a task: the data whose loss the heads are to serve.")
@@ -67,7 +67,7 @@ def shapley(
     arguments: dict[str, Any] = {"score": "shapley", "permutations": permutations, "tolerance": tolerance}
     arguments["normalize"] = normalize
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments)
-    finished = shelf(keep, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
+    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
     with evaluating(model):
         sums = summed(range(permutations), contributed, finished=finished, progress=progress)
     if finished:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,6 +28,9 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.tasks.task import Batch, Task
+
+if TYPE_CHECKING:
+    from headcount.tasks.translation.pairs import Translation
 
 _TOKENS = 4096  # of a batch of variants: more at once is no faster on a CPU
 _ROWS = 256  # outputs of different variants that are settled together
@@ -114,7 +117,7 @@ def _whole(model: nn.Module, task: Task, variants: Sequence[Variant]) -> Piece:
     return {"base": task.quality(model).statistics, "variants": np.stack(outcomes)}
 
 
-def _batch(model: nn.Module, task: Any, batch: Batch, variants: Sequence[Variant], fast: bool) -> Piece:
+def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool) -> Piece:
     """For tasks that measure a batch in one run of the model."""
     rows = rows_of(batch)
     with remembered(model, rows) as memory:
@@ -133,7 +136,7 @@ def _batch(model: nn.Module, task: Any, batch: Batch, variants: Sequence[Variant
     return {"base": base, "variants": measured}
 
 
-def _written(model: nn.Module, task: Any, rows: np.ndarray, variants: Sequence[Variant], fast: bool) -> Piece:
+def _written(model: nn.Module, task: Translation, rows: np.ndarray, variants: Sequence[Variant], fast: bool) -> Piece:
     """For tasks that measure what the model writes."""
     unmasked = task.written(model, rows)
     base = task.statistics(rows, unmasked)
@@ -149,7 +152,7 @@ def _written(model: nn.Module, task: Any, rows: np.ndarray, variants: Sequence[V
 
 
 def _rewritten(
-    model: nn.Module, task: Any, rows: np.ndarray, unmasked: list[list[int]], variants: Sequence[Variant]
+    model: nn.Module, task: Translation, rows: np.ndarray, unmasked: list[list[int]], variants: Sequence[Variant]
 ) -> list[list[list[int]]]:
     """What each variant writes for some examples, from what the unmasked model wrote.
 
@@ -165,7 +168,7 @@ def _rewritten(
         gate = _gate(site, [variants[index] for index in places], len(rows))
         with _changed(model, memory, site, gate, len(places)):
             drafts.improve(model)
-        for number, ids in enumerate(drafts.found):
+        for number, ids in enumerate(drafts.outputs):
             outputs[places[number // len(rows)]][number % len(rows)] = ids
         for number, draft in zip(drafts.pending_P.tolist(), drafts.draft_PL.tolist(), strict=True):
             open_rows.append((places[number // len(rows)], number % len(rows), draft))
@@ -179,7 +182,7 @@ def _rewritten(
 
 def _settle(
     model: nn.Module,
-    task: Any,
+    task: Translation,
     rows: np.ndarray,
     group: list[tuple[int, int, list[int]]],
     variants: Sequence[Variant],
@@ -198,11 +201,11 @@ def _settle(
     if len(drafts.pending_P):
         with masked(model, mask_BH[drafts.pending_P]):
             drafts.finish(model)
-    return list(drafts.found)
+    return list(drafts.outputs)
 
 
 def _statistics(
-    task: Any, rows: np.ndarray, unmasked: list[list[int]], base: np.ndarray, written: list[list[int]]
+    task: Translation, rows: np.ndarray, unmasked: list[list[int]], base: np.ndarray, written: list[list[int]]
 ) -> np.ndarray:
     """What outputs contribute; those that are the unmasked model's contribute what that does."""
     changed = [index for index, (before, other) in enumerate(zip(unmasked, written, strict=True)) if before != other]

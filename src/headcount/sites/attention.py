@@ -66,7 +66,7 @@ class Attention:
         return {name: value for name, value in asdict(self).items() if name != "unsupported"}
 
     @classmethod
-    def from_plain(cls, data: Any) -> Attention:
+    def from_plain(cls, data: object) -> Attention:
         """The layout back from JSON; anything but the known fields with their types is a ValueError."""
         defaults = {field.name: getattr(_ANY, field.name) for field in fields(cls) if field.name != "unsupported"}
         if not isinstance(data, Mapping) or set(data) != set(defaults):

@@ -157,7 +157,7 @@ class _Seen:
     def _see_values(self, output: Tensor) -> None:
         self.values = output
 
-    def _see_returned(self, output: Any) -> None:
+    def _see_returned(self, output: object) -> None:
         self.returned = output if isinstance(output, tuple) else (output,)
 
     def _see_entered(self, name: str, entered: Tensor) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
 from headcount.sites.devices import compute_device
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 Batch = dict[str, Tensor]
 _PARTS = ("text_config", "vision_config", "encoder", "decoder")
@@ -82,7 +85,7 @@ def _first_position(table: nn.Embedding) -> int:
     return int(getattr(table, "offset", after_padding))
 
 
-def _configs(config: Any) -> list[Any]:
+def _configs(config: PreTrainedConfig) -> list[Any]:
     """The config, and those of the parts it is made of."""
     return [config, *(getattr(config, part, None) for part in _PARTS)]
 
@@ -109,7 +112,7 @@ class _Maker:
         if self._one_label and self._get("pad_token_id") is None:  # decoders then know one sentence's end only
             self.batch = 1
 
-    def _get(self, *names: str, default: Any = None) -> Any:
+    def _get(self, *names: str, default: object = None) -> Any:
         """The first of these entries in the config or in one of its parts'."""
         for config in _configs(self.config):
             for name in names:

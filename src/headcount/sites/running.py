@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedConfig
 
 from headcount.errors import ModelError
@@ -63,12 +63,12 @@ def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
             setattr(config, _BACKEND, backend)
 
 
-def run(model: nn.Module, batch: Mapping[str, Any], *, made_up: bool) -> Any:
+def run(model: nn.Module, batch: Mapping[str, Tensor], *, synthetic: bool) -> Any:
     """What the model returns; that it cannot take a made-up batch is said in so many words."""
     try:
         return model(**batch)
     except Exception as error:
-        if not made_up:
+        if not synthetic:
             raise
         raise ModelError(
             f"{type(model).__name__} does not run on the batch that headcount made up for it "

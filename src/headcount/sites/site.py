@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, overload
+from typing import overload
 
 from torch import nn
 
@@ -89,7 +89,7 @@ class Sites(Sequence[Site]):
                 groups.setdefault((*site.key, head.index // site.group_size), []).append(head)
         return tuple(map(tuple, groups.values()))
 
-    def grid(self, value: Any) -> HeadGrid:
+    def grid(self, value: object) -> HeadGrid:
         """The same value for every head."""
         return HeadGrid([(head, value) for head in self.heads])
 

@@ -32,7 +32,7 @@ def ablate(
     alone: bool = True,
     alpha: float = 0.01,
     early: bool = False,
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Record[Ablation]:
     """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
@@ -41,7 +41,7 @@ def ablate(
     alone: also leave every head alone in its layer.
     early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
         time of stopping (`scores.sequential`); for accuracy only. Its numbers are then of fewer examples.
-    keep: a folder for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call goes on with it.
     """
     metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
@@ -51,7 +51,7 @@ def ablate(
         if early:
             return _early(model, data, out, lonely, alpha, named(part, progress))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
-        finished = shelf(keep / folder_name if keep else None, data, identity(signature, [*out, *lonely]))
+        finished = shelf(folder / folder_name if folder else None, data, identity(signature, [*out, *lonely]))
         return _effects(model, data, out, lonely, alpha, finished, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")

@@ -40,19 +40,19 @@ def agreement(
     measure_on: Task | None = None,
     methods: Sequence[str] = METHODS,
     name: str = "",
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
 ) -> Record:
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
     A method that cannot score this model or task is noted with its reason and left out.
-    keep: a folder for unfinished work; the same call goes on with it, where a score can.
+    folder: for unfinished work; the same call goes on with it, where a score can.
     """
     for method in methods:
         members[method]  # raises for a name that is none
     if EXACT in methods or not methods:
         raise UsageError(f"Name at least one score besides {EXACT}, which all are compared with.")
-    by_method, refused = _scores(model, task, (EXACT, *methods), keep, progress)
+    by_method, refused = _scores(model, task, (EXACT, *methods), folder, progress)
     exact, measured = by_method[EXACT], measure_on or task
     parts: dict[str, Any] = {
         "metric": measured.metric.name,
@@ -70,13 +70,13 @@ def agreement(
 
 
 def _scores(
-    model: nn.Module, task: Task, methods: Sequence[str], keep: Path | None, progress: Progress
+    model: nn.Module, task: Task, methods: Sequence[str], folder: Path | None, progress: Progress
 ) -> tuple[dict[str, Scores], dict[str, str]]:
     by_method: dict[str, Scores] = {}
     refused: dict[str, str] = {}
     for method in methods:
         running = {
-            "keep": keep / method if keep else None,
+            "folder": folder / method if folder else None,
             "progress": named(f"scoring by {method}", progress),
             "normalize": False,  # ablation compares heads of all layers
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,18 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 
 def attention_map(
-    model: nn.Module, tokenizer: Any, text: str, *, head: str, target: str | None = None, name: str = ""
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    *,
+    head: str,
+    target: str | None = None,
+    name: str = "",
 ) -> Record[AttentionMap]:
     """The attention weights of one head on one sentence, with the tokens on both sides.
 
@@ -60,7 +69,9 @@ def _sides(kind: str, both: bool, source: list[str], written: list[str]) -> tupl
     return (written[1:], source) if kind == "cross" else (written[:-1], written[:-1])
 
 
-def _target(model: Any, tokenizer: Any, inputs: Any, target: str | None) -> tuple[Tensor, list[str]]:
+def _target(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Any, target: str | None
+) -> tuple[Tensor, list[str]]:
     """What the decoder reads, and its tokens with the end; a row of cross attention is named by what it writes."""
     start = int(model.config.decoder_start_token_id or 0)
     if target is None:
@@ -74,7 +85,7 @@ def _target(model: Any, tokenizer: Any, inputs: Any, target: str | None) -> tupl
     return read_1T, ["<start>", *(_spelled(tokenizer, token, target=True) for token in ids)]
 
 
-def _tokens(tokenizer: Any, text: str) -> tuple[list[int], list[str]]:
+def _tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], list[str]]:
     """Ids and readable tokens: the characters each stands for, or its name where it stands for none."""
     encoded = pieces(tokenizer, text)
     texts = [
@@ -84,7 +95,7 @@ def _tokens(tokenizer: Any, text: str) -> tuple[list[int], list[str]]:
     return encoded.ids, texts
 
 
-def _spelled(tokenizer: Any, token: int, *, target: bool = False) -> str:
+def _spelled(tokenizer: PreTrainedTokenizerBase, token: int, *, target: bool = False) -> str:
     if target or token in tokenizer.all_special_ids:
         (piece,) = tokenizer.convert_ids_to_tokens([token])
     else:

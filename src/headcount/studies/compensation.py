@@ -8,8 +8,8 @@ Shapes: N examples, B resamples.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch import nn
 
 from headcount.heads import HeadGrid
 from headcount.metrics import Metric
-from headcount.probes.projections import Projection, projected
+from headcount.probes.projections import Key, Projection, projected
 from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
 from headcount.pruning.ranking import counts_to
@@ -39,7 +39,7 @@ from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
-HOWS = ("none", "bias", "scale", "lstsq")
+METHODS = ("none", "bias", "scale", "lstsq")
 
 
 @dataclass
@@ -49,17 +49,28 @@ class Curve:
     removed: list[int] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)  # [N] each
     seconds: list[float] = field(default_factory=list)  # spent on the model, measuring left out
-    models: list[dict[Any, Projection]] = field(default_factory=list)
+    models: list[Mapping[Key, Projection]] = field(default_factory=list)
     masks: list[HeadGrid] = field(default_factory=list)
 
     def add(
-        self, removed: int, loss_N: np.ndarray, seconds: float, model: dict[Any, Projection], mask: HeadGrid
+        self, removed: int, loss_N: np.ndarray, seconds: float, model: Mapping[Key, Projection], mask: HeadGrid
     ) -> None:
         self.removed.append(removed)
         self.losses.append(loss_N)
         self.seconds.append(seconds)
         self.models.append(model)
         self.masks.append(mask)
+
+
+@dataclass(frozen=True)
+class GreedySteps:
+    """What one step of greedy search tries and removes."""
+
+    candidates: int = CANDIDATES
+    group: int = 1  # heads that go in one step
+
+
+GREEDY_STEPS = GreedySteps()
 
 
 def study_compensation(
@@ -72,9 +83,7 @@ def study_compensation(
     step: float = 0.05,
     most: float = 0.6,
     points: float | None = None,
-    greedy: bool = True,
-    candidates: int = CANDIDATES,
-    group: int = 1,
+    greedy: GreedySteps | None = GREEDY_STEPS,
     add_bias: bool = False,
     progress: Progress = silent,
 ) -> Record[CompensationCurves]:
@@ -82,24 +91,24 @@ def study_compensation(
 
     task: data to score, search and calibrate on. measure_on: data that nothing was chosen on.
     step, most: share of the heads between points, and gone at the end. points: loss of the metric at which ways are
-    compared; 2, or .02 for a metric between 0 and 1, if not given. candidates, group: of greedy search.
+    compared; 2, or .02 for a metric between 0 and 1, if not given. greedy: None leaves greedy search out.
     """
     heads = locate(model).heads
     counts = [count for count in counts_to(len(heads), round(most * len(heads)), step) if count]
     full_N, quality = losses(model, measure_on, {}), measure_on.quality(model)
-    hows = [way for way in HOWS if way != "bias" or add_bias or _biased(model)]
-    curves = {way: Curve() for way in hows}
+    methods = [way for way in METHODS if way != "bias" or add_bias or _biased(model)]
+    curves = {way: Curve() for way in methods}
     scores, spent = _timed(lambda: score(order, model, task))
     for number, count in enumerate(counts, start=1):
         mask = select(scores, Budget(heads=len(heads) - count))
-        for way in hows:
+        for way in methods:
             compensation, seconds = _timed(partial(compensate, model, mask, task, way, add_bias=add_bias))
             loss_N = losses(model, measure_on, compensation.projections)
             cost = spent + (seconds if way != "none" else 0.0)  # without compensation no data are run
             curves[way].add(count, loss_N, cost, dict(compensation.projections), mask)
         progress("compensating under the same masks", number, len(counts))
     if greedy:
-        curves["greedy"] = _greedily(model, task, measure_on, counts, candidates, group, add_bias, progress)
+        curves["greedy"] = _greedily(model, task, measure_on, counts, greedy, add_bias, progress)
     reach = points if points is not None else 2.0 if quality.metric.name not in ("accuracy", "F1", "Matthews") else 0.02
     course, at = _at(model, measure_on, curves, full_N, quality, reach)
     parts = CompensationCurves(
@@ -113,15 +122,15 @@ def study_compensation(
         at=at,
     )
     arguments = {
-        "order": order, "step": step, "most": most, "points": reach, "candidates": candidates, "group": group,
-        "add_bias": add_bias, "calibration": task.fingerprint,
+        "order": order, "step": step, "most": most, "points": reach, "add_bias": add_bias,
+        "calibration": task.fingerprint, **asdict(greedy or GREEDY_STEPS),
     }  # fmt: skip
     return Record(
         "compensation", Signature(name, weight_hash(model), measure_on.fingerprint, arguments=arguments), parts
     )
 
 
-def losses(model: nn.Module, task: Task, projections: Any) -> np.ndarray:
+def losses(model: nn.Module, task: Task, projections: Mapping[Key, Projection]) -> np.ndarray:
     """[N]: the negative log-likelihood of each example, in the order of the task's batches."""
     with evaluating(model), projected(model, projections):
         return np.concatenate([task.nll(model, batch).double().cpu().numpy() for batch in task.batches()])
@@ -142,17 +151,16 @@ def _greedily(
     task: Task,
     measure_on: Task,
     counts: Sequence[int],
-    candidates: int,
-    group: int,
+    steps: GreedySteps,
     add_bias: bool,
     progress: Progress,
 ) -> Curve:
     """Greedy search with lstsq in the loop, measured where the other curves are."""
-    search, curve = Search(model, task, candidates=candidates, add_bias=add_bias), Curve()
+    search, curve = Search(model, task, candidates=steps.candidates, add_bias=add_bias), Curve()
     sizes, at = [], 0
     for count in counts:  # groups end where a point is
         while at < count:
-            sizes.append(min(group, count - at))
+            sizes.append(min(steps.group, count - at))
             at += sizes[-1]
     gone, spent, start = 0, 0.0, time.perf_counter()
     for step in search.steps(sizes):
@@ -203,7 +211,7 @@ def _measured(quality: Quality) -> Measured:
     return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
 
 
-def _quality(model: nn.Module, task: Task, projections: dict[Any, Projection]) -> Quality:
+def _quality(model: nn.Module, task: Task, projections: Mapping[Key, Projection]) -> Quality:
     with projected(model, projections):
         return task.quality(model)
 

@@ -29,7 +29,7 @@ from headcount.tasks.task import Quality, Task
 
 
 @dataclass(frozen=True)
-class Plan:
+class CurvePlan:
     """Which curves are drawn."""
 
     orders: tuple[str, ...] = ("gradient", "ablation")
@@ -68,12 +68,12 @@ def pruning_curves(
     task: Task,
     *,
     measure_on: Task | None = None,
-    plan: Plan | None = None,
+    plan: CurvePlan | None = None,
     name: str = "",
     progress: Progress = silent,
 ) -> Record[Curves]:
     """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
-    plan, measured = plan or Plan(), measure_on or task
+    plan, measured = plan or CurvePlan(), measure_on or task
     kinds = tuple(locate(model).kinds)
     lines = list(_lines(model, task, measured, plan, kinds, progress))
     quality = lines[0].steps[0].quality
@@ -97,7 +97,7 @@ def pruning_curves(
 
 
 def _lines(
-    model: nn.Module, task: Task, measured: Task, plan: Plan, kinds: tuple[str, ...], progress: Progress
+    model: nn.Module, task: Task, measured: Task, plan: CurvePlan, kinds: tuple[str, ...], progress: Progress
 ) -> Iterator[_Line]:
     def line(order: Order, removable_kinds: tuple[str, ...], seed: int | None = None) -> _Line:
         total = sum(head.kind in removable_kinds for head in locate(model).heads)

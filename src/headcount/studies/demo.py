@@ -21,8 +21,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.record.results.combined import Combined
 from headcount.studies.study_settings import StudySettings
-from headcount.studies.translation import Settings as Training
-from headcount.studies.translation import train_translation
+from headcount.studies.translation import TranslationSettings, train_translation
 from headcount.studies.whole import whole_study
 from headcount.training.preset import preset
 from headcount.training.run import Watch
@@ -30,13 +29,13 @@ from headcount.training.run import Watch
 KEPT = 0.6  # share of the heads that the smaller model keeps
 
 
-def training_settings(seed: int, *, quick: bool) -> Training:
+def training_settings(seed: int, *, quick: bool) -> TranslationSettings:
     """The preset `tiny`; a shorter run of it for a quick look."""
     tiny = preset("tiny")
     recipe = replace(tiny.recipe, seed=seed)
     if quick:
         recipe = recipe.with_steps(800)
-    return Training("grammar", tiny.size, recipe, tiny.vocabulary)
+    return TranslationSettings("grammar", tiny.size, recipe, tiny.vocabulary)
 
 
 def study(model: Path, *, quick: bool) -> StudySettings:
@@ -65,7 +64,7 @@ def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch |
     return model
 
 
-def _check_trained_alike(model: Path, settings: Training) -> None:
+def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:
     """Raise where the model that is there is another one than the seed, or the length of the run, would make."""
     file = model / "training" / "settings.json"
     if not file.is_file():  # a model of the user's own
@@ -101,10 +100,10 @@ def _smaller(out: Path, record: Record[Combined], progress: Progress) -> None:
     from headcount.pruning.prune import prune
     from headcount.pruning.saving import Saving
     from headcount.selection.budget import Budget
-    from headcount.studies.subject import Subject
+    from headcount.studies.subject import StudySubject
 
     settings = StudySettings.read(record.parts.settings)
-    subject = Subject(settings, Loading(), out / "study", progress)
+    subject = StudySubject(settings, Loading(), out / "study", progress)
     result = prune(
         load(settings.model), subject.choosing, keep=Budget(share=KEPT), choose="gradient", compensate="lstsq",
         measure_on=subject.measuring, step=1.0, progress=progress,

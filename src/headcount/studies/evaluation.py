@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -18,6 +18,9 @@ from headcount.statistics import bootstrap_interval
 from headcount.studies.workload import warn_of_cuts
 from headcount.tasks.task import Task
 from headcount.tasks.translation.decoding import decode
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Progress = silent) -> Record[Evaluation]:
@@ -39,7 +42,9 @@ def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Pr
     return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
 
-def translate(model: nn.Module, tokenizer: Any, sentences: Sequence[str], **decoding: Any) -> list[str]:
+def translate(
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], **decoding: Any
+) -> list[str]:
     """The model's translation of each sentence; an empty one stays empty."""
     filled = [index for index, sentence in enumerate(sentences) if sentence.strip()]
     translations = [""] * len(sentences)

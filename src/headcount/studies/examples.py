@@ -6,7 +6,7 @@ Shapes: T tokens, Q tokens that look, K tokens looked at, H heads of a site.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +24,16 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 BLANK = "\u2581"
 WEIGHTS = 600_000  # in all examples together: about 3 MB of text
 
 
 def examples(
     model: nn.Module,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     sentences: Sequence[Tree | str],
     *,
     targets: Sequence[str | None] | None = None,
@@ -74,7 +77,7 @@ def examples(
 
 
 def _example(
-    model: nn.Module, tokenizer: Any, sentence: Tree | str, target: str | None, longest: int
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, sentence: Tree | str, target: str | None, longest: int
 ) -> Example | None:
     text = sentence.text if isinstance(sentence, Tree) else sentence
     encoded = pieces(tokenizer, text)
@@ -120,7 +123,7 @@ def _sides(kinds: set[str], both: bool) -> Mapping[str, tuple[str, ...]]:
 
 
 def _target(
-    model: Any, tokenizer: Any, inputs: Mapping[str, Tensor], target: str | None
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Mapping[str, Tensor], target: str | None
 ) -> tuple[list[int], list[int]]:
     """What the decoder reads, and what it is to write after each of it."""
     start = int(model.config.decoder_start_token_id or 0)
@@ -133,7 +136,7 @@ def _target(
     return [start, *written[:-1]], written
 
 
-def _source_tokens(tokenizer: Any, text: str, encoded: Pieces) -> tuple[str, ...]:
+def _source_tokens(tokenizer: PreTrainedTokenizerBase, text: str, encoded: Pieces) -> tuple[str, ...]:
     """The characters each token stands for, a blank where it stands for none; specials by name."""
     return tuple(
         _spelled(tokenizer, token) if span is None else text[span[0] : span[1]] or BLANK
@@ -141,7 +144,7 @@ def _source_tokens(tokenizer: Any, text: str, encoded: Pieces) -> tuple[str, ...
     )
 
 
-def _target_tokens(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
+def _target_tokens(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[str, ...]:
     if hasattr(tokenizer, "_switch_to_target_mode"):  # Marian: two vocabularies, one tokenizer
         tokenizer._switch_to_target_mode()
         try:
@@ -151,12 +154,12 @@ def _target_tokens(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
     return tuple(_spelled(tokenizer, token) for token in ids)
 
 
-def _spelled(tokenizer: Any, token: int) -> str:
+def _spelled(tokenizer: PreTrainedTokenizerBase, token: int) -> str:
     (piece,) = tokenizer.convert_ids_to_tokens([token])
     return str(piece).strip("\u2581\u0120 ") or str(piece)
 
 
-def _tree(tokenizer: Any, sentence: Tree | str) -> Dependencies | None:
+def _tree(tokenizer: PreTrainedTokenizerBase, sentence: Tree | str) -> Dependencies | None:
     if not isinstance(sentence, Tree):
         return None
     words = pieces_of_words(sentence.spans, piece_spans(tokenizer, sentence.text))

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headcount.checkpoints.loading import Loading
-from headcount.corpora.frequencies import Frequencies, counted, read_frequencies
+from headcount.corpora.frequencies import Frequencies, count_tokens, read_frequencies
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
 from headcount.corpora.sentences import Sentences
@@ -29,9 +29,12 @@ from headcount.record.results.explore import Setup
 from headcount.studies.parts import PARTS, Part
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.study_settings import StudySettings
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 from headcount.studies.workload import Workload
 from headcount.tasks.task import Reading, Task, tasks
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded English sentences"
 SENTENCES = 300  # for roles
@@ -66,7 +69,7 @@ class ExploreSettings(StudySettings):
 
 
 @dataclass(frozen=True)
-class Explored(Subject):
+class Explored(StudySubject):
     """A model to explore, and the text that it is explored on."""
 
     texts: tuple[str, ...] = ()  # sentences whose attention is to be shown
@@ -139,9 +142,9 @@ class Explored(Subject):
             return read_frequencies(settings.frequencies, self.tokenizer)
         if settings.source.data:
             texts: Sequence[str] = _texts(self._every)
-            return counted(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.source.data}")
+            return count_tokens(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.source.data}")
         texts = [row.tree.text for row in _GRAMMAR.split("train")]
-        return counted(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
+        return count_tokens(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
 
     @cached_property
     def work(self) -> Workload:
@@ -179,7 +182,7 @@ def _texts(sentences: Sequence[Tree | str]) -> list[str]:
     return [item.text if isinstance(item, Tree) else item for item in sentences]
 
 
-def affordable_sentences(model: Any) -> int:
+def affordable_sentences(model: PreTrainedModel) -> int:
     """Sentences of one-head-out that a few minutes allow: fewer for models with more heads and weights."""
     from headcount.sites.locate import locate
 
@@ -265,7 +268,7 @@ def _shown(subject: Explored) -> Record:
     return replace(record, signature=signature)
 
 
-def check_lengths(texts: Sequence[str], tokenizer: Any) -> None:
+def check_lengths(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
     """Raise where a sentence is too short or too long to be drawn."""
     for text in texts:
         tokens = len(tokenizer(text)["input_ids"])

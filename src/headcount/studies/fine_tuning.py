@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accelerate import Accelerator
 from torch import nn
@@ -20,14 +20,17 @@ from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run, Watch
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 # BERT's own: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs. Batch and warm-up here are for
-# runs that ask for them in tokens and steps; others have them by the data (`Settings.examples`, `Settings.warmup`).
+# runs that ask for them in tokens and steps; others have them by the data (`examples` and `warmup` of the settings).
 RECIPE = Recipe(batch=1500, chunk=1500, rate=5e-5, warmup=100, epochs=2, clip=1.0, average=1, smoothing=0.0)
 EXAMPLES, WARMUP = 32, 0.06  # of a step; share of the run
 
 
 @dataclass(frozen=True)
-class Settings:
+class FineTuningSettings:
     """All that decides what comes out; a folder goes on only with the settings it was begun with."""
 
     task: str
@@ -45,12 +48,12 @@ class Settings:
 
 
 def fine_tune(
-    model: Any,
-    tokenizer: Any,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     train: Task,
     dev: Task,
     out: Path,
-    settings: Settings,
+    settings: FineTuningSettings,
     *,
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
@@ -65,7 +68,9 @@ def fine_tune(
         return _fine_tune(model, tokenizer, train, dev, run)
 
 
-def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> Record[TrainingRun] | None:
+def _fine_tune(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, train: Task, dev: Task, run: Run
+) -> Record[TrainingRun] | None:
     settings, recipe, accelerator = run.settings, run.recipe, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
@@ -86,9 +91,9 @@ def _fine_tune(model: Any, tokenizer: Any, train: Task, dev: Task, run: Run) -> 
         )
         parts = TrainingRun(
             task=settings.task,
-            chosen=choice.name,
+            candidate=choice.name,
             candidates=choice.candidates,
-            epochs=progress.measured(),
+            epochs=progress.epoch_results(),
             steps=progress.step,
             seconds=progress.seconds,
             texts={"train": len(train.lengths), "dev": len(dev.lengths)},
@@ -109,7 +114,7 @@ def _check_watched(recipe: Recipe, dev: Task) -> None:
         )
 
 
-def resolved_recipe(settings: Settings, train: Task) -> Recipe:
+def resolved_recipe(settings: FineTuningSettings, train: Task) -> Recipe:
     """The recipe for this data: batch, number of steps and warm-up known, the rate falls to zero by the last step."""
     recipe = settings.recipe
     if settings.examples is not None:

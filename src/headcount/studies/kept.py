@@ -14,8 +14,8 @@ from torch import nn
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
-from headcount.roles.evidence import held
-from headcount.roles.measure import roles
+from headcount.head_roles.evidence import held
+from headcount.head_roles.measure import roles
 
 Held = Mapping[str, Sequence[Mapping[str, Any]]]  # name of a head -> roles it holds: role, label, value, baseline
 

@@ -10,12 +10,12 @@ from typing import Any
 from headcount.errors import HeadcountError, UsageError
 from headcount.progress import named
 from headcount.record import Record
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 
-Part = Callable[[Subject], Record]
+Part = Callable[[StudySubject], Record]
 
 
-def _relevance(subject: Subject) -> Record:
+def _relevance(subject: StudySubject) -> Record:
     from headcount.studies.scoring import scoring
 
     settings = subject.settings
@@ -24,12 +24,12 @@ def _relevance(subject: Subject) -> Record:
     return scoring(subject.model, task, method="relevance", name=settings.model, progress=subject.progress)
 
 
-def _roles(subject: Subject) -> Record:
+def _roles(subject: StudySubject) -> Record:
     """What heads do; where the sentences have a loss, also what is lost with a role in the place of its head."""
     from headcount.studies.playing import task_of
     from headcount.studies.roles import look
 
-    settings, relevance = subject.settings, subject.done.get("relevance")
+    settings, relevance = subject.settings, subject.finished_parts.get("relevance")
     try:
         play_on = task_of(subject.model, subject.sentences, subject.tokenizer)
     except UsageError:
@@ -41,16 +41,16 @@ def _roles(subject: Subject) -> Record:
     )  # fmt: skip
 
 
-def _tradeoff(subject: Subject) -> Record:
+def _tradeoff(subject: StudySubject) -> Record:
     """Heads of some kinds, the encoder's first of all (Voita et al. 2019, section 6.2)."""
     settings = subject.settings
     kinds = settings.kinds if set(settings.kinds) <= set(subject.sites.kinds) else subject.sites.kinds
     heads = sum(head.kind in kinds for head in subject.sites.heads)
     keep = settings.keep or _parts_of(heads, (2, 3, 8))
-    return _traded(subject, "tradeoff", keep=keep, ways=settings.ways, kinds=kinds)
+    return _trade_off(subject, "tradeoff", keep=keep, ways=settings.ways, kinds=kinds)
 
 
-def _all_kinds(subject: Subject) -> Record:
+def _all_kinds(subject: StudySubject) -> Record:
     """Heads of all kinds, from the trained model and from scratch (Voita et al. 2019, section 6.3)."""
     settings, sites = subject.settings, subject.sites
     if not settings.all_kinds_ways:
@@ -58,14 +58,14 @@ def _all_kinds(subject: Subject) -> Record:
     if len(sites.kinds) < 2:
         raise UsageError(f"The model has {sites.kinds[0]} heads alone: the part tradeoff is about all of them.")
     keep = settings.all_kinds_keep or _parts_of(len(sites.heads), (2, 3))
-    return _traded(subject, "all-kinds", keep=keep, ways=settings.all_kinds_ways, against=settings.all_kinds_ways[0])
+    return _trade_off(subject, "all-kinds", keep=keep, ways=settings.all_kinds_ways, against=settings.all_kinds_ways[0])
 
 
 def _parts_of(heads: int, parts: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(max(1, heads // part) for part in parts))
 
 
-def _traded(subject: Subject, part: str, **plan: Any) -> Record:
+def _trade_off(subject: StudySubject, part: str, **plan: Any) -> Record:
     from headcount.pruning.tuning import Tuning
     from headcount.studies.tradeoff import Data, Plan, tradeoff
 
@@ -82,7 +82,7 @@ def _traded(subject: Subject, part: str, **plan: Any) -> Record:
     )  # fmt: skip
 
 
-def _looking(subject: Subject) -> tuple[Any, str]:
+def _looking(subject: StudySubject) -> tuple[Any, str]:
     """What roles of the heads left are looked for on, or why they cannot be."""
     from headcount.studies.kept import Looking
 
@@ -94,7 +94,7 @@ def _looking(subject: Subject) -> tuple[Any, str]:
         return None, str(error)
 
 
-def _examples(subject: Subject) -> Record:
+def _examples(subject: StudySubject) -> Record:
     from headcount.studies.examples import examples
 
     settings, sentences = subject.settings, subject.sentences
@@ -104,13 +104,13 @@ def _examples(subject: Subject) -> Record:
     )  # fmt: skip
 
 
-def _attention(subject: Subject) -> Record:
+def _attention(subject: StudySubject) -> Record:
     """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
     from headcount.corpora.tree import Tree
     from headcount.studies.attention import attention_map
     from headcount.studies.roles import rare_head
 
-    roles = subject.done.get("roles")
+    roles = subject.finished_parts.get("roles")
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
     head = rare_head(roles.parts.evidence)
@@ -119,14 +119,14 @@ def _attention(subject: Subject) -> Record:
     return attention_map(subject.model, subject.tokenizer, text, head=head, name=subject.settings.model)
 
 
-def _ablation(subject: Subject) -> Record:
+def _ablation(subject: StudySubject) -> Record:
     from headcount.studies.ablation import ablate
 
     name = subject.settings.model
     return ablate(subject.model, subject.measuring, name=name, other=subject.other, progress=subject.progress)
 
 
-def _replacement(subject: Subject) -> Record:
+def _replacement(subject: StudySubject) -> Record:
     """In the loss where the model writes: every head is replaced in three ways."""
     from headcount.studies.replacement import replacements
 
@@ -138,25 +138,25 @@ def _replacement(subject: Subject) -> Record:
     )
 
 
-def _gradient(subject: Subject) -> Record:
+def _gradient(subject: StudySubject) -> Record:
     from headcount.studies.scoring import scoring
 
     name = subject.settings.model
     return scoring(subject.model, subject.choosing, method="gradient", name=name, progress=subject.progress)
 
 
-def _curves(subject: Subject) -> Record:
-    from headcount.studies.curves import Plan, pruning_curves
+def _curves(subject: StudySubject) -> Record:
+    from headcount.studies.curves import CurvePlan, pruning_curves
 
     settings = subject.settings
-    plan = Plan(orders=settings.orders, random=settings.random, step=settings.step)
+    plan = CurvePlan(orders=settings.orders, random=settings.random, step=settings.step)
     return pruning_curves(
         subject.model, subject.choosing, measure_on=subject.measuring, plan=plan, name=settings.model,
         progress=subject.progress,
     )  # fmt: skip
 
 
-def _dynamics(subject: Subject) -> Record:
+def _dynamics(subject: StudySubject) -> Record:
     from headcount.studies.dynamics import dynamics, epochs_of
 
     settings = subject.settings
@@ -167,7 +167,7 @@ def _dynamics(subject: Subject) -> Record:
     )  # fmt: skip
 
 
-def _speed(subject: Subject) -> Record:
+def _speed(subject: StudySubject) -> Record:
     """Half of the heads removed, those with the lowest gradient scores (Michel et al. 2019, Table 4)."""
     from headcount.scores.score import score
     from headcount.selection.budget import Budget

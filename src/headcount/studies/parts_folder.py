@@ -18,12 +18,12 @@ from headcount.errors import FolderError, HeadcountError, UsageError
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.studies.parts import Part
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 
 
 def run_parts(
     name: str,
-    subject: Subject,
+    subject: StudySubject,
     makers: Mapping[str, Part],
     out: Path,
     *,
@@ -38,7 +38,7 @@ def run_parts(
 
 def _run(
     name: str,
-    subject: Subject,
+    subject: StudySubject,
     makers: Mapping[str, Part],
     out: Path,
     refresh: Callable[[Record[Combined]], None],
@@ -63,7 +63,7 @@ def _run(
         else:
             if not file.is_file() and not _unfinished(part_record):
                 part_record.save(file)
-            subject.done[part] = part_record
+            subject.finished_parts[part] = part_record
             combined = replace(combined, records={**combined.records, part: part_record})
         record = Record("combined", signature, combined)
         record.save(out / "record.json")

@@ -7,7 +7,7 @@ role is all that the head does, 0 where the head might as well be off.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
@@ -16,24 +16,27 @@ from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.head_roles.evidence import HalvedEvidence, held
+from headcount.head_roles.measure import Roles, count_corpus
+from headcount.head_roles.playing import played
+from headcount.head_roles.role import Playable
+from headcount.head_roles.role import roles as members
 from headcount.hooks import original_module
 from headcount.metrics import Metric
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
-from headcount.roles.evidence import HalvedEvidence, held
-from headcount.roles.measure import Roles, counted_in
-from headcount.roles.playing import played
-from headcount.roles.role import Playable
-from headcount.roles.role import roles as members
 from headcount.sites.locate import locate
 from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap
 from headcount.tasks.task import Task, task
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 _RESAMPLES = 2000
 
 
-def task_of(model: nn.Module, sentences: Sentences, tokenizer: Any) -> Task:
+def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokenizerBase) -> Task:
     """The loss that a model has on sentences: of their translations, or of their next tokens."""
     if sentences.targets is not None:
         texts = [item.text if isinstance(item, Tree) else item for item in sentences]
@@ -52,10 +55,10 @@ def play(
     task: Task,
     measured_roles: Roles,
     sentences: Sentences,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     frequencies: Frequencies | None = None,
-    reading: Mapping[str, Any] | None = None,
+    reading: Mapping[str, object] | None = None,
     progress: Progress = silent,
 ) -> Played:
     """The task's metric with each head replaced by its clearest role, of those that have one that can be played."""
@@ -64,7 +67,7 @@ def play(
     }
     base = task.quality(model)
     if frequencies is None and any(evidence.role == "rare" for evidence in parts.values()):
-        frequencies = counted_in(sentences, tokenizer)  # as the roles were told
+        frequencies = count_corpus(sentences, tokenizer)  # as the roles were told
     options: dict[str, Any] = {"tokenizer": tokenizer, "frequencies": frequencies, **(reading or {})}
     results: dict[str, PlayedHead] = {}
     for count, (head, evidence) in enumerate(parts.items(), start=1):
@@ -100,10 +103,10 @@ def comparison(
     variants = np.stack([off, replaced_statistics, alone])
     changes = paired_bootstrap(base, variants, metric.of_sums, resamples=_RESAMPLES, seed=seed)
     without, replaced, role_alone = changes
-    return without, replaced, role_alone, _kept(metric, np.stack([base, off, alone], axis=1), without, seed)
+    return without, replaced, role_alone, _share_kept(metric, np.stack([base, off, alone], axis=1), without, seed)
 
 
-def _kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
+def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
     """None where the interval of what the head is worth has 0 in it: a share of nothing says nothing."""
     worst = max(metric.gain(off.low), metric.gain(off.high))
     if not worst < 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
@@ -18,17 +18,20 @@ from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.head_roles.evidence import HalvedEvidence, held
+from headcount.head_roles.measure import Roles, roles
+from headcount.head_roles.reading import Reading
 from headcount.heads import Head
 from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.record.results.roles import Best, Evidence, PaperNumbers, PositionalHeads, RareHead, RolesFound
 from headcount.record.results.score import Scoring
-from headcount.roles.evidence import HalvedEvidence, held
-from headcount.roles.measure import Roles, roles
-from headcount.roles.reading import Reading
 from headcount.statistics import Correlation, spearman
 from headcount.studies.playing import play
 from headcount.tasks.task import Task
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 CONFIDENT = 0.8  # the paper: every positional head is above this
 _READING = {field.name for field in fields(Reading)}
@@ -38,7 +41,7 @@ _FIRST, _SECOND = {"i", "we"}, {"you"}
 def look(
     model: nn.Module,
     sentences: Sentences,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     name: str = "",
     data: str = "",

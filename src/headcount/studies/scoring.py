@@ -21,15 +21,15 @@ def scoring(
     *,
     method: str,
     name: str = "",
-    keep: Path | None = None,
+    folder: Path | None = None,
     progress: Progress = silent,
     **options: Any,
 ) -> Record[Scoring]:
     """Score the heads by a method; the record holds values, intervals where there are any, and ranks.
 
-    keep: a folder for unfinished work; the same call goes on with it, where the score can.
+    folder: for unfinished work; the same call goes on with it, where the score can.
     """
-    running = {"keep": keep, "progress": named(f"scoring by {method}", progress)}
+    running = {"folder": folder, "progress": named(f"scoring by {method}", progress)}
     options |= {option: value for option, value in running.items() if option in options_of(method)}
     scored = score(method, model, task, **options)
     heads = [str(head) for head in scored.heads]

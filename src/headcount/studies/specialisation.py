@@ -16,6 +16,7 @@ from torch import nn
 
 from headcount import journal
 from headcount.errors import UsageError
+from headcount.head_roles.measure import Roles, roles
 from headcount.heads import PAPER_ROLES, Head
 from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
@@ -33,7 +34,6 @@ from headcount.record.results.specialisation import (
     Specialisation,
     Survival,
 )
-from headcount.roles.measure import Roles, roles
 from headcount.scores.score import score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -57,7 +57,7 @@ NEIGHBOURS = ("-1", "+1")
 
 
 @dataclass(frozen=True)
-class Subject:
+class StudiedModel:
     """One model with everything that is measured on it."""
 
     name: str
@@ -69,7 +69,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SpecialisationPlan:
     """How many heads gates keep, and how long they train."""
 
     keep: int | None = None  # heads of the kind; a third of them if None
@@ -79,8 +79,8 @@ class Plan:
 
 
 def specialisation(
-    subjects: Mapping[str, Callable[[], Subject]],
-    plan: Plan,
+    subjects: Mapping[str, Callable[[], StudiedModel]],
+    plan: SpecialisationPlan,
     *,
     folder: Path,
     data: str = "",
@@ -122,7 +122,7 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
     )
 
 
-def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> ModelRow:
+def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, progress: Progress) -> ModelRow:
     model, measure = subject.model, subject.data.measuring
     heads = [head for head in locate(model).heads if head.kind == plan.kind]
     if not heads:
@@ -148,7 +148,7 @@ def _measure(subject: Subject, plan: Plan, folder: Path, progress: Progress) -> 
         weights=weight_hash(model),
         measured_on=decode(MeasuredOn, pruned.parts["measured_on"], source="measured_on"),
         metric=quality.metric.name,
-        whole=bootstrap_interval(quality.statistics, quality.metric.of_sums),
+        unpruned=bootstrap_interval(quality.statistics, quality.metric.of_sums),
         without=SmallerModel(0, without.value, _lost(quality, without)),
         pruned=SmallerModel(
             keep, point["after"]["value"], Comparison(**{name: lost[name] for name in Comparison._fields})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -22,7 +22,10 @@ from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.surgery.cost import cost
-from headcount.timing import Times, Work, interleave
+from headcount.timing import TimedCall, Times, interleave
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
     return Record("bench", Signature(next(iter(models)), weight_hash(reference), arguments=arguments), parts)
 
 
-def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, Work]:
+def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, TimedCall]:
     """What is timed: reading a batch, and for models that write, writing a few tokens after it."""
     inputs = example_batch(model, batch=batch, length=length, target=1, padded=False)
 
@@ -81,13 +84,13 @@ def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str,
         with evaluating(model):
             model(**inputs)
 
-    works: dict[str, Work] = {"reading": reading}
+    works: dict[str, TimedCall] = {"reading": reading}
     if hasattr(model, "can_generate") and model.can_generate():  # type: ignore[operator]
         works["writing"] = _writing(model, inputs, written)
     return works
 
 
-def _writing(model: Any, inputs: Mapping[str, torch.Tensor], written: int) -> Work:
+def _writing(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], written: int) -> TimedCall:
     """Write tokens with a cache that holds what was read; the cache is filled once and cut back after each run."""
     with evaluating(model):
         if model.config.is_encoder_decoder:

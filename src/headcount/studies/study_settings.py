@@ -63,18 +63,18 @@ class StudySettings:
         return "\n".join(_table(asdict(self), ""))
 
 
-def _check_names(what: str, values: Mapping[str, Any], settings: type[Any]) -> None:
+def _check_names(what: str, values: Mapping[str, object], settings: type[Any]) -> None:
     allowed = [field.name for field in fields(settings)]
     for name in values:
         if name not in allowed:
             raise UnknownName(what, name, allowed)
 
 
-def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_tuples(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-def _table(values: Mapping[str, Any], name: str) -> list[str]:
+def _table(values: Mapping[str, object], name: str) -> list[str]:
     """The lines of a table and of those in it."""
     lines = [f"[{name}]"] if name else []
     tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}

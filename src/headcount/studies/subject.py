@@ -1,4 +1,4 @@
-"""Subject: the model and data of a study, loaded when first asked for."""
+"""StudySubject: the model and data of a study, loaded when first asked for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from headcount.studies.workload import Workload
 
 
 @dataclass(frozen=True)
-class Subject:
+class StudySubject:
     """What the parts of a study are made of."""
 
     settings: StudySettings
     loading: Loading
     folder: Path  # for unfinished work
     progress: Progress
-    done: dict[str, Record] = field(default_factory=dict)  # parts that are finished
+    finished_parts: dict[str, Record] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)  # parts that cannot be, and why
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,13 @@ from headcount.training.transformer import Size, new_translation_model, without_
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from transformers import PreTrainedTokenizerBase
 
 _SPLITS = ("train", "dev")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TranslationSettings:
     """All that decides what comes out; a folder goes on only with the settings it was begun with."""
 
     data: str
@@ -54,7 +56,7 @@ class Settings:
 def train_translation(
     data: Parallel,
     out: Path,
-    settings: Settings,
+    settings: TranslationSettings,
     *,
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
@@ -65,13 +67,13 @@ def train_translation(
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
-        run.watch.said("reading the data")
+        run.watch.message("reading the data")
         identity = _identity(data)  # before the folder is claimed: nothing is begun on data that cannot be read
     with run.claimed():
         return _train(data, run, identity)
 
 
-def _train(data: Parallel, run: Run, identity: dict[str, Any]) -> Record[TrainingRun] | None:
+def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[TrainingRun] | None:
     settings, accelerator = run.settings, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", identity)
@@ -114,12 +116,12 @@ def _text_hash(pairs: Dataset) -> str:
     return fingerprint(text for column in ("source", "target") for text in _texts(pairs, column))
 
 
-def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> None:
+def _prepare(data: Parallel, work: Path, settings: TranslationSettings, watch: Watch) -> None:
     """Vocabulary and ids, once for a folder."""
     if settings.like and not (work / "vocabulary").is_dir():
         load_tokenizer(settings.like).save_pretrained(work / "vocabulary")
     if not (work / "vocabulary").is_dir():
-        watch.said("learning the vocabulary")
+        watch.message("learning the vocabulary")
         learn_vocabulary(
             _texts(data["train"], "source"),
             _texts(data["train"], "target"),
@@ -130,12 +132,14 @@ def _prepare(data: Parallel, work: Path, settings: Settings, watch: Watch) -> No
         )
     tokenizer = load_tokenizer(str(work / "vocabulary"))
     for split in _SPLITS:
-        watch.said(f"encoding {split}")
+        watch.message(f"encoding {split}")
         if not len(_ids(data, split, work, tokenizer, settings)):
             raise CorpusError(f"No pair of {split} has at most {settings.max_length} tokens on both sides.")
 
 
-def _ids(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Settings) -> Dataset:
+def _ids(
+    data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: TranslationSettings
+) -> Dataset:
     file = work / f"{split}.arrow"
     return encode(data[split], tokenizer, max_length=settings.max_length, drop=split == "train", file=file)
 
@@ -144,7 +148,9 @@ def _texts(pairs: Dataset, column: str) -> Any:
     return (text for batch in pairs.iter(1000) for text in batch[column])
 
 
-def _task(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Settings) -> Translation:
+def _task(
+    data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: TranslationSettings
+) -> Translation:
     texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # of the first only ids are needed
     return Translation(
         **texts,
@@ -155,7 +161,7 @@ def _task(data: Parallel, split: str, work: Path, tokenizer: Any, settings: Sett
     )
 
 
-def _judge(model: nn.Module, dev: Translation, settings: Settings) -> dict[str, float]:
+def _judge(model: nn.Module, dev: Translation, settings: TranslationSettings) -> dict[str, float]:
     measured = dev.held_out(model)
     if settings.dev_bleu or settings.recipe.watch == "bleu":
         measured["bleu"] = dev.quality(model).value
@@ -174,9 +180,9 @@ def _record(
         skipped.setdefault("train", {})["too many tokens"] = dropped
     parts = TrainingRun(
         task="translation",
-        chosen=choice.name,
+        candidate=choice.name,
         candidates=choice.candidates,
-        epochs=progress.measured(),
+        epochs=progress.epoch_results(),
         steps=progress.step,
         seconds=progress.seconds,
         texts={split: len(data[split]) for split in _SPLITS},

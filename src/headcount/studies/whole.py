@@ -13,7 +13,7 @@ from headcount.record.results.combined import Combined
 from headcount.studies.parts import PARTS
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.study_settings import StudySettings
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 
 PAPERS: dict[str, tuple[str, ...]] = {
     "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff", "all-kinds"),
@@ -38,7 +38,7 @@ def whole_study(
     A part that this model or data cannot give is left out with the reason.
     """
     part_names = _wanted(name, parts)
-    subject = Subject(settings, loading or Loading(), out / "unfinished", progress)
+    subject = StudySubject(settings, loading or Loading(), out / "unfinished", progress)
     return run_parts(name, subject, {part: PARTS[part] for part in part_names}, out, refresh=refresh)
 
 

@@ -13,6 +13,8 @@ from headcount.checkpoints.loading import Loading, quiet
 from headcount.corpora.source import Source
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from headcount.corpora.sentences import Sentences
     from headcount.tasks.task import Task
 
@@ -126,12 +128,12 @@ class Workload:
         quiet()
         return self.kind.sentences(self.source)
 
-    def frequencies(self, tokenizer: Any, limit: int | None = None) -> Any:
+    def frequencies(self, tokenizer: PreTrainedTokenizerBase, limit: int | None = None) -> Any:
         """Of tokens in what such models have learned from; None where the data do not have it."""
-        from headcount.corpora.frequencies import counted
+        from headcount.corpora.frequencies import count_tokens
 
         texts = self.kind.training_texts(self.source)
-        return None if texts is None else counted(texts[:limit], tokenizer, source=f"{self.source.data} train")
+        return None if texts is None else count_tokens(texts[:limit], tokenizer, source=f"{self.source.data} train")
 
 
 def warn_of_cuts(texts: int, limit: int | None) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface
+from transformers import AttentionInterface, Cache
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.pytorch_utils import Conv1D
@@ -27,7 +27,7 @@ _GATHER = "headcount-gather-"
 _Attention: Any = object  # the mixins stand before an attention class, whose attributes and `super()` they use
 
 
-def adapt(module: Any, *mixins: type) -> None:
+def adapt(module: nn.Module, *mixins: type) -> None:
     """Give one module the behaviour of these mixins on top of its own class, and of no others."""
     base: Any = getattr(type(module), "headcount_base", type(module))
     module.__class__ = _subclass(base, mixins) if mixins else base
@@ -46,7 +46,7 @@ def _subclass(base: Any, mixins: tuple[type, ...]) -> type:
 class ConfigView:
     """A config with some entries changed for one module; everything else is read live from the shared config."""
 
-    def __init__(self, base: Any, changes: dict[str, Any], *, gathers: bool = False) -> None:
+    def __init__(self, base: object, changes: Mapping[str, object], *, gathers: bool = False) -> None:
         self.__dict__.update(base=base, changes=changes, gathers=gathers)
 
     def __getattr__(self, name: str) -> Any:
@@ -56,10 +56,10 @@ class ConfigView:
             return gathering_backend(self.base._attn_implementation)
         return self.changes[name] if name in self.changes else getattr(self.base, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self.base, name, value)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ConfigView:
+    def __deepcopy__(self, memo: dict[int, object]) -> ConfigView:
         return ConfigView(copy.deepcopy(self.base, memo), dict(self.changes), gathers=self.gathers)
 
 
@@ -93,7 +93,7 @@ class PicksT5Bias(_Attention):
         mask: Tensor | None = None,
         key_value_states: Tensor | None = None,
         position_bias: Tensor | None = None,
-        past_key_values: Any = None,
+        past_key_values: Cache | None = None,
         **options: Any,
     ) -> tuple[Any, ...]:
         shared, past = position_bias, _length(past_key_values, self.layer_idx)
@@ -180,7 +180,7 @@ class Empty(_Attention):
             return self.LayerNorm(hidden_states + output), weights
         return output, weights
 
-    def _note_in_cache(self, hidden_states: Tensor, keys: Tensor | None, cache: Any) -> int:
+    def _note_in_cache(self, hidden_states: Tensor, keys: Tensor | None, cache: Cache) -> int:
         """Write a placeholder for the new tokens; the number of tokens looked at so far."""
         index = getattr(self, self.headcount_tail["cache_index"], None)
         cross = keys is not None
@@ -205,14 +205,14 @@ class Empty(_Attention):
         return hidden_states.new_zeros(hidden_states.shape[0], 0, hidden_states.shape[1], length)
 
 
-def _project(projection: Any, context: Tensor) -> Tensor:
+def _project(projection: nn.Module, context: Tensor) -> Tensor:
     """The bias, for a context without width; Conv1D's own code cannot reshape one."""
     if isinstance(projection, Conv1D):
         return context @ projection.weight + projection.bias
     return projection(context)
 
 
-def _length(cache: Any, index: int | None) -> int | Tensor:
+def _length(cache: Cache, index: int | None) -> int | Tensor:
     """Tokens in the self-attention cache before this call."""
     if cache is None or index is None:
         return 0

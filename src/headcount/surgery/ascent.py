@@ -172,7 +172,7 @@ class Ascent:
             if len(contexts) == self._way.calls[site.key]:
                 raise _Arrived
 
-        def end(layer: str, output: Any) -> None:
+        def end(layer: str, output: object) -> None:
             ended[layer] = chain = layer.rpartition(".")[0]
             latest[chain] = output
 

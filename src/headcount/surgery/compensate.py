@@ -33,7 +33,7 @@ from headcount.tasks.task import Task
 class Compensation:
     """New output projections for the sites of one model under one mask."""
 
-    how: str
+    method: str
     mask: HeadGrid
     projections: Mapping[Key, Projection]  # weights [O, A]: zeros for the heads that go
     fits: Mapping[Key, Fit]
@@ -50,7 +50,7 @@ class Compensation:
             }
             for key, fit in self.fits.items()
         }
-        return {"how": self.how, "data": self.data, "rows": self.rows, "sites": sites}
+        return {"how": self.method, "data": self.data, "rows": self.rows, "sites": sites}
 
 
 def compensate(
@@ -69,7 +69,7 @@ def compensate(
     lower sites are compensated already. Padding is left out. Under several processes each runs its share of the
     batches, and all come to the same result.
 
-    how: none, bias, scale or lstsq. add_bias: give projections that have no bias one, where they lose heads.
+    method: none, bias, scale or lstsq. add_bias: give projections that have no bias one, where they lose heads.
     room: bytes of activations that may stay in memory; what is more goes to disk meanwhile.
     """
     if method not in compensations:
@@ -107,7 +107,7 @@ def losing(model: nn.Module, mask: HeadGrid) -> dict[Key, list[int]]:
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:
     """The fitted projection over all heads of the site, zeros where heads go."""
-    weight_OA = torch.zeros_like(calibration.own.weight_OK)
+    weight_OA = torch.zeros_like(calibration.projection.weight_OK)
     weight_OA[:, calibration.places] = fit.weight_OK
     return Projection(weight_OA, fit.bias_O)
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from headcount.heads import Head
@@ -48,7 +47,7 @@ def _hash_output(site: Site, heads: Sequence[Head], projection: Projection | Non
     return weight if full.bias_O is None else weight + tensor_hash("bias", full.bias_O.to(like))
 
 
-def _rows(projection: Any) -> Tensor:
+def _rows(projection: nn.Linear | Conv1D) -> Tensor:
     weight = projection.weight.T if isinstance(projection, Conv1D) else projection.weight
     return row_hashes(weight, projection.bias)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from headcount.errors import ModelError, UsageError
@@ -18,7 +17,7 @@ from headcount.sites.running import eager_attention, evaluating, run
 from headcount.sites.site import Site
 
 
-def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Any] | None = None) -> Cost:
+def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | None = None) -> Cost:
     """Parameters, operations of one forward pass over one example, and key/value cache, in total and by kind.
 
     batch: the example to count operations on; made up if none is given.
@@ -69,14 +68,14 @@ def head_parameters(site: Site) -> int:
     return rows + columns
 
 
-def _flops(model: nn.Module, length: int, batch: Mapping[str, Any] | None) -> dict[str, int]:
+def _flops(model: nn.Module, length: int, batch: Mapping[str, Tensor] | None) -> dict[str, int]:
     """Module path -> operations of one forward pass over one example; "" is the whole model; empty if it cannot run."""
-    made_up = batch is None
+    synthetic = batch is None
     try:
         batch = example_batch(model, batch=1, length=length, target=length, padded=False) if batch is None else batch
         # Eager attention is made of plain matrix products, which the counter knows on every device.
         with evaluating(model), eager_attention(model), FlopCounterMode(display=False) as counter:
-            run(model, batch, made_up=made_up)
+            run(model, batch, synthetic=synthetic)
     except ModelError:
         return {}
     root = type(model).__name__

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
-from transformers import GenerationMixin
+from torch import Tensor, nn
+from transformers import GenerationMixin, PreTrainedModel
 
 from headcount.sites.inputs import example_batch
 from headcount.sites.running import evaluating, run
@@ -15,20 +15,20 @@ from headcount.sites.running import evaluating, run
 _NEW_TOKENS = 6
 
 
-def exercise(model: nn.Module, batch: Mapping[str, Any] | None = None, *, generate: bool = True) -> tuple[Any, Any]:
+def exercise(model: nn.Module, batch: Mapping[str, Tensor] | None = None, *, generate: bool = True) -> tuple[Any, Any]:
     """What the model returns, and what `generate` does, where it writes text; the model stays as it was.
 
     batch: made up if none is given. Text is written from a made-up batch only: one of yours may be no prompt.
     """
-    made_up = batch is None
+    synthetic = batch is None
     batch = example_batch(model) if batch is None else batch
     with evaluating(model):
-        outputs = run(model, batch, made_up=made_up)
-        text = _generate(model, batch) if generate and made_up and _can_generate(model) else None
+        outputs = run(model, batch, synthetic=synthetic)
+        text = _generate(model, batch) if generate and synthetic and _can_generate(model) else None
     return outputs, text
 
 
-def _can_generate(model: Any) -> bool:
+def _can_generate(model: PreTrainedModel) -> bool:
     if not isinstance(model, GenerationMixin) or not model.can_generate():
         return False
     settings = model.generation_config
@@ -36,7 +36,7 @@ def _can_generate(model: Any) -> bool:
     return starts or not model.config.is_encoder_decoder
 
 
-def _generate(model: Any, batch: Mapping[str, Any]) -> Any:
+def _generate(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Any:
     """Greedy text, by the general `generate` (Whisper's own wants real speech)."""
     settings = copy.deepcopy(model.generation_config)
     settings.update(

@@ -63,13 +63,13 @@ def _entry(site: Site) -> dict[str, Any]:
     return entry
 
 
-def digest(entries: Mapping[str, Mapping[str, Any]], sites: Iterable[Site]) -> str:
+def digest(entries: Mapping[str, Mapping[str, object]], sites: Iterable[Site]) -> str:
     """A hash of a manifest's sites and of the shapes these have in the model."""
     shapes = {site.name: _shapes(site) for site in sites if site.name in entries}
     return json_hash({"sites": entries, "shapes": shapes})
 
 
-def json_hash(content: Any) -> str:
+def json_hash(content: object) -> str:
     """A hash of plain data, the same before it is written as JSON and after it is read again."""
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -80,7 +80,7 @@ def _shapes(site: Site) -> dict[str, list[int]]:
     return {name: [width_in(projection), width_out(projection)] for name, projection in projections.items()}
 
 
-def check(manifest: Any) -> Mapping[str, Mapping[str, Any]]:
+def check(manifest: object) -> Mapping[str, Mapping[str, Any]]:
     """The sites of a manifest, or a clear error about what is wrong with it. Never trusts what a file says."""
     if not isinstance(manifest, Mapping) or type(manifest.get("version")) is not int:
         raise CheckpointError(f"config.json has a {KEY!r} entry that is not a manifest: it has no version number.")
@@ -138,7 +138,7 @@ def rebuild(model: nn.Module, manifest: Any) -> None:
         )
 
 
-def plan_from(model: nn.Module, manifest: Any) -> list[dict[str, Any]]:
+def plan_from(model: nn.Module, manifest: object) -> list[dict[str, Any]]:
     """The plan for the sites of a renumbered model that lose heads."""
     entries = check(manifest)
     return [
@@ -163,7 +163,7 @@ def _renumber(site: Site, entry: Mapping[str, Any]) -> None:
     }
 
 
-def _lay_out(model: nn.Module, name: str, entry: Mapping[str, Any]) -> None:
+def _lay_out(model: nn.Module, name: str, entry: Mapping[str, object]) -> None:
     try:
         module: Any = model.get_submodule(str(entry.get("path")))
         module.headcount_layout = Attention.from_plain(entry["layout"])

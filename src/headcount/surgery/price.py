@@ -53,7 +53,7 @@ class Price:
         with evaluating(small):
             for _ in range(_WARMUP + _REPEATS):
                 start = time.perf_counter()
-                run(small, batch, made_up=True)
+                run(small, batch, synthetic=True)
                 if torch.cuda.is_available():
                     torch.cuda.synchronize()
                 seconds.append(time.perf_counter() - start)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headcount.errors import ModelError, NotRemovable, UsageError, VerificationError
 from headcount.heads import HeadGrid
@@ -32,7 +31,7 @@ def remove(
     *,
     inplace: bool = False,
     verify: bool = True,
-    batch: Mapping[str, Any] | None = None,
+    batch: Mapping[str, Tensor] | None = None,
     compensate: str | Compensation = "none",
     task: Task | None = None,
     add_bias: bool = False,

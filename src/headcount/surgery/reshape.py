@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers.pytorch_utils import Conv1D
 
 from .adapters import ConfigView, Empty, PicksBloomBias, PicksMPNetBias, PicksT5Bias, adapt, gathering_backend
 from .slicing import fused_rows, head_rows, keep_inputs, keep_outputs
@@ -44,7 +45,7 @@ def reshape(model: nn.Module, plan: Iterable[SitePlan]) -> None:
 
 
 def _slice(
-    model: nn.Module, module: Any, site: SitePlan, query: list[int], kv: list[int], sizes: tuple[int, int]
+    model: nn.Module, module: nn.Module, site: SitePlan, query: list[int], kv: list[int], sizes: tuple[int, int]
 ) -> None:
     head_dim = site["head_dim"]
     for name, roles in site["projections"].items():
@@ -62,7 +63,7 @@ def _slice(
     )
 
 
-def _add_bias(output: Any) -> None:
+def _add_bias(output: nn.Linear | Conv1D) -> None:
     """A bias of zeros, where there is none."""
     if output.bias is None:
         weight = output.weight
@@ -70,7 +71,7 @@ def _add_bias(output: Any) -> None:
         output.bias = nn.Parameter(zeros, requires_grad=weight.requires_grad)
 
 
-def _count(module: Any, site: SitePlan) -> None:
+def _count(module: nn.Module, site: SitePlan) -> None:
     """Update the numbers that the module's own code reads."""
     heads, kv = len(site["heads"]), len(site["kv"])
     for names, number in ((site["count"], heads), (site["width"], heads * site["head_dim"]), (site["kv_count"], kv)):

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 
@@ -43,7 +42,7 @@ def keep_inputs(projection: nn.Module, columns: Sequence[int]) -> nn.Module:
     return _cut(projection, columns, outputs=False)
 
 
-def _cut(projection: Any, keep: Sequence[int], *, outputs: bool) -> nn.Module:
+def _cut(projection: nn.Linear | Conv1D, keep: Sequence[int], *, outputs: bool) -> nn.Module:
     transposed = isinstance(projection, Conv1D)  # weight [in, out]
     new = copy.copy(projection)
     new._parameters = dict(projection._parameters)
@@ -56,7 +55,7 @@ def _cut(projection: Any, keep: Sequence[int], *, outputs: bool) -> nn.Module:
     return new
 
 
-def _select(parameter: nn.Parameter, keep: Sequence[int], dim: int) -> nn.Parameter:
+def _select(parameter: Tensor, keep: Sequence[int], dim: int) -> nn.Parameter:
     """Keeps dtype, device and requires_grad."""
     index = torch.tensor(keep, dtype=torch.long, device=parameter.device)
     return nn.Parameter(parameter.detach().index_select(dim, index).contiguous(), requires_grad=parameter.requires_grad)

@@ -33,7 +33,7 @@ class Spill:
         """Number of values that are on disk now."""
         return len(self._far)
 
-    def put(self, key: Hashable, value: Any) -> None:
+    def put(self, key: Hashable, value: object) -> None:
         """Lay down a value in place of the one that was there."""
         self.drop(key)
         leaves, form = trees.tree_flatten(value)

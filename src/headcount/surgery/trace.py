@@ -106,7 +106,7 @@ class Comparison:
 
         return compare
 
-    def _result(self, result: Any) -> Any:
+    def _result(self, result: object) -> Any:
         expected = self._next("result", None, self._trace.results, "the model")
         if expected is None:
             return None
@@ -150,7 +150,7 @@ class Comparison:
             self._squares[point] = total[0] + error**2, total[1] + size**2
 
 
-def tensors_of(outputs: Any) -> dict[str, Tensor]:
+def tensors_of(outputs: object) -> dict[str, Tensor]:
     """The numbers a model returns, by name."""
     items = (
         outputs.items()
@@ -164,7 +164,7 @@ def tensors_of(outputs: Any) -> dict[str, Tensor]:
     }
 
 
-def _with_tensors(outputs: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _with_tensors(outputs: object, tensors: Mapping[str, Tensor]) -> Any:
     """The same outputs with other numbers."""
     if isinstance(outputs, Mapping):
         for name, tensor in tensors.items():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headcount.errors import UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
@@ -42,7 +42,7 @@ def verify(
     small: nn.Module,
     mask: HeadGrid,
     *,
-    batch: Mapping[str, Any] | None = None,
+    batch: Mapping[str, Tensor] | None = None,
     compensation: Compensation | None = None,
 ) -> float:
     """Compare a model under a mask with its pruned version, on a batch of yours or a made-up one.
@@ -73,7 +73,7 @@ class Expectation:
         model: nn.Module,
         mask: HeadGrid,
         *,
-        batch: Mapping[str, Any] | None = None,
+        batch: Mapping[str, Tensor] | None = None,
         compensation: Compensation | None = None,
     ) -> Expectation:
         """Run the masked model twice; it stays as it is."""
@@ -136,7 +136,7 @@ class Expectation:
 
 
 def _measure_rounding(
-    model: nn.Module, sites: Sequence[Site], trace: Trace, batch: Mapping[str, Any] | None
+    model: nn.Module, sites: Sequence[Site], trace: Trace, batch: Mapping[str, Tensor] | None
 ) -> dict[str, float]:
     """How far the masked model is from itself when every number of its attention is rounded another way."""
     rounding = Rounding()

@@ -9,7 +9,7 @@ from typing import Any
 class Batches(Iterator[Any]):
     """make: a batch of the rows with these numbers."""
 
-    def __init__(self, make: Callable[[Any], Any], rows: Sequence[Any]) -> None:
+    def __init__(self, make: Callable[[Any], Any], rows: Sequence[object]) -> None:
         self._made, self._count = map(make, rows), len(rows)
 
     def __next__(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from headcount.sites.running import evaluating
 from headcount.tasks.task import USUAL, Batch, Reading, Task
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
@@ -37,7 +40,7 @@ class Classification(TextTask):
         *,
         texts: Sequence[str],
         labels: Sequence[int],
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         pairs: Sequence[str] | None = None,
         batch_size: int = 32,
         max_length: int | None = None,
@@ -58,7 +61,7 @@ class Classification(TextTask):
                 raise UsageError(f"There are {len(self)} texts and {len(values)} {what}; one for each text is needed.")
 
     @classmethod
-    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+    def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         data = source.labelled(reading.classes)
         rows = source.rows(zip(*(texts for texts in (data.texts, data.pairs) if texts is not None), strict=True))
         return cls(

@@ -7,7 +7,7 @@ Shapes: B batch, T tokens, D width of the model, N texts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Reading
 from headcount.tasks.text_task import PlainTextTask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 class Embedding(PlainTextTask):
@@ -42,7 +45,7 @@ class Embedding(PlainTextTask):
         self,
         *,
         texts: Sequence[str],
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         model: nn.Module,
         batch_size: int = 16,
         max_length: int | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import model_inputs
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
@@ -31,7 +34,7 @@ class LanguageModelling(PlainTextTask):
         self,
         *,
         texts: Sequence[str],
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         batch_size: int = 16,
         max_length: int | None = None,
         metric: str = "perplexity",

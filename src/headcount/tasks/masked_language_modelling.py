@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Quality
 from headcount.tasks.text_task import PlainTextTask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100  # label of a token that is not predicted
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS, "accuracy": TOKEN_ACCURACY}
@@ -44,7 +47,7 @@ class MaskedLanguageModelling(PlainTextTask):
         self,
         *,
         texts: Sequence[str],
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         batch_size: int = 16,
         max_length: int | None = None,
         metric: str = "perplexity",
@@ -133,7 +136,7 @@ class MaskedLanguageModelling(PlainTextTask):
 class Corruption:
     """Which tokens of a text are to be predicted, and what stands in their place."""
 
-    def __init__(self, tokenizer: Any, seed: int) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, seed: int) -> None:
         self._mask, self._seed = int(tokenizer.mask_token_id), seed
         self._special = np.array(sorted(tokenizer.all_special_ids))
         self._vocabulary = np.setdiff1d(np.arange(len(tokenizer)), self._special)

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 Batch = Mapping[str, Any]
 
@@ -108,14 +111,19 @@ class Task(ABC):
         return None
 
     @classmethod
-    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+    def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         """The task on data by name."""
         del tokenizer, reading
         raise UsageError(f"The task {cls.__name__} cannot be read from {source.data}: make it from texts.")
 
     @classmethod
     def of_texts(
-        cls, texts: Sequence[str], tokenizer: Any, reading: Reading = USUAL, *, targets: Sequence[str] | None = None
+        cls,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        reading: Reading = USUAL,
+        *,
+        targets: Sequence[str] | None = None,
     ) -> Task:
         """The task on texts at hand; targets: what is to be written for each, where the model writes."""
         del texts, tokenizer, reading, targets
@@ -281,7 +289,7 @@ class _Tasks:
             raise UsageError("The batches are read more than once: give a list or a DataLoader, not an iterator.")
         return BatchTask(batches, nll)
 
-    def read(self, name: str, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+    def read(self, name: str, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         """A task on data by name: `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)`."""
         return tasks[name].read(source, tokenizer, reading)
 
@@ -289,11 +297,11 @@ class _Tasks:
 task = _Tasks()
 
 
-def fingerprint(items: Iterable[Any]) -> str:
+def fingerprint(items: Iterable[object]) -> str:
     """A hash of texts, labels or batches."""
     digest = hashlib.blake2b(digest_size=20)
 
-    def add(item: Any) -> None:
+    def add(item: object) -> None:
         if isinstance(item, Tensor):
             digest.update(str(tuple(item.shape)).encode())
             digest.update(item.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from headcount.tasks.batches import Batches
 from headcount.tasks.task import USUAL, Batch, Reading, Task, check_texts, chosen_metric, chunks, fingerprint
 from headcount.tasks.texts import Texts
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 class TextTask(Task):
     """Texts with the tokenizer that reads them."""
@@ -24,13 +27,13 @@ class TextTask(Task):
     def __init__(
         self,
         texts: Sequence[str],
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         *,
         metric: str,
         batch_size: int,
         max_length: int | None,
         pairs: Sequence[str] | None = None,
-        hashed: Sequence[Any] = (),
+        hashed: Sequence[object] = (),
     ) -> None:
         """pairs: second texts. hashed: what the data are besides, for their hash."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
@@ -68,14 +71,19 @@ class PlainTextTask(TextTask):
     suffixes = (SUFFIX,)
 
     @classmethod
-    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Task:
+    def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         texts = source.plain()
         rows = source.rows(zip(texts, strict=True))
         return cls.of_texts([texts[row] for row in rows], tokenizer, reading)
 
     @classmethod
     def of_texts(
-        cls, texts: Sequence[str], tokenizer: Any, reading: Reading = USUAL, *, targets: Sequence[str] | None = None
+        cls,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        reading: Reading = USUAL,
+        *,
+        targets: Sequence[str] | None = None,
     ) -> Task:
         del targets
         return cls(

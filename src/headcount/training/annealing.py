@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.probes.subset import SubsetGates
-from headcount.training.penalty import described, noise_of
+from headcount.training.penalty import describe_gates, noise_of
 
 
 class Annealing(nn.Module):
@@ -57,4 +57,4 @@ class Annealing(nn.Module):
         pass
 
     def report(self) -> dict[str, Any]:
-        return {"temperature": self.gates.temperature, **described(self.gates)}
+        return {"temperature": self.gates.temperature, **describe_gates(self.gates)}

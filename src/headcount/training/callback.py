@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from headcount.errors import UsageError
 from headcount.heads import HeadGrid
@@ -46,7 +46,9 @@ class GateCallback(TrainerCallback):
         self._penalty: dict[str, Any] = {"keep": keep, "factor": penalty, "rate": rate, "seed": seed}
         self._block = ExitStack()
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: nn.Module, **rest: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **rest: Any
+    ) -> None:
         if getattr(args, "world_size", 1) > 1 or getattr(args, "n_gpu", 1) > 1:
             raise UsageError("Gates in the Trainer learn on one process and device; headcount prune learns on several.")
         if getattr(args, "load_best_model_at_end", False):
@@ -65,20 +67,31 @@ class GateCallback(TrainerCallback):
         self._block.enter_context(attached(model, self.gates, redraw=False))
         self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate(1), betas=(0.9, 0.98))
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         self.partner.before(state.global_step + 1)
 
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
+    ) -> None:
         penalty = self.partner.penalty()
         if penalty.requires_grad:
             penalty.backward()
 
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
+    ) -> None:
         self._optimizer.step()
         self._optimizer.zero_grad()
         self.partner.after(state.global_step + 1)
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **rest: Any,
+    ) -> None:
         if logs is not None and hasattr(self, "partner"):
             report = self.partner.report()
             report = {f"gates_{name}": report[name] for name in ("expected", "open", "settled")}
@@ -92,7 +105,7 @@ class GateCallback(TrainerCallback):
             raise UsageError("The gates have learned nothing yet: call train() of the Trainer first.")
         return exact_mask(self.gates, self.partner.groups)[0]
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         self.close()
 
     def close(self) -> None:

@@ -108,11 +108,11 @@ class Loop:
         """Take the rest of an epoch's steps, one at a time."""
         model.train()
         losses = _Losses()
-        for step in steps[progress.place :]:
+        for step in steps[progress.epoch_steps :]:
             started = time.monotonic()
             loss = self._step(model, optimizer, step, progress.step + 1)
             progress.step += 1
-            progress.place += 1
+            progress.epoch_steps += 1
             spent = time.monotonic() - started
             progress.seconds += spent
             losses.add(loss, sum(int(self.task.lengths[rows, 0].sum()) for rows in step), spent)
@@ -175,7 +175,7 @@ class Loop:
 
     def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
         """Measure, keep the epoch's model, write the state: in this order, so that a kill repeats, never skips."""
-        progress.epoch, progress.place = progress.epoch + 1, 0
+        progress.epoch, progress.epoch_steps = progress.epoch + 1, 0
         measured = self._measure()
         progress.epochs.append({"epoch": progress.epoch, "step": progress.step, **measured})
         if self.accelerator.is_main_process:

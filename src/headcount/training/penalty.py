@@ -137,7 +137,11 @@ class Penalty(nn.Module):
 
     def report(self) -> dict[str, Any]:
         factors = self.fixed if self.fixed is not None else [float(value) for value in self.factor_N]
-        return {"lambda": factors, "expected": float(self.gates.expected().detach().sum()), **described(self.gates)}
+        return {
+            "lambda": factors,
+            "expected": float(self.gates.expected().detach().sum()),
+            **describe_gates(self.gates),
+        }
 
 
 def noise_of(seed: int, step: int) -> torch.Generator:
@@ -145,7 +149,7 @@ def noise_of(seed: int, step: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.SeedSequence([seed, step, 1]).generate_state(1)[0]))
 
 
-def described(gates: Any) -> dict[str, Any]:
+def describe_gates(gates: Any) -> dict[str, Any]:
     """What the log says of gates: how many are open, the share that has settled, the mean of each."""
     return {
         "open": int((gates.chosen() > 0).sum()),

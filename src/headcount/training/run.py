@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accelerate import Accelerator
 from torch import nn
@@ -31,6 +31,9 @@ from headcount.training.recipe import Recipe
 from headcount.training.standing import Standing
 from headcount.training.vitals import LARGEST_SPREAD, saturated, vitals
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 _SETTINGS = "settings.json"
 Judge = Callable[[nn.Module], dict[str, float]]
 
@@ -40,7 +43,7 @@ class Watch:
     """What a caller may follow."""
 
     step: Callable[[Report], None] = lambda _: None
-    said: Callable[[str], None] = lambda _: None
+    message: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,14 @@ class Run:
             shutil.rmtree(self.work)
 
     def train(
-        self, model: Any, task: Task, judge: Judge, *, width: int, tokenizer: Any, dev: Task | None = None
+        self,
+        model: PreTrainedModel,
+        task: Task,
+        judge: Judge,
+        *,
+        width: int,
+        tokenizer: PreTrainedTokenizerBase,
+        dev: Task | None = None,
     ) -> Standing:
         """Train to the end of the recipe, from wherever the folder stands.
 
@@ -115,7 +125,7 @@ class Run:
         layers = vitals(model, dev)
         for layer in saturated(layers):
             spread = layers[layer]["spread"]
-            self.watch.said(
+            self.watch.message(
                 f"The attention of {layer} is saturated: its logits have a standard deviation of {spread:.1f}, and "
                 f"above {LARGEST_SPREAD:g} heads hardly learn. A lower learning rate or a longer warm-up helps."
             )
@@ -138,7 +148,7 @@ class Run:
         name = min(measured, key=lambda name: sign * measured[name][recipe.watch])
         return Chosen(models[name], name, measured)
 
-    def finish(self, model: nn.Module, tokenizer: Any, record: Record) -> None:
+    def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
         """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
         self.put(lambda folder: save(model, folder, tokenizer=tokenizer))
         record.save(self.out / "record.json")

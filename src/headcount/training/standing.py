@@ -15,7 +15,7 @@ class Standing:
 
     step: int = 0  # finished, over all epochs
     epoch: int = 0  # finished
-    place: int = 0  # steps finished of the epoch under way
+    epoch_steps: int = 0  # steps finished of the epoch under way
     seconds: float = 0.0  # spent training, over all interruptions
     epochs: list[dict[str, Any]] = field(default_factory=list)  # what was measured after each epoch
 
@@ -25,7 +25,7 @@ class Standing:
         values = [sign * epoch[watch] for epoch in self.epochs]
         return 1 + max(range(len(values)), key=values.__getitem__) if values else 0
 
-    def measured(self) -> tuple[EpochMeasured, ...]:
+    def epoch_results(self) -> tuple[EpochMeasured, ...]:
         """The results of all epochs, for a record."""
         return tuple(
             EpochMeasured(

@@ -19,6 +19,7 @@ from transformers import (
     MarianMTModel,
     PegasusConfig,
     PegasusForConditionalGeneration,
+    PreTrainedTokenizerBase,
 )
 
 from headcount.errors import UsageError
@@ -56,7 +57,9 @@ class Size:
             raise UsageError(f"norm is one of {', '.join(NORMS)}; got {self.norm!r}.")
 
 
-def new_translation_model(size: Size, tokenizer: Any, *, seed: int, longest: int = 512) -> TranslationModel:
+def new_translation_model(
+    size: Size, tokenizer: PreTrainedTokenizerBase, *, seed: int, longest: int = 512
+) -> TranslationModel:
     """Random weights for the vocabularies of a tokenizer made by `learn_vocabulary`."""
     shared = not tokenizer.separate_vocabs
     if size.norm == "pre" and not shared:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import laboratory
-from headcount.corpora.frequencies import Frequencies, counted, of_tokenizer, read_frequencies
+from headcount.corpora.frequencies import Frequencies, count_tokens, of_tokenizer, read_frequencies
 from headcount.errors import CorpusError, UsageError
 from planted import tokenizer
 from tokens import word_tokenizer
@@ -16,7 +16,7 @@ from tokens import word_tokenizer
 
 def test_counts_and_ranks() -> None:
     marks = word_tokenizer()
-    found = counted(["w5 w5 w7", "w5 w7 w9"], marks, chunk=1)
+    found = count_tokens(["w5 w5 w7", "w5 w7 w9"], marks, chunk=1)
     assert [found.count(token) for token in (5, 7, 9, 11)] == [3, 2, 1, 0]
     assert [found.rank(token) for token in (5, 7, 9, 11)] == [1, 2, 3, 4]
     table = found.table(12)
@@ -42,7 +42,7 @@ def test_common_types_scale_with_the_vocabulary(types: int, common: int) -> None
 
 def test_special_tokens_are_not_of_the_text() -> None:
     marks = tokenizer()
-    found = counted(["b", "a b"], marks)
+    found = count_tokens(["b", "a b"], marks)
     assert not [token for token in marks.all_special_ids if found.count(token) > 0]
     assert found.rank(marks.convert_tokens_to_ids("b")) == 1
 
@@ -87,7 +87,7 @@ def test_what_a_tokenizer_knows_agrees_with_what_is_counted(tmp_path: Path) -> N
 
     marks = laboratory.vocabulary(tmp_path / "v", shared=False)
     known = of_tokenizer(marks)
-    seen = counted(laboratory.parallel()["train"]["source"], marks)
+    seen = count_tokens(laboratory.parallel()["train"]["source"], marks)
     spelled = {token: piece.strip("\u2581") for piece, token in marks.get_vocab().items()}
     # Single letters stand at the end of such a vocabulary, whatever their frequency.
     shared = [token for token in range(3, len(marks)) if seen.count(token) > 0 and len(spelled[token]) > 1]

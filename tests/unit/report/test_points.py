@@ -75,7 +75,7 @@ def test_several_seeds_of_all_kinds_are_told_apart() -> None:
     assert "26.00 trained from scratch" in said
     (table,) = ALL_KINDS.tables([("model-a", record)])
     assert {row[1] for row in table.rows} == {None, 0, 1}  # seeds
-    assert "(seed 1)" in " ".join(str(line.here) for line in ALL_KINDS.printed(record))
+    assert "(seed 1)" in " ".join(str(line.ours) for line in ALL_KINDS.printed(record))
 
 
 def test_the_legend_of_roles_fits_its_figure() -> None:

@@ -118,7 +118,7 @@ def improved(drafts: Any, model: Any) -> list[list[int]]:
     with torch.no_grad():
         while len(drafts.pending_P):
             drafts.improve(model)
-    return drafts.found
+    return drafts.outputs
 
 
 def _in_one_batch(task: Any, model: Any) -> list[list[int]]:

@@ -107,9 +107,9 @@ def test_a_killed_score_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.M
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        hc.score(name, a_model(), a_task(), keep=tmp_path / "kept", progress=stop)
+        hc.score(name, a_model(), a_task(), folder=tmp_path / "kept", progress=stop)
     assert list((tmp_path / "kept").rglob("*.safetensors"))
-    again = hc.score(name, a_model(), a_task(), keep=tmp_path / "kept")
+    again = hc.score(name, a_model(), a_task(), folder=tmp_path / "kept")
     assert np.array_equal(whole.numbers(), again.numbers())
     assert not list((tmp_path / "kept").rglob("*.safetensors")), "finished work is cleared away"
 
@@ -156,6 +156,6 @@ def test_unfinished_work_knows_how_its_data_are_cut(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        hc.score("ablation", a_model(), task(4), keep=tmp_path / "kept", progress=stop)
+        hc.score("ablation", a_model(), task(4), folder=tmp_path / "kept", progress=stop)
     with pytest.raises(UsageError, match="'batch_size': 4"):
-        hc.score("ablation", a_model(), task(2), keep=tmp_path / "kept")
+        hc.score("ablation", a_model(), task(2), folder=tmp_path / "kept")

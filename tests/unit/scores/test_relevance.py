@@ -192,7 +192,7 @@ def test_details_say_what_became_of_relevance(bert: nn.Module, llama: nn.Module)
 
 def test_unfinished_work_is_gone_on_with(bert: nn.Module, tmp_path: Path) -> None:
     whole = hc.score("relevance", bert, labelled(2))
-    kept = hc.score("relevance", bert, labelled(2), keep=tmp_path / "work")
+    kept = hc.score("relevance", bert, labelled(2), folder=tmp_path / "work")
     assert kept == whole
     assert not list((tmp_path / "work").glob("*/*"))
 

@@ -15,7 +15,7 @@ import headcount as hc
 import laboratory
 from headcount.errors import UsageError
 from headcount.metrics import LOSS
-from headcount.studies.curves import Plan, gain_over, pruning_curves
+from headcount.studies.curves import CurvePlan, gain_over, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
 from headcount.studies.speed import Bench, speed
 from headcount.tasks.task import Quality
@@ -48,7 +48,7 @@ def labelled(model: Any) -> Any:
 
 def test_a_good_order_beats_random_ones() -> None:
     model = one_head_does_it()
-    record = pruning_curves(model, labelled(model), plan=Plan(orders=("gradient",), random=4, step=0.25))
+    record = pruning_curves(model, labelled(model), plan=CurvePlan(orders=("gradient",), random=4, step=0.25))
     lines = record.parts.curves
     assert [line.order for line in lines] == ["gradient", *["random"] * 4]
     assert [point.removed for point in lines[0].points] == [0, 2, 4, 6, 8]
@@ -69,7 +69,7 @@ def test_each_kind_alone(tmp_path: Path) -> None:
     pairs = laboratory.parallel()["dev"]
     task = hc.task("translation", source=pairs["source"], target=pairs["target"], tokenizer=tokenizer, metric="loss")
     record = pruning_curves(
-        laboratory.model(tokenizer), task, plan=Plan(orders=("magnitude",), random=1, step=0.5, recompute=True)
+        laboratory.model(tokenizer), task, plan=CurvePlan(orders=("magnitude",), random=1, step=0.5, recompute=True)
     )
     assert [line.kinds for line in record.parts.by_kind] == [("encoder",), ("decoder",), ("cross",)]
     for line in record.parts.by_kind:
@@ -81,9 +81,9 @@ def test_each_kind_alone(tmp_path: Path) -> None:
 
 def test_plans_that_make_no_sense() -> None:
     with pytest.raises(UsageError, match="at least one order"):
-        Plan(orders=())
+        CurvePlan(orders=())
     with pytest.raises(UsageError, match="gradient"):
-        Plan(orders=("gradiant",))
+        CurvePlan(orders=("gradiant",))
 
 
 def test_dynamics_prunes_every_epoch(tmp_path: Path) -> None:

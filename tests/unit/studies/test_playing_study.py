@@ -14,9 +14,9 @@ import headcount as hc
 import zoo
 from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
+from headcount.head_roles.evidence import HalvedEvidence
+from headcount.head_roles.measure import Roles
 from headcount.metrics import LOSS
-from headcount.roles.evidence import HalvedEvidence
-from headcount.roles.measure import Roles
 from headcount.studies.playing import comparison, play, task_of
 from planted import tokenizer
 

@@ -11,11 +11,11 @@ import zoo
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import UsageError
+from headcount.head_roles.evidence import Evidence, HalvedEvidence
+from headcount.head_roles.measure import Roles
 from headcount.heads import Head
 from headcount.record import Record, Signature
 from headcount.record.results.score import Scoring
-from headcount.roles.evidence import Evidence, HalvedEvidence
-from headcount.roles.measure import Roles
 from headcount.statistics import Interval
 from headcount.studies.roles import best_heads, look, persons, rare_head
 from planted import at, planted, tokenizer, trees

@@ -23,7 +23,7 @@ from headcount.report.section import ordered
 from headcount.report.subject import subjects
 from headcount.studies import parts
 from headcount.studies.study_settings import StudySettings
-from headcount.studies.subject import Subject
+from headcount.studies.subject import StudySubject
 from headcount.studies.whole import whole_study
 from tokens import sentences, word_tokenizer
 
@@ -60,7 +60,7 @@ def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path
 def test_finished_parts_are_not_run_again(
     settings: StudySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(subject: Subject) -> Record:
+    def interrupted(subject: StudySubject) -> Record:
         raise KeyboardInterrupt
 
     once = whole_study("michel2019", settings, tmp_path / "once", parts=["gradient", "ablation", "curves"])
@@ -177,11 +177,11 @@ def test_what_the_trade_off_cannot_give_is_said(
 def test_beams_are_those_of_every_part(tmp_path: Path) -> None:
     for beams in (1, 4):
         settings = StudySettings("model", Source("grammar", "dev"), beams=beams)
-        assert Subject(settings, Loading(), tmp_path, silent).work.decoding["beams"] == beams
+        assert StudySubject(settings, Loading(), tmp_path, silent).work.decoding["beams"] == beams
 
 
 def test_of_one_file_heads_are_chosen_on_one_half_and_measured_on_the_other(tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("w5 w6\nw7 w8\n")
     settings = StudySettings("model", Source(str(tmp_path / "texts.txt"), "dev"), task="language-modelling")
-    subject = Subject(settings, Loading(), tmp_path, silent)
+    subject = StudySubject(settings, Loading(), tmp_path, silent)
     assert [work.source.part for work in subject.parts] == ["one half of texts.txt", "the other half of texts.txt"]

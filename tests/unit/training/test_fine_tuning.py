@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel, L
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.studies.fine_tuning import RECIPE, Settings, fine_tune, resolved_recipe
+from headcount.studies.fine_tuning import RECIPE, FineTuningSettings, fine_tune, resolved_recipe
 from headcount.training.run import Watch
 from tokens import word_tokenizer
 
@@ -23,7 +23,7 @@ GOOD, BAD = "w10", "w11"
 TEXTS = [f"w5 {noun} w6 {how}{mood}" for noun in ("w7", "w8") for how in ("", "w9 ") for mood in (GOOD, BAD)] * 6
 LABELS = [int(GOOD in text) for text in TEXTS]
 FAST = replace(RECIPE, batch=80, chunk=40, rate=1e-2, epochs=15)
-SETTINGS = Settings("classification", "start", "here", FAST, examples=None, warmup=None)
+SETTINGS = FineTuningSettings("classification", "start", "here", FAST, examples=None, warmup=None)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def task(tokenizer: Any) -> Any:
     return hc.task("classification", texts=TEXTS, labels=LABELS, tokenizer=tokenizer)
 
 
-def tuned(start: Path, out: Path, settings: Settings = SETTINGS, **options: Any) -> Any:
+def tuned(start: Path, out: Path, settings: FineTuningSettings = SETTINGS, **options: Any) -> Any:
     torch.manual_seed(0)
     model = hc.load(start, task="classification", classes=["bad", "good"])
     tokenizer = word_tokenizer(32)
@@ -150,7 +150,7 @@ def test_two_epochs_of_a_small_set_are_enough_with_the_defaults(tmp_path: Path) 
         hc.task("classification", texts=texts, labels=labels, tokenizer=tokenizer, metric="matthews")
         for texts, labels in (planted(2000, 0), planted(200, 1))
     )
-    settings = Settings("classification", "start", "here", metric="matthews")
+    settings = FineTuningSettings("classification", "start", "here", metric="matthews")
     recipe = resolved_recipe(settings, train)
     assert 100 <= recipe.steps <= 150  # 2 x 2000 / 32 = 125
     assert recipe.warmup == round(0.06 * recipe.steps)

@@ -26,7 +26,7 @@ from headcount.checkpoints.companions import load_tokenizer
 from headcount.cli.main import main
 from headcount.errors import CheckpointError, CorpusError, FolderError, RecordError, UsageError
 from headcount.record import Record
-from headcount.studies.translation import Settings, train_translation
+from headcount.studies.translation import TranslationSettings, train_translation
 from headcount.training import loop
 from headcount.training.average import average
 from headcount.training.log import Log
@@ -36,7 +36,7 @@ from headcount.training.transformer import Size
 from headcount.training.vitals import saturated
 
 
-def train(out: Path, settings: Settings = laboratory.SETTINGS, **options: Any) -> Record:
+def train(out: Path, settings: TranslationSettings = laboratory.SETTINGS, **options: Any) -> Record:
     return train_translation(laboratory.parallel(), out, settings, accelerator=Accelerator(cpu=True), **options)
 
 
@@ -61,7 +61,7 @@ def test_a_run_leaves_a_plain_model(finished: Path) -> None:
     assert len(hc.locate(model).heads) == 3 * 2 * 4
     record = Record.load(finished / "record.json")
     assert [epoch.epoch for epoch in record.parts.epochs] == [1, 2]
-    assert record.parts.chosen in record.parts.candidates
+    assert record.parts.candidate in record.parts.candidates
     assert {folder.name for folder in (finished / "epochs").iterdir()} == {"001", "002"}
     hc.load(finished / "epochs" / "001")
     lines = [json.loads(line) for line in (finished / "training" / "metrics.jsonl").read_text().splitlines()]

@@ -41,7 +41,7 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = ablate(
-            live, task, name=model, other=other_task, keep=output.unfinished, progress=bars.show, **settings
+            live, task, name=model, other=other_task, folder=output.unfinished, progress=bars.show, **settings
         )
     effects = record.parts.one_out
     least = sorted(effects, key=lambda head: abs(effects[head].difference))[:3]

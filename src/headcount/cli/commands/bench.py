@@ -12,7 +12,7 @@ from headcount.cli import options
 
 @click.command("bench")
 @options.loading
-@click.argument("others", nargs=-1, metavar="[PRUNED]...")
+@click.argument("pruned_models", nargs=-1, metavar="[PRUNED]...")
 @click.option("--batches", default="1,4,16,64", show_default=True, help="Batch sizes.")
 @click.option("--lengths", default="32,128", show_default=True, help="Tokens of the input.")
 @click.option(
@@ -23,7 +23,7 @@ from headcount.cli import options
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
-    others: tuple[str, ...],
+    pruned_models: tuple[str, ...],
     loading: options.Loading,
     batches: str,
     lengths: str,
@@ -40,10 +40,10 @@ def COMMAND(  # noqa: N802
 
     bench = Bench(options.numbers(batches, "--batches"), options.numbers(lengths, "--lengths"), **settings)
     with show.working("Loading the models"):
-        models = {name: loading.load(name) for name in dict.fromkeys((model, *others))}
+        models = {name: loading.load(name) for name in dict.fromkeys((model, *pruned_models))}
     with show.Bars() as bars:
         record = speed(models, bench=bench, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )
-    output.present(record, as_json, "" if others else small)
+    output.present(record, as_json, "" if pruned_models else small)

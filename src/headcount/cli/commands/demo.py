@@ -36,7 +36,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
 
     show.line(console, "A translation model learns the embedded corpus.")
     with show.Training() as display:
-        model = train_model(out, seed=seed, quick=quick, watch=Watch(step=display.step, said=display.say))
+        model = train_model(out, seed=seed, quick=quick, watch=Watch(step=display.step, message=display.say))
     show.line(console, "The experiments of both papers run on it.")
     with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)

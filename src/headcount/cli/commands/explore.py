@@ -5,11 +5,14 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 _DATA = (
     "Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for an "
@@ -47,7 +50,6 @@ def COMMAND(  # noqa: N802
     from headcount import journal
     from headcount.checkpoints.loading import quiet
     from headcount.cli import show
-    from headcount.record import Record
     from headcount.report.html import page
     from headcount.studies.explore import ExploreSettings, explore
 
@@ -71,7 +73,7 @@ def COMMAND(  # noqa: N802
         click.launch(report.resolve().as_uri())
 
 
-def _show(record: Any, report: Path, model: str) -> None:
+def _show(record: Record, report: Path, model: str) -> None:
     """Every question with its answer; tables are on the page."""
     from headcount.cli import show
     from headcount.report import text

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import options
 from headcount.registry import Registry
+
+if TYPE_CHECKING:
+    from headcount.exports.export import Export
 
 _ONE_FILE = (".gguf", ".onnx")
 
@@ -75,7 +78,7 @@ def _export(
         return export(model, to, out, dtype=dtype, overwrite=overwrite, check=check, **choices)
 
 
-def _show(result: Any, model: str) -> None:
+def _show(result: Export, model: str) -> None:
     from headcount.cli import show
 
     console = show.console()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from headcount.cli import options
 from headcount.registry import Registry
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 # The same folder as in report/figure.py.
 _FIGURES = Registry[object]("figure", "headcount.report.figures", "FIGURE")
@@ -35,7 +38,7 @@ def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out:
             show.line(console, str(file))
 
 
-def _written(name: str, records: list[Any], out: Path, formats: tuple[str, ...]) -> Iterator[Path]:
+def _written(name: str, records: list[Record], out: Path, formats: tuple[str, ...]) -> Iterator[Path]:
     from headcount.errors import UsageError
     from headcount.report.figure import figures, fitting, write
     from headcount.report.subject import flat

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,9 @@ from headcount.pruning.pipeline import (
 )
 from headcount.pruning.tuning import Tuning
 from headcount.selection.budget import parse_budgets
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 _LOADED_BY = {
     "stock": "A plain checkpoint: any transformers loads it.",
@@ -47,7 +51,7 @@ _HEADINGS = {
 }  # fmt: skip
 
 
-def _generated(function: Any) -> Any:
+def _generated(function: object) -> Any:
     """The options of training and of all choosers."""
     for decorate in reversed([*stages.options_of(Tuning), *(option for option, _ in _CHOOSERS.values())]):
         function = decorate(function)
@@ -140,7 +144,7 @@ class _Job:
             (chooser_values[name],) = chooser_values[name]
         return {"": self._pipeline(chooser_values)}
 
-    def _pipeline(self, chooser_values: dict[str, Any]) -> Pipeline:
+    def _pipeline(self, chooser_values: Mapping[str, object]) -> Pipeline:
         values, kinds = self.values, list(options.names(self.values["kinds"]))
         keep, chooser = None, self._named_heads()
         if chooser is None:
@@ -273,7 +277,7 @@ def _measuring(work: data.Workload) -> dict[str, Any]:
     return {**work.decoding, "lowercase": work.source.lowercase, **metric}
 
 
-def _show(out: Path, record: Any) -> None:
+def _show(out: Path, record: Record) -> None:
     from headcount.cli import show
 
     console = show.console()
@@ -282,7 +286,7 @@ def _show(out: Path, record: Any) -> None:
     show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
 
 
-def _show_sweep(out: Path, record: Any) -> None:
+def _show_sweep(out: Path, record: Record) -> None:
     from headcount.cli import show
 
     console, elsewhere = show.console(), record.parts["elsewhere"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent->head": ["dependent->head"]}
 
@@ -53,8 +56,6 @@ def COMMAND(  # noqa: N802
     parser: str | None,
     encoder_only: bool,
     names: str | None,
-    relations: str | None,
-    directions: str,
     frequencies: str,
     relevance: Path | None,
     play: bool,
@@ -82,8 +83,8 @@ def COMMAND(  # noqa: N802
         played_on = task_of(live, sentences, tokenizer) if play else None
     readings: dict[str, Any] = {
         "roles": options.names(names) or None,
-        "relations": options.names(relations) or None,
-        "directions": _DIRECTIONS[directions],
+        "relations": options.names(reading.pop("relations")) or None,
+        "directions": _DIRECTIONS[reading.pop("directions")],
     }
     reading |= {name: value for name, value in readings.items() if value is not None}
     with show.Bars() as bars:
@@ -96,9 +97,9 @@ def COMMAND(  # noqa: N802
     output.present(record, as_json, f"headcount attention {shlex.quote(model)} --head {head} --text '...'")
 
 
-def _frequencies(option: str, source: data.Source, tokenizer: Any) -> Any:
+def _frequencies(option: str, source: data.Source, tokenizer: PreTrainedTokenizerBase) -> Any:
     """Frequencies as the option says; None where the corpus itself is to be counted."""
-    from headcount.corpora.frequencies import counted, of_tokenizer, read_frequencies
+    from headcount.corpora.frequencies import count_tokens, of_tokenizer, read_frequencies
 
     if option == "tokenizer":
         return of_tokenizer(tokenizer)
@@ -107,4 +108,6 @@ def _frequencies(option: str, source: data.Source, tokenizer: Any) -> Any:
     if option == "corpus" or source.kind not in ("grammar", "hub", "folder"):
         return None
     splits = source.parallel().splits
-    return counted(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
+    return (
+        count_tokens(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
+    )

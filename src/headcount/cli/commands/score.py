@@ -48,7 +48,9 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         arguments = {name: value for name, value in settings.items() if value is not None}
-        record = scoring(live, task, method=method, name=model, keep=output.unfinished, progress=bars.show, **arguments)
+        record = scoring(
+            live, task, method=method, name=model, folder=output.unfinished, progress=bars.show, **arguments
+        )
     scores = record.parts.scores
     worst = sorted(scores, key=lambda head: scores[head])[:5]
     output.present(record, as_json, f"headcount prune {shlex.quote(model)} --remove {','.join(worst)} --out DIR")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 _PRESETS = ("tiny", "small", "base", "big")  # as in training/preset.py, listed here without importing torch
 _SIZE = (
@@ -108,7 +112,7 @@ def COMMAND(  # noqa: N802
 
     _check(model, task, like, arguments)
     with show.Training(out / "training" / "tensorboard" if tensorboard else None) as display:
-        options_of_run = {"watch": Watch(step=display.step, said=display.say), "save_seconds": save_seconds}
+        options_of_run = {"watch": Watch(step=display.step, message=display.say), "save_seconds": save_seconds}
         if model is None:
             record = _translation(source, preset, like, out, arguments, options_of_run)
         else:
@@ -117,7 +121,7 @@ def COMMAND(  # noqa: N802
         _show(record, task, source, out)
 
 
-def _check(model: str | None, task: str, like: str | None, arguments: dict[str, Any]) -> None:
+def _check(model: str | None, task: str, like: str | None, arguments: Mapping[str, object]) -> None:
     """Options that do not go together."""
     from headcount.tasks.task import tasks
 
@@ -166,7 +170,7 @@ def _fine_tuned(
 ) -> Any:
     import torch
 
-    from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, Settings, fine_tune
+    from headcount.studies.fine_tuning import EXAMPLES, RECIPE, WARMUP, FineTuningSettings, fine_tune
     from headcount.tasks.overlap import check_apart
 
     loading = options.Loading(device="cpu")  # accelerate moves it
@@ -174,7 +178,7 @@ def _fine_tuned(
     train, dev = work.on("train"), work.on(arguments["dev_split"]).with_limit(None)
     columns = {name: source.columns.get(name) for name in ("text", "label", "pair")}
     recipe = replace(RECIPE, **_asked_recipe(arguments, RECIPE.chunk))
-    settings = Settings(
+    settings = FineTuningSettings(
         task, model, source.data, recipe, source.limit, arguments["max_length"], arguments["precision"],
         dev_split=arguments["dev_split"], columns=columns, metric=arguments["metric"],
         examples=None if arguments["batch"] else arguments["examples"] or EXAMPLES,
@@ -198,7 +202,7 @@ def _asked_recipe(arguments: dict[str, Any], chunk: int) -> dict[str, Any]:
 
 
 def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> Any:
-    from headcount.studies.translation import Settings
+    from headcount.studies.translation import TranslationSettings
     from headcount.training.preset import PRESETS
 
     base = PRESETS[preset]
@@ -209,7 +213,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
         recipe = recipe.with_steps(changes["steps"])
     if "factor" in changes and "rate" not in changes:
         recipe = replace(recipe, rate=None)
-    return Settings(
+    return TranslationSettings(
         data=" ".join([source.data, *source.languages, *source.columns.values()]),
         size=size,
         recipe=replace(recipe, **_asked_recipe(arguments, recipe.chunk)),
@@ -221,7 +225,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
     )
 
 
-def _show(record: Any, task: str, source: data.Source, out: Path) -> None:
+def _show(record: Record, task: str, source: data.Source, out: Path) -> None:
     from headcount.cli import show
     from headcount.tasks.task import tasks
 

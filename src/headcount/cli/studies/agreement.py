@@ -33,7 +33,7 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = agreement(
-            live, task, measure_on=measure_on, methods=names, name=model, keep=output.unfinished, progress=bars.show
+            live, task, measure_on=measure_on, methods=names, name=model, folder=output.unfinished, progress=bars.show
         )
     repeated = f"--orders gradient,ablation {work.as_options()} --out DIR"
     output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {repeated}")

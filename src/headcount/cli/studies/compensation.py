@@ -33,13 +33,16 @@ def COMMAND(  # noqa: N802
     calibrate_limit: int,
     step: float,
     most: float,
+    greedy: bool,
+    candidates: int,
+    group: int,
     output: options.Output,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Remove ever more heads of MODEL without training, make up for them in every way, and compare what is lost."""
     from headcount.cli import show
-    from headcount.studies.compensation import study_compensation
+    from headcount.studies.compensation import GreedySteps, study_compensation
     from headcount.tasks.overlap import check_apart
 
     with show.working(f"Loading {model}"):
@@ -49,7 +52,8 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = study_compensation(
-            live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show, **settings
-        )
+            live, task, measure_on, step=step / 100, most=most / 100, name=model, progress=bars.show,
+            greedy=GreedySteps(candidates, group) if greedy else None, **settings,
+        )  # fmt: skip
     repeated = f"--choose greedy --keep N {work.as_options()} --out DIR"
     output.present(record, as_json, f"headcount prune {shlex.quote(model)} {repeated}")

@@ -34,9 +34,9 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Prune MODEL step by step in several orders, and each kind of attention alone (Michel et al. 2019, section 4)."""
     from headcount.cli import show
-    from headcount.studies.curves import Plan, pruning_curves
+    from headcount.studies.curves import CurvePlan, pruning_curves
 
-    curve_plan = Plan(orders=options.names(orders), step=step / 100, upto=upto / 100, **plan)
+    curve_plan = CurvePlan(orders=options.names(orders), step=step / 100, upto=upto / 100, **plan)
     with show.working(f"Loading {model}"):
         task, measure_on = work.both(model, loading)
         live = loading.load(model, task=work.task)

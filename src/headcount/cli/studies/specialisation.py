@@ -44,9 +44,9 @@ def COMMAND(  # noqa: N802
 
     from headcount.cli import show
     from headcount.pruning.tuning import Tuning
-    from headcount.studies.specialisation import Plan, specialisation
+    from headcount.studies.specialisation import SpecialisationPlan, specialisation
 
-    plan = Plan(keep, steps, Tuning(steps=tune), kind)
+    plan = SpecialisationPlan(keep, steps, Tuning(steps=tune), kind)
     choose, measure = work.parts()
     subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
     with tempfile.TemporaryDirectory() as temporary, show.Bars() as bars:
@@ -71,14 +71,14 @@ class _Builder:
     def __call__(self) -> Any:
         from headcount.studies.kept import Looking
         from headcount.studies.plan import Data
-        from headcount.studies.specialisation import Subject
+        from headcount.studies.specialisation import StudiedModel
 
         name, loading, choose, measure = self.name, self.loading, self.choose, self.measure
         tokenizer = loading.tokenizer(name)
         frequencies = choose.frequencies(tokenizer)
         train = choose.on("train").with_limit(None)
         works = (train, choose.with_limit(self.choose_limit), measure)
-        return Subject(
+        return StudiedModel(
             name,
             loading.load(name, task=choose.task),
             Data(*(work.build(name, loading) for work in works)),

@@ -69,8 +69,8 @@ def _clause(clause: Clause, topic: str) -> list[Word]:
     }
     subject = _nominal(clause.subject, "nsubj", verb, topic) if clause.subject else []
     thing = _nominal(clause.object, "obj", verb, topic) if clause.object else []
-    adverbial = _place(clause, verb, topic) if clause.place else []
-    before, after = (adverbial, []) if clause.place_first else ([], adverbial)
+    adverbial = _place(clause, verb, topic) if clause.location else []
+    before, after = (adverbial, []) if clause.location_first else ([], adverbial)
     opening = [*adverbs.get("front", []), *before]
     closing = [*adverbs.get("middle", []), verb, *thing, *after, *adverbs.get("end", [])]
     if clause.mood == "question":
@@ -99,9 +99,9 @@ def _verb_group(clause: Clause, topic: str) -> tuple[Word, list[Word]]:
 
 
 def _place(clause: Clause, verb: Word, topic: str) -> list[Word]:
-    if clause.place is None:
+    if clause.location is None:
         return []
-    words = _nominal(clause.place, "obl", verb, topic)
+    words = _nominal(clause.location, "obl", verb, topic)
     noun = next(word for word in words if word.head is verb)
     return [Word(clause.preposition, "ADP", sense=clause.preposition).under(noun, "case"), *words]
 

@@ -26,7 +26,7 @@ class Domain:
     adjective: float
     possessor: float
     adverb: float  # in each of three positions
-    place: float
+    location: float
     question: float
     command: float
     negated: float
@@ -67,13 +67,13 @@ class Generator:
             negated=mood != "command" and self._chance(domain.negated),
             mood=mood,
         )
-        if self._chance(domain.place):
+        if self._chance(domain.location):
             self._add_place(clause, self._noun_phrase("place"))
         return clause
 
     def _name_topic(self, clause: Clause, topic: str) -> None:
         """Put one key word of the topic where a noun stands, or beside the verb where none does."""
-        phrases = [part for part in (clause.subject, clause.object, clause.place) if part and part.noun]
+        phrases = [part for part in (clause.subject, clause.object, clause.location) if part and part.noun]
         if phrases:
             phrase = self._random.choice(phrases)
             phrase.noun = self._random.choice(lexicon.keys(topic, _noun(phrase).kind))
@@ -84,8 +84,8 @@ class Generator:
             self._add_place(clause, Nominal(key, determiner=self._random.choice(lexicon.SINGULAR_DETERMINERS)))
 
     def _add_place(self, clause: Clause, nominal: Nominal) -> None:
-        clause.place, clause.preposition = nominal, self._random.choice(lexicon.PREPOSITIONS)
-        clause.place_first = clause.mood == "statement" and self._chance(0.4)
+        clause.location, clause.preposition = nominal, self._random.choice(lexicon.PREPOSITIONS)
+        clause.location_first = clause.mood == "statement" and self._chance(0.4)
 
     def _adverbs(self, mood: str) -> dict[str, str]:
         positions = ("end",) if mood == "command" else ("front", "middle", "end")

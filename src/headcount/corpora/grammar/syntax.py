@@ -36,8 +36,8 @@ class Clause:
     object: Nominal | None = None
     adverbs: dict[str, str] = field(default_factory=dict)  # front, middle or end -> adverb
     preposition: str = ""
-    place: Nominal | None = None  # after the preposition
-    place_first: bool = False
+    location: Nominal | None = None  # after the preposition
+    location_first: bool = False
     negated: bool = False
     mood: str = "statement"  # statement, question or command
 

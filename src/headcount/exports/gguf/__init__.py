@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.errors import NotExportable
 from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
@@ -15,7 +15,10 @@ from headcount.exports.gguf import vocabulary as vocabularies
 from headcount.exports.gguf.llama_cpp import loaded
 from headcount.exports.gguf.tensors import named_tensors
 from headcount.exports.gguf.vocabulary import Vocabulary
-from headcount.exports.runtime import Obstacle, Runtime, Subject
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+
+if TYPE_CHECKING:
+    from gguf import GGUFWriter
 
 _CONTEXT = 64  # tokens of a check
 # Two programs in float32 were seen to differ by 1e-3 on a model of 30 layers with half of its heads,
@@ -39,17 +42,17 @@ class Gguf(Runtime):
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         return layouts.obstacle(model)
 
-    def tokenizer_obstacle(self, tokenizer: Any) -> Obstacle | None:
+    def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         return vocabularies.obstacle(tokenizer)
 
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: Subject) -> list[str]:
+    def costs(self, subject: ExportedModel) -> list[str]:
         layout = layouts.layout(subject.model)
         return [f"stated to llama.cpp as {layout.architecture}", *layout.notes, *vocabularies.notes(subject.tokenizer)]
 
-    def write(self, subject: Subject, target: Path, *, dtype: str) -> None:
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
         import gguf
 
         layout = layouts.layout(subject.model)
@@ -70,7 +73,7 @@ class Gguf(Runtime):
         writer.write_tensors_to_file()
         writer.close()
 
-    def check(self, subject: Subject, target: Path) -> Agreement:
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import xllamacpp
 
         starts = prompts(subject.model, subject.tokenizer)
@@ -84,7 +87,7 @@ class Gguf(Runtime):
             )
 
 
-def _write_settings(writer: Any, subject: Subject, layout: layouts.Layout, rows: int) -> None:
+def _write_settings(writer: GGUFWriter, subject: ExportedModel, layout: layouts.Layout, rows: int) -> None:
     """Sizes and counts; heads and feed-forward widths layer by layer where the architecture reads them so."""
     model, blocks = subject.model, layout.blocks
     config: Any = model.config
@@ -106,7 +109,7 @@ def _write_settings(writer: Any, subject: Subject, layout: layouts.Layout, rows:
     writer.add_vocab_size(rows)
 
 
-def _write_vocabulary(writer: Any, tokenizer: Any, vocabulary: Vocabulary) -> None:
+def _write_vocabulary(writer: GGUFWriter, tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary) -> None:
     writer.add_tokenizer_model(vocabulary.model)
     writer.add_tokenizer_pre(vocabulary.pre)
     writer.add_token_list(vocabulary.tokens)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.exports.blocks import Block, block, costs, same_everywhere
 from headcount.exports.runtime import Obstacle
@@ -65,7 +65,7 @@ def obstacle(model: PreTrainedModel) -> Obstacle | None:
     return None
 
 
-def rope_type(config: Any) -> str:
+def rope_type(config: PreTrainedConfig) -> str:
     return str((config.rope_parameters or {}).get("rope_type", "default"))
 
 
@@ -117,7 +117,7 @@ def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str 
     return "openelm"
 
 
-def _window(config: Any) -> int | None:
+def _window(config: PreTrainedConfig) -> int | None:
     """Tokens that sliding attention looks back on, where any layer has it."""
     kinds = getattr(config, "layer_types", None)
     slides = "sliding_attention" in kinds if kinds else True

@@ -7,7 +7,10 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xllamacpp import Server
 
 from headcount.errors import VerificationError
 
@@ -18,7 +21,7 @@ _CERTAIN = 1e6  # added to a logit
 class LlamaCpp:
     """A GGUF file, loaded."""
 
-    def __init__(self, server: Any) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self._letter: int | None = None
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headcount.exports.runtime import Obstacle
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 _TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -39,7 +42,7 @@ class Vocabulary:
     space_prefix: bool
 
 
-def obstacle(tokenizer: Any) -> Obstacle | None:
+def obstacle(tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
     """Why llama.cpp cannot take a tokenizer."""
     if tokenizer is None:
         return Obstacle("a GGUF file holds the vocabulary too", "Pass the tokenizer, or save it beside the model")
@@ -59,7 +62,7 @@ def obstacle(tokenizer: Any) -> Obstacle | None:
     return None
 
 
-def vocabulary(tokenizer: Any, size: int) -> Vocabulary:
+def vocabulary(tokenizer: PreTrainedTokenizerBase, size: int) -> Vocabulary:
     """The vocabulary of a tokenizer that has no obstacle; size: rows of the model's embedding."""
     rules = _rules(tokenizer)
     sentencepiece = _is_sentencepiece(rules)
@@ -76,21 +79,21 @@ def vocabulary(tokenizer: Any, size: int) -> Vocabulary:
     )
 
 
-def notes(tokenizer: Any) -> list[str]:
+def notes(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     """How llama.cpp treats text otherwise than the tokenizer does."""
     if tokenizer is None or not _nfc(_rules(tokenizer)):
         return []
     return ["the tokenizer brings text into the Unicode form NFC first, llama.cpp does not"]
 
 
-def special_ids(tokenizer: Any) -> dict[str, int]:
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
     """Special token of GGUF -> its number, of those that the tokenizer has."""
     names = {"bos": "bos_token_id", "eos": "eos_token_id", "unk": "unk_token_id", "pad": "pad_token_id"}
     numbers = {name: getattr(tokenizer, attribute, None) for name, attribute in names.items()}
     return {name: int(number) for name, number in numbers.items() if number is not None}
 
 
-def frames(tokenizer: Any) -> tuple[bool, bool]:
+def frames(tokenizer: PreTrainedTokenizerBase) -> tuple[bool, bool]:
     """Whether the tokenizer puts its first token before a text, and its last one behind it."""
     ids = list(tokenizer("a").input_ids)
     bare = list(tokenizer("a", add_special_tokens=False).input_ids)
@@ -98,7 +101,7 @@ def frames(tokenizer: Any) -> tuple[bool, bool]:
     return added and ids[0] == tokenizer.bos_token_id, added and ids[-1] == tokenizer.eos_token_id
 
 
-def _rules(tokenizer: Any) -> dict[str, Any]:
+def _rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
     rules: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
     return rules
 

@@ -7,11 +7,28 @@ layers. Shapes: B batch, O outputs, I inputs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import FunctionCtx
+
+
+class Context(FunctionCtx):
+    """torch's context of one call, with what the forward pass leaves for the backward pass."""
+
+    for_backward: Any
+    saved_tensors: tuple[Tensor, ...]
+
+
+class NormArguments(TypedDict):
+    """The arguments of `layer_norm` but its input."""
+
+    shape: list[int]
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
 
 
 def tiny(dtype: torch.dtype) -> float:
@@ -34,13 +51,13 @@ class Affine(Function):
     """y = x W' + b. The bias keeps its share, which goes to the scale [B]."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, scale_B: Tensor, weight_OI: Tensor, bias_O: Tensor) -> Tensor:
-        context.kept = weight_OI, bias_O, len(scale_B)
+    def forward(context: Context, x: Tensor, scale_B: Tensor, weight_OI: Tensor, bias_O: Tensor) -> Tensor:
+        context.for_backward = weight_OI, bias_O, len(scale_B)
         return torch.nn.functional.linear(x, weight_OI, bias_O)
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
-        weight_OI, bias_O, rows = context.kept
+    def backward(context: Context, slope: Tensor) -> Any:
+        weight_OI, bias_O, rows = context.for_backward
         return slope @ weight_OI, per_example(slope @ bias_O, rows), None, None
 
 
@@ -48,14 +65,14 @@ class Norm(Function):
     """Layer norm as a linear map: the mean is subtracted, 1/std stands still. The bias keeps its share."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, scale_B: Tensor, norm: dict[str, Any]) -> Tensor:
+    def forward(context: Context, x: Tensor, scale_B: Tensor, norm: NormArguments) -> Tensor:
         y, _, inverse = torch.native_layer_norm(x, norm["shape"], norm["weight"], norm["bias"], norm["eps"])
-        context.kept = inverse, norm, len(scale_B)
+        context.for_backward = inverse, norm, len(scale_B)
         return y
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
-        inverse, norm, rows = context.kept
+    def backward(context: Context, slope: Tensor) -> Any:
+        inverse, norm, rows = context.for_backward
         bias = norm["bias"]
         constant = None if bias is None else per_example(slope * bias, rows)
         return centred(slope, norm["weight"], inverse), constant, None
@@ -65,13 +82,13 @@ class Shift(Function):
     """y = x + c, c a constant that keeps its share."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, scale_B: Tensor, constant: Tensor) -> Tensor:
-        context.kept = constant, len(scale_B), x.shape
+    def forward(context: Context, x: Tensor, scale_B: Tensor, constant: Tensor) -> Tensor:
+        context.for_backward = constant, len(scale_B), x.shape
         return x + constant
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
-        constant, rows, shape = context.kept
+    def backward(context: Context, slope: Tensor) -> Any:
+        constant, rows, shape = context.for_backward
         absorbed = torch.where(slope == 0, 0, slope * constant)  # masks are minus infinity where nothing arrives
         return slope.sum_to_size(shape), per_example(absorbed, rows), None
 
@@ -80,13 +97,13 @@ class Ratio(Function):
     """y = f(x) with f(x)/x held constant: relevance passes unchanged."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    def forward(context: Context, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         y = function(x)
         context.save_for_backward(y / away_from_zero(x))
         return y
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
+    def backward(context: Context, slope: Tensor) -> Any:
         (ratio,) = context.saved_tensors
         return slope * ratio, None
 
@@ -95,17 +112,17 @@ class Spread(Function):
     """y = x + c, c a constant that hands its share on to x. What x cannot take, where it is zero, stays with c."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, scale_B: Tensor, constant: Tensor) -> Tensor:
+    def forward(context: Context, x: Tensor, scale_B: Tensor, constant: Tensor) -> Tensor:
         y = x + constant
         ratio = (y / away_from_zero(x)).nan_to_num(0, 0, 0)
         context.save_for_backward(ratio, y - ratio * x)
-        context.kept = len(scale_B), x.shape
+        context.for_backward = len(scale_B), x.shape
         return y
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
+    def backward(context: Context, slope: Tensor) -> Any:
         ratio, rest = context.saved_tensors
-        rows, shape = context.kept
+        rows, shape = context.for_backward
         return (slope * ratio).sum_to_size(shape), per_example(slope * rest, rows), None
 
 
@@ -113,11 +130,11 @@ class Half(Function):
     """A product: what comes back is halved before both factors take it."""
 
     @staticmethod
-    def forward(_: Any, product: Tensor) -> Tensor:
+    def forward(_: Context, product: Tensor) -> Tensor:
         return product.view_as(product)
 
     @staticmethod
-    def backward(_: Any, slope: Tensor) -> Any:
+    def backward(_: Context, slope: Tensor) -> Any:
         return slope / 2
 
 
@@ -125,15 +142,15 @@ class Proportion(Function):
     """y = a b, relevance in proportion a : b (Definition 3, second case)."""
 
     @staticmethod
-    def forward(context: Any, a: Tensor, b: Tensor) -> Tensor:
+    def forward(context: Context, a: Tensor, b: Tensor) -> Tensor:
         context.save_for_backward(a * b / away_from_zero(a + b))
-        context.shapes = a.shape, b.shape
+        context.for_backward = a.shape, b.shape
         return a * b
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
+    def backward(context: Context, slope: Tensor) -> Any:
         (ratio,) = context.saved_tensors
-        left_shape, right_shape = context.shapes
+        left_shape, right_shape = context.for_backward
         return (slope * ratio).sum_to_size(left_shape), (slope * ratio).sum_to_size(right_shape)
 
 
@@ -146,12 +163,12 @@ class WeightedSum(Function):
     BLOCK = 1 << 24  # numbers of a block
 
     @staticmethod
-    def forward(context: Any, weights_QK: Tensor, values_KD: Tensor) -> Tensor:
+    def forward(context: Context, weights_QK: Tensor, values_KD: Tensor) -> Tensor:
         context.save_for_backward(weights_QK, values_KD)
         return weights_QK @ values_KD
 
     @staticmethod
-    def backward(context: Any, slope_QD: Tensor) -> Any:
+    def backward(context: Context, slope_QD: Tensor) -> Any:
         weights_QK, values_KD = context.saved_tensors
         to_weights, to_values = torch.zeros_like(weights_QK), torch.zeros_like(values_KD)
         each = max(1, WeightedSum.BLOCK // max(1, values_KD.numel()))
@@ -169,16 +186,16 @@ class Taylor(Function):
     """softmax as its first-order expansion at this input; the constant of the expansion keeps its share."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, scale_B: Tensor, dim: int) -> Tensor:
+    def forward(context: Context, x: Tensor, scale_B: Tensor, dim: int) -> Tensor:
         p = x.softmax(dim)
         context.save_for_backward(x, p)
-        context.kept = len(scale_B), dim
+        context.for_backward = len(scale_B), dim
         return p
 
     @staticmethod
-    def backward(context: Any, slope: Tensor) -> Any:
+    def backward(context: Context, slope: Tensor) -> Any:
         x, p = context.saved_tensors
-        rows, dim = context.kept
+        rows, dim = context.for_backward
         back = p * (slope - (slope * p).sum(dim, keepdim=True))
         absorbed = slope * p - torch.where(p == 0, 0, back * x)  # minus infinity where masked
         return back, per_example(absorbed, rows), None

@@ -30,7 +30,11 @@ class Propagation(TorchFunctionMode):
         self._untreated: dict[Any, str] = {}  # nodes of the backward graph -> what they come from
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         named = kwargs or {}
         if not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in _tensors([args, named])):
@@ -56,7 +60,7 @@ class Propagation(TorchFunctionMode):
                     f"{passed}. Other rules may be able to; the gradient score works on every model."
                 )
 
-    def _unknown(self, name: str, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def _unknown(self, name: str, func: Callable[..., object], *args: Any, **named: Any) -> Any:
         try:
             return func(*args, **named)
         except RuntimeError as error:
@@ -67,7 +71,7 @@ class Propagation(TorchFunctionMode):
                 "in place what the rule has computed."
             ) from error
 
-    def _leave(self, result: Any, what: str) -> Any:
+    def _leave(self, result: object, what: str) -> Any:
         for tensor in _tensors([result]):
             if tensor.grad_fn is not None:
                 self._untreated[tensor.grad_fn] = what
@@ -75,7 +79,7 @@ class Propagation(TorchFunctionMode):
 
     # One method per kind of function: which of its arguments carry relevance, and what the rule is asked.
 
-    def _rearranging(self, func: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def _rearranging(self, func: Callable[..., Tensor], *args: Any, **named: Any) -> Any:
         if (
             plain_name(func) == "dropout"
             and _option(args, named, 2, "training", True)
@@ -84,19 +88,19 @@ class Propagation(TorchFunctionMode):
             raise Untreated("dropout in training mode")
         return func(*args, **named)
 
-    def _linear(self, _: Any, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # noqa: A002
+    def _linear(self, _: object, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # noqa: A002
         if not _constant(weight, bias):
             raise Untreated("a linear layer whose weights depend on the input")
         return self._rule.affine(input, weight, bias)
 
-    def _addmm(self, _: Any, input: Tensor, mat1: Tensor, mat2: Tensor, **options: Any) -> Tensor:  # noqa: A002
+    def _addmm(self, _: object, input: Tensor, mat1: Tensor, mat2: Tensor, **options: Any) -> Tensor:  # noqa: A002
         if options or not _constant(input, mat2):
             raise Untreated("addmm with weights that depend on the input")
         return self._rule.affine(mat1, mat2.t(), input)
 
     def _norm(
         self,
-        _: Any,
+        _: object,
         input: Tensor,  # noqa: A002
         normalized_shape: list[int],
         weight: Tensor | None = None,
@@ -107,18 +111,18 @@ class Propagation(TorchFunctionMode):
             raise Untreated("layer norm whose weights depend on the input")
         return self._rule.norm(input, {"shape": list(normalized_shape), "weight": weight, "bias": bias, "eps": eps})
 
-    def _activation(self, func: Callable[..., Any], input: Tensor, *args: Any, **named: Any) -> Tensor:  # noqa: A002
+    def _activation(self, func: Callable[..., Tensor], input: Tensor, *args: Any, **named: Any) -> Tensor:  # noqa: A002
         named.pop("inplace", None)
         return self._rule.activation(input, lambda x: func(x, *args, **named))
 
-    def _factor(self, func: Callable[..., Any], *args: Any, **named: Any) -> Tensor:
+    def _factor(self, func: Callable[..., Tensor], *args: Any, **named: Any) -> Tensor:
         return self._rule.factor(func(*args, **named), plain_name(func))
 
-    def _softmax(self, _: Any, input: Tensor, dim: int | None = None, *rest: Any, **named: Any) -> Tensor:  # noqa: A002
+    def _softmax(self, _: object, input: Tensor, dim: int | None = None, *rest: Any, **named: Any) -> Tensor:  # noqa: A002
         dtype = named.get("dtype") or next((value for value in rest if isinstance(value, torch.dtype)), None)
         return self._rule.softmax(input if dtype is None else input.to(dtype), -1 if dim is None else dim)
 
-    def _sum(self, func: Callable[..., Any], a: Any, b: Any, **named: Any) -> Tensor:
+    def _sum(self, func: Callable[..., Tensor], a: Any, b: Any, **named: Any) -> Tensor:
         if named.get("alpha", 1) != 1:
             raise Untreated("a weighted sum")
         if _carries(a) and _carries(b):
@@ -129,26 +133,26 @@ class Propagation(TorchFunctionMode):
             return x  # Marian adds a bias of zeros to its logits
         return self._rule.shift(x, added)
 
-    def _difference(self, func: Callable[..., Any], a: Any, b: Any, **named: Any) -> Tensor:
+    def _difference(self, func: Callable[..., Tensor], a: Any, b: Any, **named: Any) -> Tensor:
         minus = self._rule.scale(b, torch.neg) if _carries(b) else -b
         return self._sum(func, a, minus, **named)
 
-    def _negation(self, func: Callable[..., Any], x: Tensor) -> Tensor:
+    def _negation(self, func: Callable[..., Tensor], x: Tensor) -> Tensor:
         return self._rule.scale(x, func)
 
-    def _product(self, func: Callable[..., Any], a: Any, b: Any) -> Tensor:
+    def _product(self, func: Callable[..., Tensor], a: Any, b: Any) -> Tensor:
         if _carries(a) and _carries(b):
             return self._rule.product(a, b)
         x, constant = (a, b) if _carries(a) else (b, a)
         return self._rule.scale(x, lambda x: x * constant)
 
-    def _quotient(self, func: Callable[..., Any], a: Any, b: Any, **named: Any) -> Tensor:
+    def _quotient(self, func: Callable[..., Tensor], a: Any, b: Any, **named: Any) -> Tensor:
         if named:
             raise Untreated("division with rounding")
         divisor = self._rule.factor(b, "division") if _carries(b) else b
         return self._rule.scale(a, lambda x: x / divisor) if _carries(a) else a / divisor
 
-    def _matrix_product(self, func: Callable[..., Any], a: Tensor, b: Tensor) -> Tensor:
+    def _matrix_product(self, func: Callable[..., Tensor], a: Tensor, b: Tensor) -> Tensor:
         if _carries(a) and _carries(b):
             return self._rule.matrix_product(a, b)
         if _carries(b):
@@ -159,12 +163,12 @@ class Propagation(TorchFunctionMode):
         """a @ b, b constant: the mixture of a's columns."""
         return self._rule.mixture(b.transpose(-1, -2), a.transpose(-1, -2)).transpose(-1, -2)
 
-    def _reduction(self, func: Callable[..., Any], x: Tensor, *args: Any, **named: Any) -> Tensor:
+    def _reduction(self, func: Callable[..., Tensor], x: Tensor, *args: Any, **named: Any) -> Tensor:
         return self._rule.reduction(x, lambda x: func(x, *args, **named))
 
     def _attention(
         self,
-        _: Any,
+        _: object,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -181,11 +185,11 @@ class Propagation(TorchFunctionMode):
         return self._rule.attention(query, key, value, mask=attn_mask, scale=scale, causal=is_causal)
 
 
-def _carries(value: Any) -> bool:
+def _carries(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _constant(*values: Any) -> bool:
+def _constant(*values: object) -> bool:
     return not any(map(_carries, values))
 
 
@@ -193,7 +197,7 @@ def _option(args: tuple[Any, ...], named: dict[str, Any], index: int, name: str,
     return named.get(name, args[index] if len(args) > index else default)
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
+def _tensors(values: object) -> Iterator[Tensor]:
     if isinstance(values, Tensor):
         yield values
     elif isinstance(values, dict):
@@ -215,7 +219,7 @@ def _graph(start: Any) -> Iterator[Any]:
         waiting += [after for after, _ in node.next_functions]
 
 
-def _ours(node: Any) -> bool:
+def _ours(node: object) -> bool:
     return type(node).__module__.startswith("headcount.") or getattr(
         node, "_forward_cls", type(node)
     ).__module__.startswith("headcount.")

@@ -11,19 +11,21 @@ from typing import Any
 from torch import Tensor
 from torch.autograd import Function
 
+from headcount.probes.relevance.carry import Context
+
 # relevance of the output -> relevance of each input, in their shapes
 Sharing = Callable[[Tensor], Sequence[Tensor]]
 
 
 class _Shared(Function):
     @staticmethod
-    def forward(context: Any, compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
-        context.sharing = sharing
+    def forward(context: Context, compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
+        context.for_backward = sharing
         return compute(*inputs)
 
     @staticmethod
-    def backward(context: Any, relevance: Tensor) -> Any:
-        return None, None, *context.sharing(relevance)
+    def backward(context: Context, relevance: Tensor) -> Any:
+        return None, None, *context.for_backward(relevance)
 
 
 def shared(compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:

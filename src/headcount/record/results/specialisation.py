@@ -47,7 +47,7 @@ class ModelRow:
     weights: str
     measured_on: MeasuredOn
     metric: str
-    whole: Interval  # of the metric
+    unpruned: Interval  # of the metric
     without: SmallerModel  # all heads of the kind masked
     pruned: SmallerModel  # by gates
     best_of_roles: tuple[BestOfRole, ...]

@@ -22,7 +22,7 @@ class TrainingRun(Result):
     """The epochs of a run, and which of them became the model."""
 
     task: str
-    chosen: str  # the epoch, or the average of epochs
+    candidate: str  # that became the model: the epoch, or the average of epochs
     candidates: Mapping[str, Mapping[str, float]]  # what might have been chosen -> measures
     epochs: tuple[EpochMeasured, ...]
     steps: int

@@ -99,7 +99,9 @@ def _heat(axes: Axes, layers: Mapping[int, list[str]], values: Mapping[str, floa
     _frame(axes, layers, across, title)
 
 
-def _functions(axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, Any], across: int) -> None:
+def _functions(
+    axes: Axes, layers: Mapping[int, list[str]], roles: Mapping[str, Sequence[Evidence]], across: int
+) -> None:
     from matplotlib.patches import Rectangle
 
     axes.set_xlim(-0.5, across - 0.5)

@@ -59,7 +59,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _model_rows(record: Record[Specialisation]) -> list[list[Any]]:
     return [
         [
-            name, model.whole.value, interval(model.whole.low, model.whole.high, 2), model.without.value,
+            name, model.unpruned.value, interval(model.unpruned.low, model.unpruned.high, 2), model.without.value,
             model.pruned.value,
             f"{model.pruned.lost.difference:+.2f} ({interval(model.pruned.lost.low, model.pruned.lost.high, 2)})",
             len(model.with_role), sum(head.survives for head in model.with_role),

@@ -23,7 +23,7 @@ def _answer(record: Record[TrainingRun]) -> str:
     ]
     sentences = [
         f"After {len(parts.epochs)} epochs ({parts.steps} steps, {parts.seconds / 60:.1f} minutes): {measures}",
-        f"The model is {parts.chosen}",
+        f"The model is {parts.candidate}",
         *skipped,
     ]
     return ". ".join(sentences) + "."

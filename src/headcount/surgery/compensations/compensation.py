@@ -31,7 +31,7 @@ class Calibration:
     fit: Moments
     held_out: Moments  # rows that strengths are chosen on
     mean_A: Tensor  # output of all heads in the full model, on average
-    own: Projection  # weight [O, A]
+    projection: Projection  # weight [O, A]
     keep: tuple[int, ...]  # places of the heads that stay among the site's
     head_dim: int
     intercept: bool  # whether the projection has, or gets, a bias
@@ -48,20 +48,20 @@ class Calibration:
     @property
     def weight_OK(self) -> Tensor:  # noqa: N802
         """Of the heads that stay."""
-        return self.own.weight_OK[:, self.places]
+        return self.projection.weight_OK[:, self.places]
 
     @property
     def bias_O(self) -> Tensor | None:  # noqa: N802
-        if self.own.bias_O is None and self.intercept:
-            return torch.zeros_like(self.own.weight_OK[:, 0])
-        return self.own.bias_O
+        if self.projection.bias_O is None and self.intercept:
+            return torch.zeros_like(self.projection.weight_OK[:, 0])
+        return self.projection.bias_O
 
     @property
     def lost_O(self) -> Tensor:  # noqa: N802
         """What the heads that go added to the output in the full model, on average."""
         gone = torch.ones(len(self.mean_A), dtype=torch.bool)
         gone[self.places] = False
-        return self.own.weight_OK[:, gone] @ self.mean_A[gone]
+        return self.projection.weight_OK[:, gone] @ self.mean_A[gone]
 
     def without(self, index: int) -> Calibration:
         """The same rows with one more head gone."""

@@ -7,7 +7,7 @@ from headcount.surgery.compensations.compensation import Calibration, Fit, fitte
 
 def none(calibration: Calibration) -> Fit:
     """The weights of the heads that stay, unchanged."""
-    return fitted(calibration, lambda _: (calibration.weight_OK, calibration.own.bias_O))
+    return fitted(calibration, lambda _: (calibration.weight_OK, calibration.projection.bias_O))
 
 
 COMPENSATION = none

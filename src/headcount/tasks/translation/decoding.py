@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 LENGTH_PENALTY = 0.6
 
@@ -59,13 +62,15 @@ def decode(
     return written_ids
 
 
-def most_new_tokens(model: Any, source_tokens: int) -> int:
+def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:
     """How long a translation may become; a model that never ends must be stopped."""
     most = getattr(model.config, "max_position_embeddings", None) or 512
     return int(min(most - 1, 2 * source_tokens + 10))
 
 
-def _generate(model: Any, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float) -> list[list[int]]:
+def _generate(
+    model: PreTrainedModel, ids_BT: np.ndarray, padding: int, beams: int, length_penalty: float
+) -> list[list[int]]:
     input_BT = torch.from_numpy(ids_BT).to(input_device(model))
     beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
     output_BT = model.generate(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,10 +18,13 @@ from transformers.modeling_outputs import BaseModelOutput
 from headcount.sites.devices import input_device
 from headcount.tasks.translation.decoding import most_new_tokens
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 _ROOM = 4  # positions after the longest draft, for outputs that become longer
 
 
-def can_draft(model: Any) -> bool:
+def can_draft(model: PreTrainedModel) -> bool:
     """Whether the model decodes greedily without rules that look back over what was written."""
     settings = model.generation_config
     return not (
@@ -44,17 +47,17 @@ class Drafts:
     limit: int  # tokens of an output
     draft_PL: Tensor  # of the rows that are pending
     pending_P: Tensor
-    found: list[list[int]]  # outputs, each with its end; empty while pending
+    outputs: list[list[int]]  # outputs, each with its end; empty while pending
     hidden_PTD: Tensor | None = None  # what the encoder gave
 
     @classmethod
-    def of(cls, model: Any, source_BT: Tensor, drafts: Sequence[Sequence[int]], padding: int) -> Drafts:
+    def of(cls, model: PreTrainedModel, source_BT: Tensor, drafts: Sequence[Sequence[int]], padding: int) -> Drafts:
         limit = most_new_tokens(model, source_BT.shape[1])
         length = min(limit, max(map(len, drafts)) + _ROOM)
         rows = torch.arange(len(drafts))
         return cls(source_BT, padding, limit, _padded(drafts, length, padding), rows, [[] for _ in drafts])
 
-    def improve(self, model: Any) -> None:
+    def improve(self, model: PreTrainedModel) -> None:
         """One run over the pending rows: drafts that are the model's own output are done, the others get better."""
         written_PL, hidden_PTD = self._run(model)
         length = written_PL.shape[1]
@@ -74,7 +77,7 @@ class Drafts:
         self.pending_P = self.pending_P[left_P]
         self.hidden_PTD = hidden_PTD[left_P.to(hidden_PTD.device)]
 
-    def finish(self, model: Any) -> None:
+    def finish(self, model: PreTrainedModel) -> None:
         """Write what is still pending step by step."""
         if not len(self.pending_P):
             return
@@ -92,13 +95,13 @@ class Drafts:
             self._settle(model, index, ids[: stop + 1])
         self.pending_P = self.pending_P[:0]
 
-    def _settle(self, model: Any, index: int, ids: list[int]) -> None:
+    def _settle(self, model: PreTrainedModel, index: int, ids: list[int]) -> None:
         """A pending row's output, cut at its own longest length."""
         row = int(self.pending_P[index])
         tokens = int((self.source_BT[row] != self.padding).sum())
-        self.found[row] = ids[: most_new_tokens(model, tokens)]
+        self.outputs[row] = ids[: most_new_tokens(model, tokens)]
 
-    def _run(self, model: Any) -> tuple[Tensor, Tensor]:
+    def _run(self, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
         """[P, L]: the prediction of every token of the drafts; and what the encoder gave."""
         source_PT = self.source_BT[self.pending_P].to(input_device(model))
         start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
@@ -120,7 +123,7 @@ class Drafts:
         return logits_PLV.argmax(-1).cpu(), output.encoder_last_hidden_state
 
 
-def _cut_off(model: Any, ids: list[int]) -> list[int]:
+def _cut_off(model: PreTrainedModel, ids: list[int]) -> list[int]:
     """An output that reached the longest length: some models are made to end there."""
     forced = model.generation_config.forced_eos_token_id
     return ids if forced is None else [*ids[:-1], forced if isinstance(forced, int) else forced[0]]
@@ -132,12 +135,12 @@ def _first(true_PL: Tensor) -> Tensor:
     return places.masked_fill(~true_PL, true_PL.shape[1]).amin(-1)
 
 
-def _ends(model: Any) -> Tensor:
+def _ends(model: PreTrainedModel) -> Tensor:
     end = model.generation_config.eos_token_id
     return torch.tensor(end if isinstance(end, list) else [end])
 
 
-def _forbidden(model: Any) -> list[int]:
+def _forbidden(model: PreTrainedModel) -> list[int]:
     settings = model.generation_config
     return [*(word[0] for word in settings.bad_words_ids or ()), *(settings.suppress_tokens or ())]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -40,6 +40,9 @@ from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 IGNORED = -100  # label of padding
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
 
@@ -56,7 +59,7 @@ class Translation(Task):
         *,
         source: Sequence[str],
         target: Sequence[str],
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         tokens: int = 4096,
         max_length: int | None = None,
         smoothing: float = 0.1,
@@ -85,7 +88,7 @@ class Translation(Task):
         self.identity = {"tokens": tokens, "lowercase": lowercase, **self._decoding}
 
     @classmethod
-    def read(cls, source: Source, tokenizer: Any, reading: Reading = USUAL) -> Translation:
+    def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Translation:
         pairs = source.pairs()
         pairs = pairs.select(source.rows(zip(pairs["source"], pairs["target"], strict=True)))
         reading = replace(reading, decoding={**reading.decoding, "lowercase": source.lowercase})
@@ -93,7 +96,12 @@ class Translation(Task):
 
     @classmethod
     def of_texts(
-        cls, texts: Sequence[str], tokenizer: Any, reading: Reading = USUAL, *, targets: Sequence[str] | None = None
+        cls,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        reading: Reading = USUAL,
+        *,
+        targets: Sequence[str] | None = None,
     ) -> Translation:
         return cls(
             source=texts,
@@ -256,7 +264,9 @@ class Translation(Task):
         return Quality.of(METRICS["bleu"], statistics_N10, signature)
 
 
-def _encoded(source: list[str], target: list[str], tokenizer: Any, max_length: int | None) -> tuple[Ragged, Ragged]:
+def _encoded(
+    source: list[str], target: list[str], tokenizer: PreTrainedTokenizerBase, max_length: int | None
+) -> tuple[Ragged, Ragged]:
     from datasets import Dataset
 
     if len(source) != len(target):

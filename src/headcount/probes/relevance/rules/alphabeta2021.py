@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm, linear
 
-from headcount.probes.relevance.carry import tiny
+from headcount.probes.relevance.carry import NormArguments, tiny
 from headcount.probes.relevance.rules.carried import Carried
 from headcount.probes.relevance.rules.rule import Untreated
 from headcount.probes.relevance.shares import shared
@@ -44,7 +44,7 @@ class AlphaBeta2021(Carried):
 
         return shared(lambda x: linear(x, weight_OI, bias_O), sharing, x)
 
-    def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
+    def norm(self, x: Tensor, norm: NormArguments) -> Tensor:
         if len(norm["shape"]) != 1:
             raise Untreated("layer norm over several dimensions")
         core = _Norm(x.detach().flatten(0, -2), norm)
@@ -132,7 +132,7 @@ class _Attention:
 class _Norm:
     """Layer norm of rows at one input: terms x_i dy_o/dx_i of each output, and the constant that is left of it."""
 
-    def __init__(self, x_NI: Tensor, norm: dict[str, Any]) -> None:
+    def __init__(self, x_NI: Tensor, norm: NormArguments) -> None:
         self.output_NO = layer_norm(x_NI, norm["shape"], norm["weight"], norm["bias"], norm["eps"])
         self._x_NI = x_NI
         inverse_N1 = (x_NI.var(-1, unbiased=False, keepdim=True) + norm["eps"]).rsqrt()

@@ -7,12 +7,12 @@ weights, 1/std and the ratios of activations stand still. A gate act(g) u hands 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 from torch.nn.functional import linear
 
-from headcount.probes.relevance.carry import Affine, Half, Norm, Ratio, Shift, Spread
+from headcount.probes.relevance.carry import Affine, Half, Norm, NormArguments, Ratio, Shift, Spread
 from headcount.probes.relevance.rules.rule import Bias, Rule
 
 
@@ -31,7 +31,7 @@ class Ding(Rule):
         output: Tensor = Affine.apply(x, self.account.scale(), weight_OI, bias_O)
         return output
 
-    def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
+    def norm(self, x: Tensor, norm: NormArguments) -> Tensor:
         if norm["bias"] is not None and self.bias == "redistribute":
             return self.shift(self.norm(x, {**norm, "bias": None}), norm["bias"])
         output: Tensor = Norm.apply(x, self.account.scale(), norm)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from headcount.errors import ModelError
 from headcount.probes.relevance.account import Account
+from headcount.probes.relevance.carry import NormArguments
 from headcount.registry import Registry
 
 Bias = Literal["absorb", "redistribute"]
@@ -40,7 +41,7 @@ class Rule(ABC):
         """x W' + b."""
 
     @abstractmethod
-    def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
+    def norm(self, x: Tensor, norm: NormArguments) -> Tensor:
         """Layer norm; norm: its shape, weight, bias and eps."""
 
     @abstractmethod

@@ -7,13 +7,11 @@ conserved.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm, linear
 
-from headcount.probes.relevance.carry import per_example, tiny
+from headcount.probes.relevance.carry import NormArguments, per_example, tiny
 from headcount.probes.relevance.rules.carried import Carried
 from headcount.probes.relevance.shares import same, shared
 
@@ -40,7 +38,7 @@ class ZPlus2019(Carried):
         factor_B = torch.where(size_B == 0, 1, wanted_B / torch.where(size_B == 0, 1, size_B))
         return (received.reshape(rows, -1) * factor_B[:, None]).view_as(received)
 
-    def norm(self, x: Tensor, norm: dict[str, Any]) -> Tensor:
+    def norm(self, x: Tensor, norm: NormArguments) -> Tensor:
         return same(lambda x: layer_norm(x, norm["shape"], norm["weight"], norm["bias"], norm["eps"]), x)
 
     def sum(self, a: Tensor, b: Tensor) -> Tensor:

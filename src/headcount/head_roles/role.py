@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.sight import Sight, View
 from headcount.registry import Registry
-from headcount.roles.reading import Reading
-from headcount.roles.sight import Sight, View
 
 FURTHEST = 60  # relative places of words are counted up to here on both sides
 
@@ -57,7 +57,7 @@ class Playable(Role, Protocol):
         """[B, Q, K] bool: the keys that a head of this role looks at; none where the role says nothing of a query."""
 
 
-roles: Registry[Role] = Registry("role", "headcount.roles", "ROLE")
+roles: Registry[Role] = Registry("role", "headcount.head_roles", "ROLE")
 
 
 def asking(view: View, targets: Sequence[Tensor], queries: Sequence[Tensor] | None = None) -> Trials:

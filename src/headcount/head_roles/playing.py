@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,15 +18,18 @@ from torch import Tensor, nn
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import UnknownName, UsageError
+from headcount.head_roles.encoding import Batch, Encoder, Sentence
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import Playable, roles
+from headcount.head_roles.sight import View
 from headcount.heads import Head
 from headcount.hooks import Hooks, original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.values import Output, recomputed
-from headcount.roles.encoding import Batch, Encoder, Sentence
-from headcount.roles.reading import Reading
-from headcount.roles.role import Playable, roles
-from headcount.roles.sight import View
 from headcount.sites.locate import locate
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 Elsewhere = Literal["own", "zero"]
 
@@ -36,7 +39,7 @@ def played(
     model: nn.Module,
     parts: Mapping[str, str] | Mapping[Head, str],
     *,
-    tokenizer: Any = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     trees: Iterable[Tree | str] | None = None,
     frequencies: Frequencies | None = None,
     elsewhere: Elsewhere = "own",
@@ -81,7 +84,7 @@ class _Stage:
     def __init__(
         self,
         model: nn.Module,
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         trees: Iterable[Tree | str] | None,
         frequencies: Frequencies | None,
         reading: Reading,
@@ -177,7 +180,9 @@ class _Stage:
         return self._sentences[tuple(ids)]
 
 
-def _by_ids(trees: Iterable[Tree | str], tokenizer: Any, reading: Reading) -> dict[tuple[int, ...], Sentence]:
+def _by_ids(
+    trees: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase, reading: Reading
+) -> dict[tuple[int, ...], Sentence]:
     encoder = Encoder(tokenizer, longest=1 << 30, relations=reading.relations)
     encoded = [encoder.sentence(number, tree, None) for number, tree in enumerate(trees)]
     return {tuple(sentence.ids): sentence for sentence in encoded if sentence is not None}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.roles.reading import Reading
-from headcount.roles.role import Trials, asking, looking
-from headcount.roles.sight import Sight, View
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import Trials, asking, looking
+from headcount.head_roles.sight import Sight, View
 
 
 class Rare:

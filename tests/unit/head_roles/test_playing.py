@@ -15,14 +15,14 @@ import headcount as hc
 import zoo
 from behaviour import hooks, weights
 from headcount.corpora.alignment import pieces, pieces_of_words
-from headcount.corpora.frequencies import counted
+from headcount.corpora.frequencies import count_tokens
 from headcount.corpora.tree import Tree
 from headcount.errors import UnknownName, UsageError
 from planted import tokenizer, trees
 
 HEAD = "encoder.1.2"
 TREES = trees(20)
-FREQUENCIES = counted([tree.text for tree in TREES], tokenizer(), source="test")
+FREQUENCIES = count_tokens([tree.text for tree in TREES], tokenizer(), source="test")
 COMMON = 5
 
 

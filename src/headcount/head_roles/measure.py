@@ -11,7 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,19 +20,19 @@ from torch import Tensor, nn
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError, UnknownName, UsageError
+from headcount.head_roles.encoding import Batch, Encoder, batches, windows
+from headcount.head_roles.evidence import HalvedEvidence, decided, held
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import FURTHEST, Role, Trials
+from headcount.head_roles.role import roles as members
+from headcount.head_roles.sight import Sight, View
+from headcount.head_roles.tallies import Column, Tally
 from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
 from headcount.record import Signature
-from headcount.roles.encoding import Batch, Encoder, batches, windows
-from headcount.roles.evidence import HalvedEvidence, decided, held
-from headcount.roles.reading import Reading
-from headcount.roles.role import FURTHEST, Role, Trials
-from headcount.roles.role import roles as members
-from headcount.roles.sight import Sight, View
-from headcount.roles.tallies import Column, Tally
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import longest
@@ -40,6 +40,9 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Interval, Resampling
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _KINDS = ("encoder", "decoder", "cross")
 
@@ -63,7 +66,7 @@ class Roles(HeadGrid):
     def _shown(self, value: Any) -> str:
         return ", ".join(dict.fromkeys(f"{evidence.role} {evidence.label}" for evidence in held(value))) or "-"
 
-    def _told(self, head: Head, value: Any) -> str:
+    def _tooltip(self, head: Head, value: Any) -> str:
         return ", ".join(map(str, held(value))) or "no role"
 
     def _from(self) -> str:
@@ -74,7 +77,7 @@ def roles(
     model: nn.Module,
     corpus: Iterable[Tree | str],
     *,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     targets: Iterable[str] | None = None,
     roles: Sequence[str] | None = None,
     frequencies: Frequencies | None = None,
@@ -100,11 +103,11 @@ def roles(
     if isinstance(corpus, str | bytes):
         raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
-    counted = frequencies or (counted_in(corpus, tokenizer) if "rare" in measured_roles else None)
+    counted = frequencies or (count_corpus(corpus, tokenizer) if "rare" in measured_roles else None)
     if counted and read.common is None:
         read = replace(read, common=counted.common)
     encoder = Encoder(tokenizer, longest=longest(model, 1 << 30), relations=read.relations)
-    work = Work(model, tokenizer, measured_roles, read, counted, Resampling(resamples, seed=seed))
+    work = Measurement(model, tokenizer, measured_roles, read, counted, Resampling(resamples, seed=seed))
     total = len(corpus) if isinstance(corpus, Sized) else 0
     with evaluating(model), tapped(model, "attention", sink=work.see):
         for count, sentences in windows(encoder, corpus, targets):
@@ -128,19 +131,19 @@ def _check_text(model: nn.Module) -> None:
         raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
 
 
-def counted_in(corpus: Iterable[Tree | str], tokenizer: Any) -> Frequencies | None:
-    from headcount.corpora.frequencies import counted
+def count_corpus(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase) -> Frequencies | None:
+    from headcount.corpora.frequencies import count_tokens
 
     texts = [item.text if isinstance(item, Tree) else item for item in corpus]
     texts = [text for text in texts if isinstance(text, str) and text.strip()]
-    return counted(texts, tokenizer, source="the corpus itself") if texts else None
+    return count_tokens(texts, tokenizer, source="the corpus itself") if texts else None
 
 
 def _check_relations(encoder: Encoder, reading: Reading) -> None:
     """A relation that was asked for and no tree has is a mistake in its name, not a role that no head plays."""
     for relation in reading.relations:
-        if encoder.trees and not encoder.found[relation]:
-            raise UnknownName("relation in these trees", relation, encoder.found)
+        if encoder.trees and not encoder.relation_counts[relation]:
+            raise UnknownName("relation in these trees", relation, encoder.relation_counts)
 
 
 @dataclass
@@ -153,13 +156,13 @@ class _Shown:
     chance_BL: np.ndarray
 
 
-class Work:
+class Measurement:
     """One pass over a corpus: `run` gives the model a batch, `see` takes what its sites show."""
 
     def __init__(
         self,
         model: nn.Module,
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         roles: Mapping[str, Role],
         reading: Reading,
         frequencies: Frequencies | None,
@@ -294,7 +297,7 @@ class Work:
             relative = relative or _relative(tally)
         grid = Roles(list(evidence.items()), "object")
         grid.confidence, grid.left_out = HeadGrid(list(confidence.items()), "object"), HeadGrid(list(left_out.items()))
-        grid.signature, grid.skipped, grid.relations = signature, encoder.skipped, encoder.found
+        grid.signature, grid.skipped, grid.relations = signature, encoder.skipped, encoder.relation_counts
         grid.relative, grid.sentences, grid.trees = relative, self.sentences, encoder.trees
         return grid
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
-from headcount.roles.evidence import MIN_TRIALS, HalvedEvidence
-from headcount.roles.reading import Reading
-from headcount.roles.role import FURTHEST, Role
+from headcount.head_roles.evidence import MIN_TRIALS, HalvedEvidence
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import FURTHEST, Role
 from headcount.statistics import Interval, percentile_interval
 
 

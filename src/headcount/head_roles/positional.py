@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from headcount.roles.reading import Reading
-from headcount.roles.role import Trials
-from headcount.roles.sight import Sight, View
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import Trials
+from headcount.head_roles.sight import Sight, View
 
 
 class Positional:

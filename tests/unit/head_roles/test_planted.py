@@ -11,9 +11,9 @@ from transformers import BertConfig, BertModel
 
 import headcount as hc
 from headcount.corpora.alignment import pieces, pieces_of_words
-from headcount.corpora.frequencies import counted
+from headcount.corpora.frequencies import count_tokens
 from headcount.corpora.tree import Tree
-from headcount.roles.evidence import held
+from headcount.head_roles.evidence import held
 from planted import at, offset, planted, tokenizer, trees, word_tokenizer_of
 
 
@@ -72,7 +72,7 @@ def to_subjects(tree: Tree, words: list[list[int]], size: int) -> Tensor:
 
 def test_planted_heads_are_found_with_their_labels() -> None:
     marks, model = tokenizer(), bert()
-    frequencies = counted([tree.text for tree in trees(200)], marks)
+    frequencies = count_tokens([tree.text for tree in trees(200)], marks)
 
     def to_rarest(ids: list[int]) -> Tensor:
         inner = range(1, len(ids) - 1)

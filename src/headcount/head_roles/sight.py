@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headcount.head_roles.encoding import Batch
+from headcount.head_roles.reading import Reading
 from headcount.probes.peaks import Peaks, at_places, few_places, highest, peaks
 from headcount.probes.positions import Positions
-from headcount.roles.encoding import Batch
-from headcount.roles.reading import Reading
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.roles.reading import Direction, Reading
-from headcount.roles.role import FURTHEST, Trials
-from headcount.roles.sight import Sight, View
+from headcount.head_roles.reading import Direction, Reading
+from headcount.head_roles.role import FURTHEST, Trials
+from headcount.head_roles.sight import Sight, View
 
 # As the paper writes them: from the verb to its subject and back.
 _LETTERS = {"nsubj": ("v", "s"), "obj": ("v", "o"), "amod": ("n", "a"), "advmod": ("v", "a")}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from torch import Tensor
 from headcount.corpora.alignment import Span, pieces, pieces_of_words, units
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 WINDOW = 512  # sentences sorted by length together: little padding, and memory does not grow with the corpus
 
@@ -39,10 +42,10 @@ class Sentence:
 class Encoder:
     """Turns trees and texts into sentences; counts what it leaves out."""
 
-    def __init__(self, tokenizer: Any, *, longest: int, relations: Sequence[str]) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, longest: int, relations: Sequence[str]) -> None:
         self._tokenizer, self._longest, self._relations = tokenizer, longest, relations
         self.skipped: Counter[str] = Counter()
-        self.found: Counter[str] = Counter()  # instances of relations, asked for or not
+        self.relation_counts: Counter[str] = Counter()  # instances of relations, asked for or not
         self.trees = 0
 
     def sentence(self, number: int, item: Tree | str, target: str | None) -> Sentence | None:
@@ -78,7 +81,7 @@ class Encoder:
         words: list[list[int]] = [[] for _ in range(1 + max(unit_of))]
         for unit, places in zip(unit_of, tokens, strict=True):
             words[unit] += [index for index in places if index not in words[unit]]
-        self.found.update(arc.relation for arc in tree.arcs())
+        self.relation_counts.update(arc.relation for arc in tree.arcs())
         arcs = [(unit_of[arc.dependent], unit_of[arc.head], arc.relation) for arc in tree.arcs(*self._relations)]
         within = sum(dependent == head for dependent, head, _ in arcs)
         if within:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headcount.roles.evidence import Evidence, decided
-from headcount.roles.reading import Reading
-from headcount.roles.role import roles
-from headcount.roles.tallies import Column, Tally
+from headcount.head_roles.evidence import Evidence, decided
+from headcount.head_roles.reading import Reading
+from headcount.head_roles.role import roles
+from headcount.head_roles.tallies import Column, Tally
 
 POSITIONAL = {"positional": roles["positional"]}
 
