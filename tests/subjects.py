@@ -105,12 +105,19 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
         "roles": own,
         "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False), few] for head, some in own.items()},
         "best": [
-            {"kind": "encoder", "head": heads[0], **some} for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
+            {"kind": "encoder", "head": heads[0], "held_out": True, **some}
+            for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
         ],
         "relative": {"nsubj v->s": {"-1": 20, "1": 8}},
         **corpus(heads),
         "persons": {"1": 1, "2": 1, "3": 8},
     }
+    changes = {"difference": -0.4, "low": -0.6, "high": -0.2, "p": 0.001}
+    played = {
+        "role": "positional", "label": "-1", "off": changes, "played": changes, "alone": changes,
+        "share_kept": {"value": 0.8, "low": 0.6, "high": 0.9},
+    }  # fmt: skip
+    parts["played"] = {"metric": "loss", "value": 2.0, "by_head": {heads[0]: played}}
     parts["paper"]["positional"] |= {"labels": {heads[0]: "-1"}, "confidence": {heads[0]: 0.9}, "above": 1}
     return typed("roles", Signature(model, "a1b2c3", arguments={"data": "grammar dev"}), parts)
 
@@ -302,7 +309,8 @@ def specialisation(model: str = "shop/model-a") -> Record:
     }  # fmt: skip
     lost = {"difference": -0.2, "low": -0.4, "high": 0.1, "p": 0.3}
     row = {
-        "weights": "a1b2c3", "metric": "BLEU", "whole": {"value": 98.0, "low": 97.5, "high": 98.4},
+        "weights": "a1b2c3", "measured_on": MEASURED_ON, "metric": "BLEU",
+        "whole": {"value": 98.0, "low": 97.5, "high": 98.4},
         "without": {"num_heads": 0, "value": 60.0, "lost": lost},
         "pruned": {"num_heads": 1, "value": 97.8, "lost": lost}, "best_of_roles": [best],
         "by_head": {

@@ -98,7 +98,8 @@ def test_agreement(tuned: str, place: Path, tmp_path: Path) -> None:
         "attribution-patching,magnitude", "--out", str(tmp_path),
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "agrees most with ablation of 8 heads" in done.output.replace("\n", " ")
+    assert "Scores against ablation" in done.output
+    assert "Change of accuracy as the lowest heads of each score go" in done.output
     assert set(hc.Record.load(tmp_path / "record.json").parts.pruning) == {
         "ablation", "attribution-patching", "magnitude",
     }  # fmt: skip
@@ -237,7 +238,7 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     done = run("study", "michel2019", "--config", str(config), "--format", "svg", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
     assert {path.stem for path in (tmp_path / "out" / "parts").iterdir()} == {
-        "gradient", "ablation", "curves", "dynamics", "speed",
+        "gradient", "ablation", "replacement", "curves", "dynamics", "speed",
     }  # fmt: skip
     assert (tmp_path / "out" / "figures" / "dynamics" / "dynamics.svg").is_file()
     config.write_text("model = ")
@@ -281,13 +282,16 @@ def test_a_mistake_does_not_occupy_a_folder(tuned: str, place: Path, tmp_path: P
 
 def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_path: Path) -> None:
     file = ["--task", "classification", "--data", str(place / "data" / "train.tsv")]
-    learn = ["prune", tuned, "--choose", "l0", "--keep", "4", *file, "--out", str(tmp_path / "out")]
-    study = ["study", "tradeoff", tuned, "--keep", "4", "--no-roles", *file, "--out", str(tmp_path / "out")]
-    tune = ["train", str(place / "encoder"), *file, "--out", str(tmp_path / "out")]
-    for command in (learn, study, tune):
+    short = ["--keep", "4", "--steps", "1", "--tune", "1", *file]
+    learn = ["prune", tuned, "--choose", "l0", *short, "--out", str(tmp_path / "learned")]
+    study = ["study", "tradeoff", tuned, "--ways", "l0", "--against", "l0", "--no-roles", *short]
+    for command in (learn, [*study, "--out", str(tmp_path / "study")]):
         done = run(*command)
-        assert done.exit_code == 2, done.output
-        assert "are the same data" in done.output.replace("\n", " ")
+        assert done.exit_code == 0, done.output
+        assert "of the other half of train.tsv, held out" in done.output.replace("\n", " ")
+    done = run("train", str(place / "encoder"), *file, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2, done.output
+    assert "are the same data" in done.output.replace("\n", " ")
     assert not (tmp_path / "out").exists()
 
 

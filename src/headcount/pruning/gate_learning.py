@@ -29,7 +29,7 @@ from headcount.training.log import Log
 from headcount.training.loop import LOG
 from headcount.training.partner import Partner
 
-_STEPS, _FROM_RANDOM = 150, 1600  # with tuning as many in all as the preset tiny has
+_STEPS, _FROM_RANDOM = 150, 2200  # with tuning as many in all as the preset tiny has
 
 
 def gate_steps(steps: int | None, pipeline: Pipeline) -> int:

@@ -25,7 +25,7 @@ Budgets = Budget | Mapping[str, Budget]
 choosers: Registry[type[Chooser]] = Registry("chooser", "headcount.pruning.choosers", "CHOOSER")
 compensations: Registry[Any] = Registry("compensation", "headcount.surgery.compensations", "COMPENSATION")
 scores: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
-_FROM_RANDOM = (800, 2400)  # steps after gates that began at random, and of ordinary training
+_FROM_RANDOM = (1000, 3200)  # steps after gates that began at random, and of ordinary training
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import nn
 from headcount.errors import HeadcountError, UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
-from headcount.progress import Progress, silent
+from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.record.results.agreement import Agreement, OrderCost, TopOverlap
 from headcount.scores.score import Scores, members, options_of, score
@@ -76,7 +76,7 @@ def _scores(
     for method in methods:
         running = {
             "keep": keep / method if keep else None,
-            "progress": lambda step, of, method=method: progress(f"scoring by {method}", step, of),
+            "progress": named(f"scoring by {method}", progress),
             "normalize": False,  # ablation compares heads of all layers
         }
         options = {option: value for option, value in running.items() if option in options_of(method)}

@@ -34,7 +34,7 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     gate_steps: int = 150  # of ways that learn with gates
     tuning: Tuning = AFTER_GATES  # after gates; other ways that train have the steps of both
-    scratch_steps: int = 2400  # of the models trained from random weights, with the heads of `donor`
+    scratch_steps: int = 3200  # of the models trained from random weights, with the heads of `donor`
     against: str = "rank-gradient"  # the way that others are compared with
     distill: float = 0.5  # share of the whole model's predictions in the loss, of ways with /distilled
 

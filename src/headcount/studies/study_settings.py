@@ -42,7 +42,7 @@ class StudySettings:
     tune_steps: int = 450  # of fine-tuning after; fewer than one model gets, as there are many
     all_kinds_keep: tuple[int, ...] = ()  # heads left where all kinds are pruned; a half and a third if empty
     all_kinds_ways: tuple[str, ...] = ("l0", "scratch")  # of pruning all kinds; not done if empty
-    scratch_steps: int = 2400  # of models trained from random weights
+    scratch_steps: int = 3200  # of models trained from random weights
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:

@@ -7,10 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from headcount.record.codec import decode
+from headcount.record.result import MeasuredOn
 from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
 from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_interval, permutation_of_groups
 from headcount.studies.specialisation import pooled
-from records import evidence
+from records import MEASURED_ON, evidence
+
+MEASURED = decode(MeasuredOn, MEASURED_ON, source="the sample")
 
 
 def model(costs: list[float], roles: list[int], kept: list[int]) -> ModelRow:
@@ -30,7 +34,7 @@ def model(costs: list[float], roles: list[int], kept: list[int]) -> ModelRow:
     best = BestOfRole(
         **evidence("positional", "-1", 0.9), head="encoder.0.0", head_confidence=0.9, has_role=bool(roles)
     )
-    return ModelRow("a1", "BLEU", Interval(30.0, 29.0, 31.0), smaller, smaller, (best,), by_head)
+    return ModelRow("a1", MEASURED, "BLEU", Interval(30.0, 29.0, 31.0), smaller, smaller, (best,), by_head)
 
 
 def several(*models: ModelRow) -> dict[str, ModelRow]:

@@ -115,20 +115,20 @@ def test_case_counts_unless_said_otherwise(tokenizer: Any, texts: Any) -> None:
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_decoding_is_that_of_generate(tokenizer: Any, model: Any, texts: Any, beams: int) -> None:
-    """Sorting by length and batching change nothing but the time."""
+    """Sorting by length and batching change nothing but how far beams look ahead: to the longest of their batch."""
     task = make(tokenizer, texts, beams=beams, tokens=50 * beams)
-    expected = []
-    for source in texts[0]:
-        batch = tokenizer([source], return_tensors="pt")
-        most = 2 * batch["input_ids"].shape[1] + 10
-        extra = {"length_penalty": 0.6} if beams > 1 else {}
-        written = model.generate(
-            **batch, num_beams=beams, do_sample=False, max_length=None, max_new_tokens=most, **extra
-        )
-        expected.append(tokenizer.batch_decode(written, skip_special_tokens=True)[0])
-    found = task.translations(model)
-    # a random model writes on to the longest length of its batch: compare up to each sentence's own
-    assert [a[: len(b)] for a, b in zip(found, expected, strict=True)] == expected
+    extra = {"length_penalty": 0.6} if beams > 1 else {}
+    expected = {}
+    for rows in by_length(task.source_ids.lengths, 50):
+        most = 2 * int(task.source_ids.lengths[rows].max()) + 10
+        for row in rows:
+            written = model.generate(
+                **tokenizer([texts[0][row]], return_tensors="pt"), num_beams=beams, do_sample=False, max_length=None,
+                max_new_tokens=most, **extra,
+            )  # fmt: skip
+            own_ids = written[:, : 1 + 2 * int(task.source_ids.lengths[row]) + 10]
+            expected[int(row)] = tokenizer.batch_decode(own_ids, skip_special_tokens=True)[0]
+    assert dict(enumerate(task.translations(model))) == expected
 
 
 def test_quality_keeps_the_order_of_the_sentences(tokenizer: Any, model: Any, texts: Any) -> None:

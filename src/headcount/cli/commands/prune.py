@@ -240,7 +240,8 @@ class _Job:
             return Data()
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
-            choose_on, measured = work.parts(choose=train)
+            train, measured = work.parts(choose=train)
+            choose_on = train
         else:
             choose_on, measured = work.parts() if chooser.needs_data else (work, work.on(work.measure_split))
         calibrate_split = values["calibrate_split"]

@@ -37,7 +37,7 @@ _WAYS = (
     help="Share of the loss that asks for what MODEL predicts, of ways with /distilled.",
 )  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights (not of scratch).")
-@click.option("--scratch-steps", default=2400, show_default=True, type=click.IntRange(1), help="From random weights.")
+@click.option("--scratch-steps", default=3200, show_default=True, type=click.IntRange(1), help="From random weights.")
 @click.option("--train-limit", type=click.IntRange(1), help="Train on so many texts at most.")
 @click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
 @click.option(

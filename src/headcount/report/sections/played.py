@@ -8,6 +8,7 @@ from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
+from headcount.statistics import Interval
 
 _DIGITS = 4  # changes of a loss by one head are small
 
@@ -35,14 +36,17 @@ def _answer(record: Record[RolesFound]) -> str:
     )
 
 
+def _share(kept: Interval | None) -> list[Any]:
+    return [100 * kept.value, interval(100 * kept.low, 100 * kept.high, 0)] if kept else [None, None]
+
+
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[RolesFound]) -> list[list[Any]]:
         return [
             [
                 name, f"{head.role} {head.label}", head.alone.difference,
                 interval(head.alone.low, head.alone.high, _DIGITS), head.off.difference,
-                *([100 * kept.value, interval(100 * kept.low, 100 * kept.high, 0)] if (kept := head.share_kept)
-                  else [None, None]),
+                *_share(head.share_kept),
             ]
             for name, head in _heads(record).items()
         ]  # fmt: skip
