@@ -213,25 +213,54 @@ def compensation(model: str = "shop/model-a") -> Record:
     return typed("compensation", Signature(model), parts)
 
 
+def measured(value: float) -> dict[str, Any]:
+    return {"metric": "BLEU", "value": value, "low": value - 1, "high": value + 1}
+
+
+def held_role(role: str, label: str, value: float) -> dict[str, Any]:
+    return {"role": role, "label": label, "value": value, "baseline": 0.1}
+
+
+def difference(value: float, *seeds: float) -> dict[str, Any]:
+    """Of two models, with the values of two seeds."""
+    by_seed = dict(enumerate(seeds or (value - 0.5, value + 0.5)))
+    return {
+        "difference": value, "low": value - 1, "high": value + 1, "p": None, "by_seed": by_seed,
+        "variance": {"models": 0.0, "seeds": 0.2, "examples": 0.1}, "behind": "1 model, 2 seeds: t-interval over seeds",
+    }  # fmt: skip
+
+
+def pruning(removed_heads: list[str], heads: list[str], **parts: Any) -> dict[str, Any]:
+    """The parts of a prune record. before, after: quality; parts: further ones."""
+    of_kind = {"num_heads": 4, "parameters": 100, "flops": None}
+    spent = {"length": 128, "flops": 5000, "cache_bytes": 300, "kinds": {"encoder": of_kind}}
+    before, after = parts.pop("before", None), parts.pop("after", None)
+    return {
+        "method": "rank-gradient", "pipeline": "rank-gradient/untuned", "removed_heads": removed_heads,
+        "num_heads": len(removed_heads) + len(heads), "kept": {"encoder": len(heads)}, "heads": heads,
+        "verified": True, "quality": {"before": before, "cut": after, "after": after}, "statistics": {},
+        "seconds": {"choosing": 1.0, "tuning": 0.0, "total": 1.0},
+        "cost": {"before": {**spent, "parameters": 1000}, "after": {**spent, "parameters": 900}}, "chosen": {},
+        "metric": "BLEU", "higher_is_better": True, "measured_on": MEASURED_ON, **parts,
+    }  # fmt: skip
+
+
 def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
     """kinds: heads of all kinds were pruned, not of the encoder alone."""
     random = np.random.default_rng(3)
     encoder = names({f"encoder.{layer}": 4 for layer in range(6)})
     possible = [
-        [evidence("positional", "-1", 0.95)],
-        [evidence("syntactic", "obj v->o", 0.7), evidence("syntactic", "nsubj s->v", 0.6)],
-        [evidence("rare", "two rarest", 0.6)],
-        [evidence("delimiter", "end", 0.6)],
+        [held_role("positional", "-1", 0.95)],
+        [held_role("syntactic", "obj v->o", 0.7), held_role("syntactic", "nsubj s->v", 0.6)],
+        [held_role("rare", "two rarest", 0.6)],
+        [held_role("delimiter", "end", 0.6)],
         [],
         [],
     ]
     whole = {head: possible[int(random.integers(len(possible)))] for head in encoder}
     strength = dict(zip(encoder, random.random(len(encoder)) + [bool(whole[head]) for head in encoder], strict=True))
 
-    def measured(value: float) -> dict[str, float]:
-        return {"value": value, "low": value - 1, "high": value + 1}
-
-    def drifted(head: str, keep: int) -> list[dict[str, object]]:
+    def drifted(head: str, keep: int) -> list[dict[str, Any]]:
         if random.random() < 1 - keep / 30:
             return whole[head] + possible[int(random.integers(3))]
         return whole[head] if random.random() < 0.8 else possible[int(random.integers(len(possible)))]
@@ -254,7 +283,7 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
                         "after": measured(24 + lead + keep / 8 + seed / 2),
                         "cut": measured(20.0) if way != "scratch" else None, "kept": {"encoder": keep, "cross": cross},
                         "heads": heads, "roles": {head: drifted(head, keep) for head in heads if head in whole},
-                        "steps": trained, "like": "l0",
+                        "steps": trained, "like": "l0", "command": "headcount prune",
                         "seconds": {"choosing": 2.0, "tuning": trained / 20, "total": 2.0 + trained / 20 + len(way)},
                     }
                 )  # fmt: skip
@@ -264,20 +293,23 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
     ]
     drift = [
         {
-            "way": point["way"], "keep": point["keep"], "seed": point["seed"], "heads": len(point["roles"]), "same": 2,
-            "gained": 1, "lost": 0, "exchanged": 0, "roles": {"positional": {"whole": 2, "left": 1}},
-            "functions": {"whole": 5, "left": 4},
+            "way": point["way"], "keep": point["keep"], "seed": point["seed"],
+            "changes": {
+                "num_heads": len(point["roles"]), "same": 2, "gained": 1, "lost_roles": 0, "exchanged": 0,
+                "by_role": {"positional": {"whole": 2, "left": 1}}, "functions": {"whole": 5, "left": 4},
+            },
         }
         for point in points
     ]  # fmt: skip
     parts: dict[str, Any] = {
-        "metric": "BLEU", "whole": measured(30.0), "gated": 32 if kinds else 24, "tradeoff": points,
-        "of": {"encoder": 24, "cross": 8},
-        "sites": {**{f"encoder.{layer}": 4 for layer in range(6)}, "cross.0": 4, "cross.1": 4},
+        "metric": "BLEU", "higher_is_better": True, "measured_on": MEASURED_ON, "whole": measured(30.0),
+        "gated": 32 if kinds else 24, "points": points, "of": {"encoder": 24, "cross": 8}, "against": "rank-gradient",
+        "compared": [], "unfinished": 0,
+        "heads_by_site": {**{f"encoder.{layer}": 4 for layer in range(6)}, "cross.0": 4, "cross.1": 4},
         "pruned": "heads of all kinds" if kinds else "encoder heads",
-        "steps": {"trained and tuned": 600, "scratch": 2400}, "seconds": dict.fromkeys(better, 30.0),
-        "whole_roles": whole, "looked": {"sentences": 300, "trees": 300}, "drift": drift,
-        "hard_concrete": gates().parts["hard_concrete"],
+        "steps": {"tuned": 600, "scratch": 2400}, "seconds_by_way": dict.fromkeys(better, 30.0),
+        "whole_roles": whole, "looked": {"sentences": 300, "trees": 300, "fingerprint": "x"}, "drift": drift,
+        "hard_concrete": gates().parts.hard_concrete,
     }  # fmt: skip
     if kinds:
         parts["all_kinds"] = [
@@ -288,18 +320,24 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
             for point in points
             if point["way"] == "l0" and point["seed"] == 0
         ]  # fmt: skip
-    return Record("tradeoff", Signature(model), parts)
+    return typed("tradeoff", Signature(model), parts)
 
 
 def gates() -> Record:
     heads = names({"encoder.0": 4, "encoder.1": 3})
-    trace = [{"step": step, "open": 7 - step // 20, "expected": 6.5, "settled": 0.5} for step in (20, 40, 60)]
-    found = {"trace": trace, "means": dict.fromkeys(heads, 0.4), "values": dict.fromkeys(heads, -0.2)}
+    trace = [
+        {"step": step, "loss": 1.0, "open": 7 - step // 20, "expected": 6.5, "settled": 0.5} for step in (20, 40, 60)
+    ]
+    found = {
+        "trace": trace, "means": dict.fromkeys(heads, 0.4), "values": dict.fromkeys(heads, -0.2), "settled": 0.5,
+        "reached": None, "cut_by_rank": 0, "settings": {"rate": 0.1},
+    }  # fmt: skip
     shapes = [
         {"log_a": log_a, "beta": 0.5, "low": -0.1, "high": 1.1, "zero": zero, "one": one, "mean": 0.5}
         for log_a, zero, one in ((0.0, 0.23, 0.23), (2.0, 0.04, 0.69), (-3.0, 0.86, 0.01))
     ]
-    return Record("prune", Signature("shop/model-a"), {"gates": found, "hard_concrete": shapes})
+    chosen = {"gates": found, "hard_concrete": shapes}
+    return typed("prune", Signature("shop/model-a"), pruning(heads[:1], heads[1:], method="l0", chosen=chosen))
 
 
 # For each figure the records it is tried on.

@@ -8,7 +8,7 @@ import numpy as np
 
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
-from records import MEASURED_ON, corpus, quality, size, summary, typed
+from records import MEASURED_ON, corpus, difference, held_role, measured, pruning, quality, size, summary, typed
 
 Sites = dict[str, int]  # site -> heads
 
@@ -154,26 +154,22 @@ def bench(total: int, model: str = "shop/model-a") -> Record:
 
 def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
     heads = names(sites)
-    ends = [{"value": 30.0, "low": 29.0, "high": 31.0}, {"value": 28.0, "low": 27.0, "high": 29.0}]
+    ends = [measured(30.0), measured(28.0)]
     steps = [
-        {**end, "removed": removed, "share": removed / len(heads), "kept": {}, "heads": heads[removed:]}
+        {
+            "value": end["value"], "low": end["low"], "high": end["high"], "removed": removed,
+            "share": removed / len(heads), "kept": {}, "heads": heads[removed:],
+        }
         for removed, end in zip((0, 2), ends, strict=True)
-    ]
-    of_kind = {"num_heads": 4, "parameters": 100, "flops": None}
-    spent = {"length": 128, "flops": 5000, "cache_bytes": 300, "kinds": {"encoder": of_kind}}
-    cost = {"before": {**spent, "parameters": 1000}, "after": {**spent, "parameters": 900}}
-    parts = {
-        "method": "rank-gradient", "metric": "BLEU", "curve": steps, "removed": heads[:2], "heads": len(heads),
-        "verified": True, "cost": cost, "quality": {"before": ends[0], "cut": ends[1], "after": ends[1]},
-    }  # fmt: skip
-    return Record("prune", Signature(model), parts)
+    ]  # fmt: skip
+    return typed("prune", Signature(model), pruning(heads[:2], heads[2:], curve=steps, before=ends[0], after=ends[1]))
 
 
 def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
     heads = names(sites)
-    quality = {"before": {"value": 30.0}, "after": {"value": 29.0, "low": 28.0, "high": 30.0}}
+    quality = {"before": measured(30.0), "after": measured(29.0)}
     point = {"kept": {"encoder": 2}, "heads": heads[:2], "quality": quality, "settled": 0.9}
-    return Record("prune sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
+    return typed("prune-sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
 
 
 def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads of all kinds") -> Record:
@@ -182,9 +178,6 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads 
     of = {kind: sum(head.split(".")[0] == kind for head in heads) for kind in kinds}
     first = [head for head in heads if head.split(".")[0] == kinds[0]]
     pool = heads if pruned == "heads of all kinds" else first
-
-    def measured(value: float) -> dict[str, float]:
-        return {"value": value, "low": value - 1, "high": value + 1}
 
     def kept(some: list[str]) -> dict[str, int]:
         return {kind: sum(head.split(".")[0] == kind for head in some) for kind in kinds}
@@ -197,29 +190,28 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads 
                 {
                     "way": way, "keep": keep, "seed": 0, "after": measured(30 - 10 / keep), "cut": None,
                     "kept": kept(left), "heads": left, "steps": 0 if "untuned" in way else 600,
-                    "seconds": {"choosing": 1.0, "tuning": 9.0, "total": 10.0},
-                    "roles": {head: [evidence("syntactic", "obj v->o", 0.7)] for head in left if head in first},
+                    "seconds": {"choosing": 1.0, "tuning": 9.0, "total": 10.0}, "command": "headcount prune",
+                    "roles": {head: [held_role("syntactic", "obj v->o", 0.7)] for head in left if head in first},
                 }
             )  # fmt: skip
-    against = {"difference": -1.0, "low": -2.0, "high": 0.0, "p": 0.1, "by_seed": {"0": -1.5, "1": -0.5}}
-    drift = {
-        "heads": 2, "same": 1, "gained": 1, "lost": 0, "exchanged": 0,
-        "roles": {"positional": {"whole": 2, "left": 1}}, "functions": {"whole": 2, "left": 1},
+    changes = {
+        "num_heads": 2, "same": 1, "gained": 1, "lost_roles": 0, "exchanged": 0,
+        "by_role": {"positional": {"whole": 2, "left": 1}}, "functions": {"whole": 2, "left": 1},
     }  # fmt: skip
     gate = {"log_a": 0.0, "beta": 0.5, "low": -0.1, "high": 1.1, "zero": 0.23, "one": 0.23, "mean": 0.5}
-    compared = [{"way": "l0", "keep": 2, "seeds": [0, 1], "lost": against}]
+    compared = [{"way": "l0", "keep": 2, "seeds": [0, 1], "lost": difference(-1.0)}]
     parts: dict[str, Any] = {
-        "metric": "BLEU", "whole": measured(30.0), "gated": len(pool), "of": of, "pruned": pruned,
-        "tradeoff": points, "against": "scratch", "compared": compared,
-        "steps": {"trained and tuned": 600, "scratch": 2400}, "seconds": {"l0": 10.0},
-        "whole_roles": {head: [evidence("positional", "-1", 0.9)] for head in first},
-        "looked": {"sentences": 20, "trees": 20}, "hard_concrete": [gate],
-        "drift": [{"way": "l0", "keep": keep, "seed": 0, **drift} for keep in (1, 2)],
+        "metric": "BLEU", "higher_is_better": True, "measured_on": MEASURED_ON, "whole": measured(30.0),
+        "gated": len(pool), "of": of, "heads_by_site": dict(sites), "pruned": pruned, "points": points,
+        "against": "scratch", "compared": compared, "steps": {"tuned": 600, "scratch": 2400}, "unfinished": 0,
+        "seconds_by_way": {"l0": 10.0}, "whole_roles": {head: [held_role("positional", "-1", 0.9)] for head in first},
+        "looked": {"sentences": 20, "trees": 20, "fingerprint": "x"}, "hard_concrete": [gate],
+        "drift": [{"way": "l0", "keep": keep, "seed": 0, "changes": changes} for keep in (1, 2)],
     }  # fmt: skip
     if pruned == "heads of all kinds" and len(kinds) > 1:
         own = {"way": "l0", "keep": 2, "seed": 0, "kept": kept(points[1]["heads"])}
         parts["all_kinds"] = [{**own, "trained": measured(25.0), "scratch": measured(24.0)}]
-    return Record("tradeoff", Signature(model), parts)
+    return typed("tradeoff", Signature(model), parts)
 
 
 def rules(sites: Sites, model: str = "shop/model-a") -> Record:
@@ -234,25 +226,33 @@ def rules(sites: Sites, model: str = "shop/model-a") -> Record:
 
 def agreement(sites: Sites, model: str = "shop/model-a") -> Record:
     correlation = {"all": {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}}
-    overlap = [{"share": share, "heads": 1, "overlap": 0.5, "chance": share} for share in (0.1, 0.25, 0.5)]
+    overlap = [{"share": share, "num_heads": 1, "overlap": 0.5, "chance": share} for share in (0.1, 0.25, 0.5)]
     change = {"difference": -1.0, "low": -2.0, "high": -0.5, "p": 0.01}
-    row = {"share": 0.5, "removed": 2, "value": 20.0, "difference": change, "against_ablation": change}
+    row = {"share": 0.5, "removed": 2, "value": 20.0, "change": change, "against_ablation": change}
     parts = {
-        "metric": "BLEU", "heads": len(names(sites)), "spearman": {"gradient": correlation},
-        "overlap": {"gradient": overlap}, "pruning": {"ablation": [row], "gradient": [row]}, "refused": {},
+        "metric": "BLEU", "higher_is_better": True, "num_heads": len(names(sites)), "measured_on": MEASURED_ON,
+        "by_method": {}, "spearman": {"gradient": correlation}, "overlap": {"gradient": overlap},
+        "pruning": {"ablation": [row], "gradient": [row]}, "refused": {},
     }  # fmt: skip
-    return Record("agreement", Signature(model), parts)
+    return typed("agreement", Signature(model), parts)
 
 
 def replacement(sites: Sites, model: str = "shop/model-a") -> Record:
-    effects = {head: {"difference": 0.1 * place} for place, head in enumerate(names(sites))}
+    effects = {
+        head: {
+            "value": 1.0, "difference": 0.1 * place, "low": 0.0, "high": 1.0, "p": 0.01, "corrected": 0.02,
+            "examples": 20,
+        }
+        for place, head in enumerate(names(sites))
+    }  # fmt: skip
     agreement = {"r": 0.7, "low": 0.5, "high": 0.8, "p": 0.01}
     parts = {
-        "metric": "loss", "effects": dict.fromkeys(("zero", "mean", "resample"), effects),
+        "metric": "loss", "higher_is_better": False, "value": 1.0, "alpha": 0.01,
+        "effects": dict.fromkeys(("zero", "mean", "resample"), effects),
         "significant": {"zero": 2, "mean": 1, "resample": 1},
-        "spearman": dict.fromkeys(("zero / mean", "zero / resample", "mean / resample"), agreement),
+        "rank_correlations": dict.fromkeys(("zero / mean", "zero / resample", "mean / resample"), agreement),
     }  # fmt: skip
-    return Record("replacement", Signature(model), parts)
+    return typed("replacement", Signature(model), parts)
 
 
 def compensation(model: str = "shop/model-a") -> Record:

@@ -58,7 +58,10 @@ def test_prune_saves_a_model_that_is_what_it_says(model: str, tmp_path: Path) ->
     assert "5 of 36 heads were removed by" in done.output
     assert "stock code refuses it" in done.output
     assert (out / "tokenizer_config.json").exists()
-    assert hc.Record.load(out / "record.json").parts["removed"] == ["encoder.0.3", *(f"cross.1.{i}" for i in range(4))]
+    assert hc.Record.load(out / "record.json").parts.removed_heads == (
+        "encoder.0.3",
+        *(f"cross.1.{i}" for i in range(4)),
+    )
     assert len(hc.locate(hc.load(out)).heads) == 31
     again = run("inspect", str(out))
     assert "3/4" in again.output
@@ -83,7 +86,7 @@ def test_what_verification_refuses_is_kept_aside(model: str, tmp_path: Path) -> 
     aside = tmp_path / "half.unverified"
     assert hc.locate(hc.load(aside))["encoder.0"].heads == (0, 1, 2)
     assert (aside / "tokenizer_config.json").exists()
-    assert hc.Record.load(aside / "record.json").parts["verified"] is False
+    assert hc.Record.load(aside / "record.json").parts.verified is False
     assert run(*arguments).exit_code == 1
     assert (tmp_path / "half.unverified.2" / "config.json").exists()
     assert run(*arguments, "--no-verify").exit_code == 0
@@ -97,8 +100,8 @@ def test_what_a_search_found_is_kept_aside_too(writer: str, tmp_path: Path) -> N
     assert done.exit_code == 1
     assert "half.unverified" in done.stderr
     record = hc.Record.load(tmp_path / "half.unverified" / "record.json")
-    assert record.parts["curve"]
-    assert record.parts["fault"].startswith("head encoder.0.0")
+    assert record.parts.curve
+    assert record.parts.fault.startswith("head encoder.0.0")
     assert len(hc.locate(hc.load(tmp_path / "half.unverified")).heads) == 6
 
 
@@ -106,7 +109,7 @@ def test_prune_by_what_stays(model: str, tmp_path: Path) -> None:
     done = run(
         "prune", model, "--keep", "encoder.*,decoder.*,cross.?.0", "--out", str(tmp_path / "s"), "--json", "--no-verify"
     )
-    assert len(json.loads(done.stdout)["parts"]["removed"]) == 9
+    assert len(json.loads(done.stdout)["parts"]["removed_heads"]) == 9
 
 
 @pytest.mark.parametrize(

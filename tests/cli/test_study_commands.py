@@ -100,7 +100,7 @@ def test_agreement(tuned: str, place: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "Scores against ablation" in done.output
     assert "Change of accuracy as the lowest heads of each score go" in done.output
-    assert set(hc.Record.load(tmp_path / "record.json").parts["pruning"]) == {
+    assert set(hc.Record.load(tmp_path / "record.json").parts.pruning) == {
         "ablation", "attribution-patching", "magnitude",
     }  # fmt: skip
 
@@ -336,7 +336,7 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
     assert figures == {"kept-by-kind.png", "kept-by-layer.png", "kept-roles.png", "tradeoff.png", "tradeoff-time.png"}
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["parts"]["looked"]["sentences"] == 20
-    assert {point["steps"] for point in record["parts"]["tradeoff"]} == {0, 2}
+    assert {point["steps"] for point in record["parts"]["points"]} == {0, 2}
     blind = run(*asked, "--ways", "random/untuned", "--no-roles")
     assert blind.exit_code == 0, blind.output
     assert "not asked for (--no-roles)" in blind.output
@@ -381,7 +381,7 @@ def test_every_point_is_a_model_that_the_command_it_names_makes(tuned: str, plac
     asked += ["--seeds", "1", "--choose-limit", "12", "--no-roles", "--format", "svg", "--max-length", "6"]
     done = run("study", "tradeoff", tuned, *work(place), *asked, "--save-models", "--out", str(out))
     assert done.exit_code == 0, done.output
-    points = json.loads((out / "record.json").read_text())["parts"]["tradeoff"]
+    points = json.loads((out / "record.json").read_text())["parts"]["points"]
     assert [point["way"] for point in points] == ways.split(",")
     for point in points:
         program, *arguments = shlex.split(point["command"].replace("DIR", str(tmp_path / "again" / point["way"][:6])))

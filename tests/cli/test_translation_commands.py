@@ -153,7 +153,7 @@ def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path
     assert "Quality after each step" in done.output
     assert len(hc.locate(hc.load(out)).heads) == 14
     record = hc.Record.load(out / "record.json")
-    assert [point["removed"] for point in record.parts["curve"]] == [0, 3, 6, 8, 11, 14]
+    assert [point.removed for point in record.parts.curve] == [0, 3, 6, 8, 11, 14]
     assert record.signature.model == str(trained)
     assert run("translate", str(out), input="The dog sees.\n").exit_code == 0
 
@@ -225,8 +225,8 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     assert "explained without" in done.output
     record = hc.Record.load(tmp_path / "named" / "record.json")
-    assert record.parts["compensation"]["how"] == "lstsq"
-    assert set(record.parts["compensation"]["sites"]) == {"encoder.0", "cross.1"}
+    assert record.parts.compensation.how == "lstsq"
+    assert set(record.parts.compensation.sites) == {"encoder.0", "cross.1"}
     assert hc.load(tmp_path / "named")
     for method, options in (("greedy", ["--candidates", "2", "--group", "2"]), ("fisher", ["--compensate", "scale"])):
         out = tmp_path / method
@@ -241,7 +241,7 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
         "prune", str(trained), "--choose", "gradient", "--keep", "95%params", *given, "--out", str(tmp_path / "p")
     )
     assert small.exit_code == 0, small.output
-    parameters = hc.Record.load(tmp_path / "p" / "record.json").parts["cost"]
+    parameters = hc.Record.load(tmp_path / "p" / "record.json").parts.cost
     assert parameters["after"]["parameters"] <= 0.95 * parameters["before"]["parameters"]
 
 

@@ -103,7 +103,7 @@ def test_gates_keep_exactly_so_many_heads_of_all_kinds(tiny: Path, keep: int, ca
 
 
 def _told(found: Any, what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    gates = found.record.parts["gates"]
+    gates = found.record.parts.gates
     assert gates["cut_by_rank"] <= 3, "the gates' own rule is near the budget; rank settles what is left"
     with capsys.disabled():
         print(f"\n{what}: {gates['settled']:.0%} settled, {gates['cut_by_rank']} decided by rank")  # noqa: T201

@@ -13,6 +13,7 @@ from transformers.utils import cached_file
 
 from headcount import journal
 from headcount.record import Record
+from headcount.record.results.prune import Costs, Pruning
 
 _CARRIED = ("license", "license_name", "license_link", "language", "pipeline_tag", "datasets")
 _TAGS = ["headcount", "pruned", "attention-heads"]
@@ -23,7 +24,7 @@ _LOADING = {
 }
 
 
-def write_card(folder: Path, record: Record, *, source: str, revision: str | None = None) -> None:
+def write_card(folder: Path, record: Record[Pruning], *, source: str, revision: str | None = None) -> None:
     """Write README.md into the folder of a model that was pruned from `source`, a folder or hub id."""
     base = _base_card(source, revision)
     settings = {name: base[name] for name in _CARRIED if base.get(name) is not None}
@@ -50,55 +51,65 @@ def _base_card(source: str, revision: str | None) -> dict[str, Any]:
         return {}
 
 
-def _text(record: Record, name: str) -> str:
+def _text(record: Record[Pruning], name: str) -> str:
     parts = record.parts
-    removed = parts["removed"]
-    lines = [f"# {name} without {len(removed)} of its {parts['heads']} attention heads", ""]
+    removed = parts.removed_heads
+    lines = [f"# {name} without {len(removed)} of its {parts.num_heads} attention heads", ""]
     version = record.signature.versions.get("headcount", "")
     lines += [f"Pruned by headcount {version}: {_way(parts)}.", ""]
-    lines += [*_quality(parts), *_costs(parts["cost"]), *_loading(parts), "## Heads that were removed"]
+    lines += [*_quality(parts), *_costs(parts.cost), *_loading(parts), "## Heads that were removed"]
     lines += [", ".join(f"`{head}`" for head in removed) or "none", ""]
     lines += ["`record.json` has every number with its signature: hashes of weights and data, settings, versions.", ""]
     return "\n".join(lines)
 
 
-def _way(parts: dict[str, Any]) -> str:
-    way = f"heads chosen by {parts['method']}" if "method" in parts else "heads chosen by hand"
-    compensation = parts.get("compensation")
-    return f"{way}, made up for by {compensation['how']}" if compensation else way
+def _way(parts: Pruning) -> str:
+    """All stages: how heads were chosen, what compensates for them, what was trained."""
+    words = ["heads chosen by hand" if parts.method == "given" else f"heads chosen by {parts.method}"]
+    words += [f"compensated for by {parts.compensation.how}"] if parts.compensation else []
+    stages = {"gates": "trained with gates", "tuning": "fine-tuned"}
+    words += [f"{stages[name]} for {stage.steps} steps ({stage.trained})" for name, stage in parts.training.items()]
+    return ", ".join(words)
 
 
-def _quality(parts: dict[str, Any]) -> list[str]:
-    """Quality before and after, with 95% intervals, where it was measured."""
-    curve = {point["removed"]: point for point in parts.get("curve", ())}
-    after = (parts.get("compensation") or {}).get("quality") or curve.get(len(parts["removed"]))
-    if 0 not in curve or after is None:
+def _quality(parts: Pruning) -> list[str]:
+    """Quality of the whole model, before fine-tuning where there was some, and at the end, with 95% intervals."""
+    quality = parts.quality
+    if quality.after is None:
         return []
+    stages = {"whole": quality.before, "pruned": quality.after}
+    if "tuning" in parts.training:
+        stages = {"whole": quality.before, "pruned, not fine-tuned": quality.cut, "pruned": quality.after}
     rows = [
-        f"| {name} | {point['value']:.4g} | {point['low']:.4g} to {point['high']:.4g} |"
-        for name, point in (("whole", curve[0]), ("pruned", after))
+        f"| {name} | {stage.value:.4g} | {stage.low:.4g} to {stage.high:.4g} |"
+        for name, stage in stages.items()
+        if stage is not None
     ]
-    return ["## Quality", f"| | {parts['metric']} | 95% interval |", "|---|---|---|", *rows, ""]
+    held_out = parts.measured_on is None or parts.measured_on.held_out is not False
+    note = [] if held_out else ["", "Measured on texts that heads were chosen on, which flatters."]
+    return ["## Quality", f"| | {quality.after.metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
 
 
-def _costs(cost: dict[str, Any]) -> list[str]:
-    before, after = cost["before"], cost["after"]
-    names = {"parameters": "parameters", "flops": "FLOPs of a forward pass", "cache_bytes": "bytes of cache"}
+def _costs(costs: Costs) -> list[str]:
+    before, after = costs.before, costs.after
+    measures = {
+        "parameters": (before.parameters, after.parameters),
+        "FLOPs of a forward pass": (before.flops, after.flops),
+        "bytes of cache": (before.cache_bytes, after.cache_bytes),
+    }
     rows = [
-        f"| {words} | {before[name]:,} | {after[name]:,} | {after[name] / before[name] - 1:+.1%} |"
-        for name, words in names.items()
-        if before.get(name) and after.get(name) is not None
+        f"| {words} | {whole:,} | {small:,} | {small / whole - 1:+.1%} |"
+        for words, (whole, small) in measures.items()
+        if whole and small is not None
     ]
-    title = f"## Costs, one text of {before['length']} tokens"
+    title = f"## Costs, one text of {before.length} tokens"
     return [title, "| | whole | pruned | |", "|---|---|---|---|", *rows, ""]
 
 
-def _loading(parts: dict[str, Any]) -> list[str]:
+def _loading(parts: Pruning) -> list[str]:
     code = ["```python", "import headcount as hc", 'model = hc.load("this-folder")', "```"]
     runtimes = (
         "`headcount export this-folder --to gguf --out model.gguf` writes it for llama.cpp; vllm, onnx, openvino "
-    )
-    runtimes += (
         "and ctranslate2 are the other runtimes, and `headcount inspect this-folder` says which of them take it."
     )
-    return ["## Load it", *code, _LOADING.get(parts.get("loaded_by", ""), ""), "", runtimes, ""]
+    return ["## Load it", *code, _LOADING.get(parts.loaded_by or "", ""), "", runtimes, ""]

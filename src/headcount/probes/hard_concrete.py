@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
+from headcount.record.results.prune import HardConcrete as Distribution
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ class HardConcrete:
         """log_a at which `soft` comes down to 0."""
         return math.log(-self.low / self.high)
 
-    def described(self, log_a: float) -> dict[str, float]:
-        """One distribution of the family in plain numbers."""
+    def described(self, log_a: float) -> Distribution:
+        """One distribution of the family, for a record."""
         value = torch.tensor(log_a, dtype=torch.float64)
-        shares = {"zero": float(self.zero(value)), "one": float(self.one(value)), "mean": float(self.mean(value))}
-        return {"log_a": log_a, "beta": self.beta, "low": self.low, "high": self.high, **shares}
+        shares = (float(share(value)) for share in (self.zero, self.one, self.mean))
+        return Distribution(log_a, self.beta, self.low, self.high, *shares)
 
     def _stretch(self, share: Tensor) -> Tensor:
         return (share * (self.high - self.low) + self.low).clamp(0, 1)

@@ -13,6 +13,7 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.pruning.pipeline import Execution
 from headcount.pruning.tuning import Tuning
+from headcount.record.results.prune import TrainingStage
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
 from headcount.tasks.task import Task
@@ -127,8 +128,12 @@ def learn(
     judge: Task | None = None,
     partner: Partner | None = None,
     part: str = "training",
-) -> dict[str, Any]:
-    """Train a model by a recipe, from wherever the folder stands; what the run took. The model ends in eval mode."""
+    trained: str = "all weights",
+) -> TrainingStage:
+    """Train a model by a recipe, from wherever the folder stands; what the run took. The model ends in eval mode.
+
+    trained: which weights, for the record.
+    """
     accelerator = Accelerator(mixed_precision="no")
 
     def watch(report: Report) -> None:
@@ -145,6 +150,4 @@ def learn(
             save_seconds=execution.save_seconds, watch=watch, partner=partner,
         ).run()  # fmt: skip
     model.eval()
-    # without a rate: that of Vaswani et al. 2017
-    took = {"steps": progress.step, "seconds": progress.seconds, "epochs": progress.epochs}
-    return {**took, "rate": recipe.rate, "warmup": recipe.warmup}
+    return TrainingStage(trained, progress.step, progress.seconds, progress.epoch_results(), recipe.rate, recipe.warmup)

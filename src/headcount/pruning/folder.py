@@ -21,11 +21,13 @@ from torch import nn
 
 from headcount import journal, locks, processes
 from headcount.errors import HeadcountError, VerificationError
-from headcount.heads import HeadGrid
+from headcount.heads import Head, HeadGrid
 from headcount.pruning.pipeline import Data, Execution, Pipeline
-from headcount.pruning.run import run, without_statistics
+from headcount.pruning.run import run
 from headcount.pruning.saving import Saving
 from headcount.record import Record, Signature
+from headcount.record.results.prune import Pruning
+from headcount.record.results.prune_sweep import Sweep, SweepPoint
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.overlap import check_apart, measured_on
 from headcount.training.recipe import Recipe
@@ -54,7 +56,7 @@ def prune_in_folder(
     execution: Execution = _USUAL,
     *,
     reading: Mapping[str, Any] | None = None,
-) -> Record:
+) -> Record[Pruning]:
     """Run a pipeline that trains, from wherever the folder stands; a finished folder gives its record.
 
     reading: what decides the result besides, such as how data were asked for, as JSON.
@@ -74,21 +76,20 @@ def prune_in_folder(
 
 def _prune(
     folder: Run, saving: Saving, pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution
-) -> Record:
+) -> Record[Pruning]:
     try:
         pruned = run(pipeline, model, data, execution)
     except HeadcountError:
         if folder.accelerator.is_main_process:
             folder.abandon()
         raise
-    record = pruned.record
-    if "fault" in record.parts:
+    if pruned.record.parts.fault:
         advice = f"What was learned is kept in {folder.out}: the same command with --no-verify goes on from it."
-        raise VerificationError(record.parts["fault"], advice, model=pruned.model, result=pruned)
-    record.signature = replace(record.signature, model=saving.source)
+        raise VerificationError(pruned.record.parts.fault, advice, model=pruned.model, result=pruned)
+    record = saving.completed(pruned.model, pruned.record)
     if folder.accelerator.is_main_process:
-        if "gates" in record.parts:
-            values = HeadGrid(list(record.parts["gates"]["values"].items()))
+        if record.parts.gates is not None:
+            values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
             journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
         folder.put(lambda path: saving.save(pruned.model, path, record))
     folder.accelerator.wait_for_everyone()
@@ -104,9 +105,9 @@ def sweep(
     execution: Execution = _USUAL,
     *,
     reading: Mapping[str, Any] | None = None,
-) -> Record:
+) -> Record[Sweep]:
     """A model for each value, by name, in a folder of its own. Processes begun alike share them."""
-    records: dict[str, Record] = {}
+    records: dict[str, Record[Pruning]] = {}
     execution = replace(execution, inplace=False)
     for _ in range(2):  # whoever is done last finds what others were at
         for name in [name for name in pipelines if name not in records]:
@@ -115,21 +116,20 @@ def sweep(
                     records[name] = prune_in_folder(
                         pipelines[name], model, data, out / name, saving, execution, reading=reading
                     )
-    points = {name: _point(records[name]) for name in pipelines if name in records}
-    elsewhere = [name for name in pipelines if name not in records]
-    chooser = next(iter(pipelines.values())).chooser.name
-    parts: dict[str, Any] = {"sweep": points, "method": chooser, "elsewhere": elsewhere}
+    elsewhere = tuple(name for name in pipelines if name not in records)
+    measured = data.measure is not None and data.train is not None
+    parts = Sweep(
+        {name: _point(records[name].parts) for name in pipelines if name in records},
+        next(iter(pipelines.values())).chooser.name,
+        elsewhere,
+        measured_on([data.training], data.measuring) if measured else None,
+    )
     fingerprint = data.train.fingerprint if data.train is not None else ""
-    record = Record("prune sweep", Signature(saving.source, weight_hash(model), fingerprint), parts)
-    if data.measure is not None and data.train is not None:
-        record.parts["measured_on"] = measured_on([data.train], data.measure)
+    record = Record("prune-sweep", Signature(saving.source, weight_hash(model), fingerprint), parts)
     if not elsewhere and processes.is_main():
         record.save(out / "record.json")
     return record
 
 
-def _point(record: Record) -> dict[str, Any]:
-    parts = record.parts
-    quality = {name: value and without_statistics(value) for name, value in parts["quality"].items()}
-    point = {"kept": parts["kept"], "heads": parts["kept_heads"], "quality": quality}
-    return {**point, "settled": parts["gates"]["settled"]} if "gates" in parts else point
+def _point(model: Pruning) -> SweepPoint:
+    return SweepPoint(model.kept, model.heads, model.quality, model.gates.settled if model.gates else None)

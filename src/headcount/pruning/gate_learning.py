@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from headcount.pruning.adaptation import learn, only_trained, trainable
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.tuner import Tuner
 from headcount.pruning.tuning import Tuning, tuners
+from headcount.record.results.prune import BudgetMet, Chosen, GateSettings, GateStep
+from headcount.record.results.prune import Gates as LearnedGates
 from headcount.selection.budget import Budget
 from headcount.sites.locate import locate
 from headcount.surgery.fold_gates import check_foldable, fold_gates
@@ -43,6 +45,7 @@ class GateLearning:
     begin: Callable[[nn.Module], tuple[Gates, Partner]]  # makes the gates and what adapts them
     steps: int
     part: str  # for progress
+    settings: GateSettings  # for the record
     weights: bool = True  # train them with the gates (joint), or the gates alone (pipelined)
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
@@ -59,12 +62,32 @@ class GateLearning:
             folder = Path(parent) / "gates"
             with only_trained(live, kinds, weights=self.weights) as trained, attached(live, gates, redraw=False):
                 took = learn(
-                    live, task, recipe, folder, execution, judge=data.measure, partner=partner, part=self.part
+                    live, task, recipe, folder, execution, judge=data.measure, partner=partner, part=self.part,
+                    trained=trained,
                 )  # fmt: skip
             mask, by_rank = exact_mask(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
-            parts = {"gates": _described(gates, partner, mask, by_rank, folder)}
+            learned = self._described(gates, partner, mask, by_rank, folder)
         fold_gates(live, gates)
-        return Choice(mask, live, parts, training={"trained": trained, **took}, seconds=took["seconds"])
+        return Choice(mask, live, Chosen(gates=learned), training=took, seconds=took.seconds)
+
+    def _described(self, gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
+        """What the record says of the gates."""
+        if not any(head in gates.heads for head in mask.kept) and any(mask.heads):
+            warnings.warn(
+                "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger "
+                "target (--keep) leaves some.",
+                stacklevel=8,
+            )
+        reached = getattr(partner, "reached", None)
+        return LearnedGates(
+            values={str(head): value for head, value in gates.ranks().items()},
+            means={str(head): value for head, value in gates.means().items()},
+            settled=gates.settled(),
+            reached=BudgetMet(int(reached[0]), float(reached[1])) if reached is not None and reached[0] else None,
+            cut_by_rank=by_rank,
+            trace=tuple(_step(line) for line in Log(folder / LOG).lines() if "open" in line),
+            settings=self.settings,
+        )
 
 
 def _check_removable(model: nn.Module, gates: Gates) -> None:
@@ -76,27 +99,17 @@ def _check_removable(model: nn.Module, gates: Gates) -> None:
     check_foldable(model, gates)
 
 
-def _described(gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> dict[str, Any]:
-    """What the record says of the gates."""
-    if not any(head in gates.heads for head in mask.kept) and any(mask.heads):
-        warnings.warn(
-            "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger target "
-            "(--keep) leaves some.",
-            stacklevel=8,
-        )
-    lines = [line for line in Log(folder / LOG).lines() if "open" in line]
-    names = ("step", "loss", "lambda", "temperature", "expected", "open", "settled")
-    reached = getattr(partner, "reached", None)
-    return {
-        "values": {str(head): value for head, value in gates.ranks().items()},
-        "means": {str(head): value for head, value in gates.means().items()},
-        "settled": gates.settled(),
-        "reached": {"step": int(reached[0]), "settled": float(reached[1])}
-        if reached is not None and reached[0]
-        else None,
-        "cut_by_rank": by_rank,
-        "trace": [{name: line[name] for name in names if name in line} for line in lines],
-    }
+def _step(line: Mapping[str, Any]) -> GateStep:
+    factors = line.get("lambda")
+    return GateStep(
+        line["step"],
+        line["loss"],
+        line["open"],
+        line["settled"],
+        expected=line.get("expected"),
+        penalties=None if factors is None else tuple(factors) if isinstance(factors, list) else (factors,),
+        temperature=line.get("temperature"),
+    )
 
 
 def head_counts(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] | None) -> int | dict[str, int] | None:

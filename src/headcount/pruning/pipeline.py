@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from headcount.heads import HeadGrid
+    from headcount.record.results.prune import Chosen, TrainingStage
     from headcount.tasks.task import Task
 
 Budgets = Budget | Mapping[str, Budget]
@@ -78,9 +79,9 @@ class Choice:
 
     mask: HeadGrid
     model: nn.Module  # the given one, or a copy whose weights have learned
-    parts: Mapping[str, Any] = field(default_factory=dict)  # of the record
+    chosen: Chosen | None = None  # for the record
     masks: Sequence[HeadGrid] = ()  # on the way, the last one included
-    training: Mapping[str, Any] = field(default_factory=dict)  # what training took, where there was some
+    training: TrainingStage | None = None  # what training took, where there was some
     seconds: float | None = None  # where an earlier run did a part; None: as long as it took
 
 

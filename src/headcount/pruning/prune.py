@@ -64,8 +64,8 @@ def prune(
         Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed, **settings,
     )  # fmt: skip
     pruned = run(pipeline, model, Data(task, choose_on, measure_on, calibrate_on), execution)
-    if "fault" in pruned.record.parts:
-        raise VerificationError(pruned.record.parts["fault"], _ADVICE, model=pruned.model, result=pruned)
+    if pruned.record.parts.fault:
+        raise VerificationError(pruned.record.parts.fault, _ADVICE, model=pruned.model, result=pruned)
     return pruned
 
 

@@ -13,6 +13,7 @@ from headcount.errors import UsageError
 from headcount.heads import HeadGrid
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
+from headcount.record.result import Step as StepResult
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
 from headcount.selection.select import Rule, select
@@ -43,18 +44,16 @@ class Step:
     mask: HeadGrid
     quality: Quality
 
-    def to_plain(self, kinds: Sequence[str]) -> dict[str, Any]:
-        interval = bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums)
+    def described(self, kinds: Sequence[str]) -> StepResult:
+        """For a record. kinds: those that may go."""
         kept_heads = self.mask.kept
-        return {
-            "removed": self.removed,
-            "share": self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
-            **dict(zip(("value", "low", "high"), interval, strict=True)),
-            "kept": {
-                kind: sum(head.kind == kind for head in kept_heads) for kind in dict.fromkeys(h.kind for h in self.mask)
-            },
-            "heads": [str(head) for head in kept_heads],
-        }
+        return StepResult(
+            self.removed,
+            self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
+            *bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums),
+            kept={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
+            heads=tuple(str(head) for head in kept_heads),
+        )
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from torch import nn
 
 from headcount.errors import UsageError, VerificationError
@@ -22,6 +22,8 @@ from headcount.pruning.ranking import Step
 from headcount.pruning.tuner import Tuner
 from headcount.pruning.tuning import tuners
 from headcount.record import Record, Signature
+from headcount.record.result import Quality as Measured
+from headcount.record.results.prune import Chosen, Costs, Pruning, Qualities, Seconds, TrainingStage
 from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
@@ -44,13 +46,13 @@ class Pruned:
 
     model: nn.Module
     mask: HeadGrid
-    record: Record
+    record: Record[Pruning]
 
 
 def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:
     """Prune a model; the original stays as it is, unless it is done in place.
 
-    Where verification finds the smaller model wrong, the record has a "fault" and nothing is tuned.
+    Where verification finds the smaller model wrong, the record has a `fault` and nothing is tuned.
     """
     counted_heads(model, pipeline.kinds)
     if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
@@ -80,7 +82,7 @@ class _Stages:
     qualities: dict[str, Quality] = field(default_factory=dict)  # before, cut, after
     seconds: dict[str, float] = field(default_factory=lambda: {"choosing": 0.0, "tuning": 0.0})
 
-    def take(self, model: nn.Module) -> tuple[nn.Module, HeadGrid, dict[str, Any]]:
+    def take(self, model: nn.Module) -> tuple[nn.Module, HeadGrid, Pruning]:
         pipeline, learning = self.pipeline, self.data
         if pipeline.trains:
             share = pipeline.tuning.distill if pipeline.tuning else 0.0
@@ -99,16 +101,15 @@ class _Stages:
             self._measure("cut", small)
         if "before" in self.qualities and not curve and not pipeline.chooser.trains:
             curve = [Step(self._gone(choice.mask), choice.mask, self.qualities["cut"])]
-        training = {"gates": dict(choice.training)} if choice.training else {}
+        training = {"gates": choice.training} if choice.training else {}
         if pipeline.tunes and not fault:
             training["tuning"] = self._tune(small, learning, after_gates=bool(choice.training))
         if "tuning" in training:
             self._measure("after", small)
         elif "cut" in self.qualities:
             self.qualities["after"] = self.qualities["cut"]
-        parts = self._parts(choice, curve, compensation, fault, training)
-        parts["cost"] = {"before": asdict(whole_cost), "after": asdict(cost(small, length=pipeline.length))}
-        return small, choice.mask, parts
+        costs = Costs(whole_cost, cost(small, length=pipeline.length))
+        return small, choice.mask, self._result(choice, curve, compensation, fault, training, costs)
 
     @property
     def judge(self) -> Task | None:
@@ -182,52 +183,49 @@ class _Stages:
                 return fitted, error.model, error.reason
         return fitted, small, ""
 
-    def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> dict[str, Any]:
+    def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> TrainingStage:
         folder, tuner = self.execution.folder, self._tuner or Tuner()
         with tempfile.TemporaryDirectory() if folder is None else nullcontext(folder) as parent:
             took = tuner.tune(
                 small, learning, self.pipeline, self.execution, Path(parent) / "tune", after_gates=after_gates
             )
-        self.seconds["tuning"] = took["seconds"]
+        self.seconds["tuning"] = took.seconds
         return took
 
-    def _parts(
+    def _result(
         self,
         choice: Choice,
         curve: Sequence[Step],
         compensation: Compensation | None,
         fault: str,
-        training: dict[str, Any],
-    ) -> dict[str, Any]:
-        """What the record says, costs left out."""
-        mask, pipeline = choice.mask, self.pipeline
-        parts: dict[str, Any] = {
-            "method": pipeline.chooser.name,
-            "pipeline": pipeline.name,
-            "removed": [str(head) for head in mask.heads if not mask[head]],
-            "heads": len(mask),
-            "kept": {kind: sum(head.kind == kind for head in mask.kept) for kind in mask.kinds},
-            "kept_heads": [str(head) for head in mask.kept],
-            "verified": self.execution.verify and not fault,
-            "quality": {name: described(self.qualities.get(name)) for name in ("before", "cut", "after")},
-            "seconds": {**self.seconds, "total": sum(self.seconds.values())},
-            **choice.parts,
-        }
-        if self.judge is not None:
-            parts["metric"] = self.qualities["cut"].metric.name
-            parts["measured_on"] = measured_on(self._seen(), self.judge)
-        if curve:
-            steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve]
-            parts["curve"] = [step.to_plain(pipeline.kinds or mask.kinds) for step in steps]
-        if compensation is not None:
-            parts["compensation"] = compensation.to_plain()
-            if "cut" in self.qualities:
-                parts["compensation"]["quality"] = without_statistics(described(self.qualities["cut"]))
-        if fault:
-            parts["fault"] = fault
-        if training:
-            parts["training"] = training
-        return parts
+        training: Mapping[str, TrainingStage],
+        costs: Costs,
+    ) -> Pruning:
+        """What the record says."""
+        mask, pipeline, judge = choice.mask, self.pipeline, self.judge
+        quality = {name: described(value) for name, value in self.qualities.items()}
+        steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
+        return Pruning(
+            method=pipeline.chooser.name,
+            pipeline=pipeline.name,
+            removed_heads=tuple(str(head) for head in mask.heads if not mask[head]),
+            num_heads=len(mask),
+            kept={kind: sum(head.kind == kind for head in mask.kept) for kind in mask.kinds},
+            heads=tuple(str(head) for head in mask.kept),
+            verified=self.execution.verify and not fault,
+            quality=Qualities(**quality),
+            statistics={name: as_rows(value.statistics) for name, value in self.qualities.items()},
+            seconds=Seconds(**self.seconds, total=sum(self.seconds.values())),
+            cost=costs,
+            chosen=choice.chosen or Chosen(),
+            metric=judge.metric.name if judge is not None else None,
+            higher_is_better=judge.metric.higher_is_better if judge is not None else None,
+            measured_on=measured_on(self._seen(), judge) if judge is not None else None,
+            curve=tuple(step.described(pipeline.kinds or mask.kinds) for step in steps) or None,
+            compensation=replace(compensation.described(), quality=quality.get("cut")) if compensation else None,
+            training=training,
+            fault=fault or None,
+        )
 
     def _seen(self) -> Iterable[Task]:
         """What heads were chosen, calibrated or trained on."""
@@ -240,20 +238,14 @@ class _Stages:
             yield data.train
 
 
-def described(quality: Quality | None) -> dict[str, Any] | None:
-    """A quality with its interval, and what each example adds to it: for paired comparisons later."""
-    if quality is None:
-        return None
-    interval = bootstrap_interval(quality.statistics, quality.metric.of_sums)
-    return {
-        "metric": quality.metric.name,
-        **dict(zip(("value", "low", "high"), interval, strict=True)),
-        "statistics": quality.statistics.tolist(),
-    }
+def described(quality: Quality) -> Measured:
+    """A quality with its interval, for a record."""
+    return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
 
 
-def without_statistics(quality: dict[str, Any] | None) -> dict[str, Any]:
-    return {name: value for name, value in (quality or {}).items() if name != "statistics"}
+def as_rows(statistics: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    """What each example adds to a quality [N, C], for paired comparisons later."""
+    return tuple(tuple(row) for row in statistics.tolist())
 
 
 def counted_heads(model: nn.Module, kinds: Sequence[str] | None) -> list[Head]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from headcount.checkpoints.save import save
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import VerificationError
 from headcount.record import Record
+from headcount.record.results.prune import Pruning
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,15 +29,19 @@ class Saving:
     standalone: bool = False
     overwrite: bool = False
 
-    def save(self, small: PreTrainedModel, folder: Path, record: Record) -> None:
-        """Save a model with its record; of several processes one does.
+    def completed(self, small: PreTrainedModel, record: Record[Pruning]) -> Record[Pruning]:
+        """The record with what the folder adds: the model's source, and what loads the smaller one."""
+        loaded_by = "stock" if stock_form(small) is not None else "standalone" if self.standalone else "headcount"
+        signature = replace(record.signature, model=self.source)
+        return replace(record, signature=signature, parts=replace(record.parts, loaded_by=loaded_by))
+
+    def save(self, small: PreTrainedModel, folder: Path, record: Record[Pruning]) -> None:
+        """Save a model with its `completed` record; of several processes one does.
 
         A model that verification found wrong goes to another folder, which the VerificationError names.
         """
-        fault = record.parts.get("fault")
+        fault = record.parts.fault
         target, folder = folder, unverified_folder(folder) if fault else folder
-        stock = stock_form(small) is not None
-        record.parts["loaded_by"] = "stock" if stock else "standalone" if self.standalone else "headcount"
 
         def add_files(fresh: Path) -> None:
             copy_companions(self.source, fresh, revision=self.revision)

@@ -19,6 +19,7 @@ from torch import nn
 from headcount import processes
 from headcount.heads import Head
 from headcount.probes.projections import Key, Projection, projected
+from headcount.record.results.prune import SearchStep
 from headcount.scores.gradient import signed_gradients
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -40,16 +41,10 @@ class Taken:
     heads: tuple[Head, ...]
     losses: Mapping[Head, float]
 
-    def to_plain(self) -> dict[str, Any]:
-        return {
-            "removed": [str(head) for head in self.heads],
-            "losses": {str(head): loss for head, loss in self.losses.items()},
-        }
-
-    @classmethod
-    def read(cls, step: Mapping[str, Any]) -> Taken:
-        heads = tuple(Head.parse(name) for name in step["removed"])
-        return cls(heads, {Head.parse(name): loss for name, loss in step["losses"].items()})
+    def described(self, seconds: float) -> SearchStep:
+        """For a record. seconds: that the step took."""
+        losses = {str(head): loss for head, loss in self.losses.items()}
+        return SearchStep(tuple(map(str, self.heads)), losses, seconds)
 
 
 class Search:

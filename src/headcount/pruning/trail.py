@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from headcount import journal, processes
-from headcount.heads import HeadGrid
-from headcount.pruning.search import Search, Taken
+from headcount.heads import Head, HeadGrid
+from headcount.pruning.search import Search
+from headcount.record.codec import decode, encode
+from headcount.record.results.prune import SearchStep
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,14 @@ class Trail:
 
     file: Path | None
 
-    def read(self) -> list[dict[str, Any]]:
-        return journal.read_json(self.file) if self.file and self.file.is_file() else []
+    def read(self) -> tuple[SearchStep, ...]:
+        if self.file is None or not self.file.is_file():
+            return ()
+        return decode(tuple[SearchStep, ...], journal.read_json(self.file), source=str(self.file))
 
-    def write(self, steps: Sequence[dict[str, Any]]) -> None:
+    def write(self, steps: Sequence[SearchStep]) -> None:
         if self.file and processes.is_main() and len(steps) > len(self.read()):  # another process may be further
-            journal.write_json(self.file, list(steps))
+            journal.write_json(self.file, encode(steps))
 
 
 def follow(
@@ -34,29 +37,25 @@ def follow(
     *,
     at_least: int = 0,
     reached: Callable[[HeadGrid], bool] = lambda _: False,
-) -> tuple[list[Taken], float]:
-    """Take so many heads at each step, until a mask is `reached`; the steps, and the seconds that they took.
+) -> tuple[SearchStep, ...]:
+    """Take so many heads at each step, until a mask is `reached`; the steps.
 
     Steps of the trail that have the same sizes are read, not searched again: their seconds are those of then.
     """
-    steps: list[dict[str, Any]] = []
+    steps: list[SearchStep] = []
     for step, size in zip(processes.gather(trail.read())[0], sizes, strict=False):  # the first process's
-        if len(step["removed"]) != size:
+        if len(step.removed_heads) != size:
             break
         steps.append(step)
-        search.take(Taken.read(step).heads)
+        search.take([Head.parse(name) for name in step.removed_heads])
         if reached(search.mask):
-            return _summed(steps)
+            return tuple(steps)
     if len(steps) < len(sizes):  # to begin costs a run over the data
         started = time.perf_counter()
-        for search_step in search.steps(sizes[len(steps) :], at_least=at_least):
-            steps.append({**search_step.to_plain(), "seconds": time.perf_counter() - started})
+        for taken in search.steps(sizes[len(steps) :], at_least=at_least):
+            steps.append(taken.described(time.perf_counter() - started))
             trail.write(steps)
             if reached(search.mask):
                 break
             started = time.perf_counter()
-    return _summed(steps)
-
-
-def _summed(steps: Sequence[dict[str, Any]]) -> tuple[list[Taken], float]:
-    return [Taken.read(step) for step in steps], sum(step["seconds"] for step in steps)
+    return tuple(steps)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable, usual_rate
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.tuning import Tuning
+from headcount.record.results.prune import TrainingStage
 from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 
@@ -45,11 +45,12 @@ class Tuner:
 
     def tune(
         self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution, folder: Path, *, after_gates: bool
-    ) -> dict[str, Any]:
+    ) -> TrainingStage:
         """Train a model from which heads were removed; what that took. after_gates: as in `recipe`."""
         tuning, seed = pipeline.tuning or Tuning(), pipeline.seed + _OTHER_SEED * after_gates
         task = trainable(data.train)
         with only_trained(model, self.trained_kinds(pipeline.kinds)) as trained:
             recipe = self.recipe(model, task, tuning, tuning.steps or 0, seed=seed, after_gates=after_gates)
-            took = learn(model, task, recipe, folder, execution, judge=data.measure, part="fine-tuning")
-        return {"trained": trained, **took}
+            return learn(
+                model, task, recipe, folder, execution, judge=data.measure, part="fine-tuning", trained=trained
+            )

@@ -8,7 +8,7 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -21,7 +21,9 @@ from headcount.registry import Registry
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    Parts = TypeVar("Parts", default=Any)
+    from headcount.record.result import Result
+
+    Parts = TypeVar("Parts", bound=Result, default=Any)
 else:
     from typing import TypeVar
 
@@ -72,7 +74,7 @@ class Signature:
         return "|".join([*words, f"headcount:{self.versions.get('headcount', '?')}"])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Record(Generic[Parts]):
     """Everything one command measured with its signature. Reports read this and nothing else.
 
@@ -96,7 +98,7 @@ class Record(Generic[Parts]):
         return {
             "schema": SCHEMA,
             "study": self.study,
-            "version": getattr(self.parts, "VERSION", 1),
+            "version": self.parts.VERSION,
             "signature": encode(self.signature),
             "parts": encode(self.parts),
         }
@@ -114,7 +116,10 @@ class Record(Generic[Parts]):
         _check_version("schema", data["schema"], SCHEMA, source)
         plain = decode(_Plain, {key: value for key, value in data.items() if key != "schema"}, source=source)
         if plain.study not in results:
-            return cls(plain.study, plain.signature, plain.parts)  # type: ignore[arg-type]
+            raise RecordError(
+                f"{source} is a record of {plain.study!r}, which this headcount does not know; it reads "
+                f"{', '.join(results.names())}. Run the command again that wrote it."
+            )
         kind = results[plain.study]
         _check_version(f"version of a {plain.study} record", plain.version, kind.VERSION, source)
         return cls(plain.study, plain.signature, decode(kind, plain.parts, source=source, path="parts"))
@@ -126,7 +131,7 @@ class Record(Generic[Parts]):
     def _repr_html_(self) -> str:
         """A table in Jupyter: what there is by part, and where it comes from."""
         parts: Any = self.parts
-        values = {item.name: getattr(parts, item.name) for item in fields(parts)} if is_dataclass(parts) else parts
+        values = {item.name: getattr(parts, item.name) for item in fields(parts)}
         rows = [(name, [notebook.Cell(_summed_up(part))]) for name, part in values.items()]
         return notebook.table(
             f"Record of {self.study}", [], rows, side="left", below=f"{self.signature} | {self.signature.time}"

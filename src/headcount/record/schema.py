@@ -31,7 +31,7 @@ A record is an object with
 | `parts` | object | the result |
 
 A `number` may be null: it is not defined then (NaN in Python). `or null` marks what may be missing altogether. Heads
-are written `kind.layer.index`, sites `kind.layer`. Records of `prune`, `prune sweep` and `tradeoff` are not typed yet.
+are written `kind.layer.index`, sites `kind.layer`.
 """
 
 

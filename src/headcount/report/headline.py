@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.record.results.roles import RolesFound
+from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.joined import STUDY, RoleImportance
 
 
@@ -34,24 +35,24 @@ def _marked(records: Sequence[Record]) -> set[str]:
     return {head for head, held in roles.items() if {item.role for item in held} & set(PAPER_ROLES)}
 
 
-def _kept(record: Record, marked: set[str]) -> str:
+def _kept(record: Record[Tradeoff], marked: set[str]) -> str:
     """Of the smallest model by gates that keeps at least a third of its heads, of one kind."""
     parts = record.parts
-    kind = next((kind for kind in parts.get("of", ()) if parts.get("pruned") == f"{kind} heads"), None)
-    if kind is None or "sites" not in parts:
+    kind = next((kind for kind in parts.of if parts.pruned == f"{kind} heads"), None)
+    if kind is None:
         return ""
-    points = [point for point in parts["tradeoff"] if point["way"] == "l0" and not point["seed"]]
-    total = parts["of"][kind]
-    points = [point for point in points if total // 3 <= point["keep"] < total]
+    points = [point for point in parts.points if point.way == "l0" and not point.seed]
+    total = parts.of[kind]
+    points = [point for point in points if total // 3 <= point.keep < total]
     roles = {head for head in marked if Head.parse(head).kind == kind}
     if not points or not roles:
         return ""
-    point = min(points, key=lambda point: point["keep"])
-    heads_left = [head for head in point["heads"] if Head.parse(head).kind == kind]
+    point = min(points, key=lambda point: point.keep)
+    heads_left = [head for head in point.heads if Head.parse(head).kind == kind]
     return (
-        f"Pruned to {point['keep']} of {total} {kind} heads, the model keeps {len(roles & set(heads_left))} of the "
+        f"Pruned to {point.keep} of {total} {kind} heads, the model keeps {len(roles & set(heads_left))} of the "
         f"{len(roles)} heads with such a role; a random choice in the same layers would keep "
-        f"{_expected(heads_left, roles, parts['sites'], kind):.1f}."
+        f"{_expected(heads_left, roles, parts.heads_by_site, kind):.1f}."
     )
 
 

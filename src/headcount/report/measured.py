@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from headcount.record import Record
-from headcount.record.codec import decode
 from headcount.record.result import MeasuredOn, Texts
 from headcount.report.figure import part_of
 
 
 def measured_line(record: Record) -> tuple[str, bool]:
     """The sentence, and whether the texts were held out; empty where no heads were chosen."""
-    part = part_of(record, "measured_on")
-    if part is None:
+    measured: MeasuredOn | None = part_of(record, "measured_on")
+    if measured is None:
         return "", True
-    measured = decode(MeasuredOn, part, source="this record") if isinstance(part, Mapping) else part
     return measured_sentence(measured), bool(measured.held_out)
 
 

@@ -17,9 +17,11 @@ from headcount.record.results.ablate import Ablation
 from headcount.record.results.attention import AttentionMap
 from headcount.record.results.curves import Curves
 from headcount.record.results.examples import Examples
+from headcount.record.results.prune import Pruning
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.rules import Rules
 from headcount.record.results.score import Scoring
+from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
@@ -83,10 +85,10 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
         yield from (curve.points[0].heads for curve in parts.curves)
     elif isinstance(parts, Examples):
         yield from (example.attention for example in parts.examples)
-    elif isinstance(parts, Mapping):
-        yield from (point.get("heads") or () for point in (parts.get("curve") or ())[:1])
-        yield parts.get("removed") or ()
-        yield from (point["heads"] for point in parts.get("tradeoff") or ())
+    elif isinstance(parts, Pruning):
+        yield from (parts.heads, parts.removed_heads)
+    elif isinstance(parts, Tradeoff):
+        yield from (point.heads for point in parts.points)
 
 
 def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
@@ -133,8 +135,8 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             )
             add("confidence", confidence, low=low, high=high)
             add("relevance", parts.relevance)
-        elif record.study == "prune":
-            add(f"gate, {parts.get('method')}", (parts.get("gates") or {}).get("values"))
+        elif isinstance(parts, Pruning) and parts.gates:
+            add(f"gate, {parts.method}", parts.gates.values)
     for curve in _curves(subject, heads):
         if curve["label"] == f"by {curve['order']}" and curve["whole"]:
             goes = {head: _goes_at(curve["points"], index) for index, head in enumerate(heads)}
@@ -181,28 +183,29 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
             lines.append(_line(label, curve.order, encode(curve.points), scale, heads, of_all_kinds))
     several = len(subject.of("tradeoff")) > 1
     for record in subject.of("tradeoff"):
-        lines += _ways(record, heads, f", {record.parts.get('pruned')}" if several else "")
+        lines += _ways(record.parts, heads, f", {record.parts.pruned}" if several else "")
     for record in subject.of("prune"):
-        if record.parts.get("curve"):
-            order = str(record.parts.get("method")).removeprefix("rank-")
-            scale = {"higher_is_better": record.parts.get("metric") not in ("loss", "perplexity"), **record.parts}
-            lines.append(_line(f"smaller model by {order}", order, record.parts["curve"], scale, heads, True))
+        pruned: Pruning = record.parts
+        if pruned.curve:
+            order = pruned.method.removeprefix("rank-")
+            scale = {"metric": pruned.metric, "higher_is_better": pruned.higher_is_better}
+            lines.append(_line(f"smaller model by {order}", order, encode(pruned.curve), scale, heads, True))
     return lines
 
 
-def _ways(record: Record, heads: list[str], pruned: str) -> list[dict[str, Any]]:
+def _ways(parts: Tradeoff, heads: list[str], pruned: str) -> list[dict[str, Any]]:
     """Ways of choosing heads, each a line from the whole model down: most were trained after the cut."""
-    parts = {"higher_is_better": record.parts["metric"] not in ("loss", "perplexity"), **record.parts}
-    unpruned = {**parts["whole"], "removed": 0, "share": 0.0, "heads": heads}
+    scale = {"metric": parts.metric, "higher_is_better": parts.higher_is_better}
+    unpruned = {**encode(parts.whole), "removed": 0, "share": 0.0, "heads": heads}
     lines = []
-    for way, seed in dict.fromkeys((point["way"], point["seed"]) for point in parts["tradeoff"]):
-        way_points = [point for point in parts["tradeoff"] if (point["way"], point["seed"]) == (way, seed)]
+    for way, seed in dict.fromkeys((point.way, point.seed) for point in parts.points):
+        way_points = [point for point in parts.points if (point.way, point.seed) == (way, seed)]
         points = [unpruned]
-        for point in sorted(way_points, key=lambda point: -point["keep"]):
-            gone = len(heads) - len(point["heads"])
-            points.append({**point["after"], "removed": gone, "share": gone / len(heads), "heads": point["heads"]})
-        trained = "trained" if all(point.get("steps", 1) for point in way_points) else "not trained"
-        lines.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, parts, heads, True))
+        for point in sorted(way_points, key=lambda point: -point.keep):
+            gone = len(heads) - len(point.heads)
+            points.append({**encode(point.after), "removed": gone, "share": gone / len(heads), "heads": point.heads})
+        trained = "trained" if all(point.steps for point in way_points) else "not trained"
+        lines.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, scale, heads, True))
     return lines
 
 
@@ -232,24 +235,16 @@ def _line(
 
 def _gone(subject: Subject) -> list[dict[str, Any]]:
     """Heads that whole methods took away: name of the method -> names of heads."""
-    removed_heads = []
+    rows = []
     for record in subject.of("prune"):
-        gone = record.parts.get("removed")
-        if isinstance(gone, list):
-            removed_heads.append(
-                {"label": f"{record.parts.get('method', 'given heads')} ({len(gone)} gone)", "heads": gone}
-            )
-    for record in subject.of("prune sweep"):
-        all_heads = set(_heads(subject))
-        for penalty, point in record.parts["sweep"].items():
-            if isinstance(point.get("heads"), list):
-                removed_heads.append(
-                    {
-                        "label": f"{record.parts['method']}, penalty {penalty}",
-                        "heads": sorted(all_heads - set(point["heads"])),
-                    }
-                )
-    return removed_heads
+        removed = list(record.parts.removed_heads)
+        rows.append({"label": f"{record.parts.method} ({len(removed)} gone)", "heads": removed})
+    all_heads = set(_heads(subject))
+    for record in subject.of("prune-sweep"):
+        for penalty, point in record.parts.sweep.items():
+            gone = sorted(all_heads - set(point.heads))
+            rows.append({"label": f"{record.parts.method}, penalty {penalty}", "heads": gone})
+    return rows
 
 
 def _speed(subject: Subject) -> list[dict[str, Any]]:

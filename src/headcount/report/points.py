@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-Point = dict[str, Any]
+from headcount.record.results.tradeoff import Point, Tradeoff
 
 
-def smaller(parts: Mapping[str, Any]) -> list[Point]:
+def smaller(parts: Tradeoff) -> list[Point]:
     """Those of smaller models; if there are none, what there is."""
-    points: list[Point] = parts["tradeoff"]
-    return [point for point in points if point["keep"] < parts["gated"]] or points
+    return [point for point in parts.points if point.keep < parts.gated] or list(parts.points)
 
 
-def shown_way(parts: Mapping[str, Any]) -> str:
+def shown_way(parts: Tradeoff) -> str:
     """The way whose models are looked at one by one: l0 where it is, l0/distilled next, or the first."""
-    ways = dict.fromkeys(point["way"] for point in parts["tradeoff"])
+    ways = dict.fromkeys(point.way for point in parts.points)
     return next((way for way in sorted(ways, key=len) if way.split("/")[0] == "l0"), next(iter(ways)))
 
 
-def control(parts: Mapping[str, Any]) -> list[Point]:
+def control(parts: Tradeoff) -> list[Point]:
     """Those with all heads left, beside smaller ones."""
     points = smaller(parts)
-    return [point for point in parts["tradeoff"] if point not in points]
+    return [point for point in parts.points if point not in points]

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from torch import nn
 
 from headcount.errors import HeadcountError, UsageError
@@ -17,10 +15,11 @@ from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
 from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
+from headcount.record.results.agreement import Agreement, OrderCost, TopOverlap
 from headcount.scores.score import Scores, members, options_of, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import paired_bootstrap, spearman
+from headcount.statistics import Comparison, Correlation, paired_bootstrap, spearman
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
@@ -42,7 +41,7 @@ def agreement(
     name: str = "",
     folder: Path | None = None,
     progress: Progress = silent,
-) -> Record:
+) -> Record[Agreement]:
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
     A method that cannot score this model or task is noted with its reason and left out.
@@ -54,17 +53,17 @@ def agreement(
         raise UsageError(f"Name at least one score besides {EXACT}, which all are compared with.")
     by_method, refused = _scores(model, task, (EXACT, *methods), folder, progress)
     exact, measured = by_method[EXACT], measure_on or task
-    parts: dict[str, Any] = {
-        "metric": measured.metric.name,
-        "higher_is_better": measured.metric.higher_is_better,
-        "heads": len(exact),
-        "measured_on": measured_on([task], measured),
-        "scores": {method: {str(head): scores[head] for head in scores} for method, scores in by_method.items()},
-        "spearman": {method: _spearman(scores, exact) for method, scores in by_method.items() if method != EXACT},
-        "overlap": {method: overlaps(scores, exact) for method, scores in by_method.items() if method != EXACT},
-        "pruning": _pruning(model, measured, by_method, progress),
-        "refused": refused,
-    }
+    parts = Agreement(
+        metric=measured.metric.name,
+        higher_is_better=measured.metric.higher_is_better,
+        num_heads=len(exact),
+        measured_on=measured_on([task], measured),
+        by_method={method: {str(head): float(scores[head]) for head in scores} for method, scores in by_method.items()},
+        spearman={method: _spearman(scores, exact) for method, scores in by_method.items() if method != EXACT},
+        overlap={method: overlaps(scores, exact) for method, scores in by_method.items() if method != EXACT},
+        pruning=_pruning(model, measured, by_method, progress),
+        refused=refused,
+    )
     arguments = {"methods": list(methods), "measured_on": measured.fingerprint}
     return Record("agreement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
@@ -90,26 +89,20 @@ def _scores(
     return by_method, refused
 
 
-def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, dict[str, float | None]]:
-    """All heads, and those of each kind: r with its interval over heads; None where it is not defined."""
+def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, Correlation]:
+    """All heads, and those of each kind: r with its interval over heads; NaN where it is not defined."""
     groups = {"all": exact.kinds, **({kind: (kind,) for kind in exact.kinds} if len(exact.kinds) > 1 else {})}
-    table = {}
-    for group, kinds in groups.items():
-        result = spearman(scores.of(*kinds).numbers(), exact.of(*kinds).numbers())
-        table[group] = {key: None if np.isnan(value) else value for key, value in result._asdict().items()}
-    return table
+    return {group: spearman(scores.of(*kinds).numbers(), exact.of(*kinds).numbers()) for group, kinds in groups.items()}
 
 
-def overlaps(scores: HeadGrid, exact: HeadGrid) -> list[dict[str, float]]:
+def overlaps(scores: HeadGrid, exact: HeadGrid) -> tuple[TopOverlap, ...]:
     """Of the heads that ablation ranks highest, the share that a score ranks as high; and what chance gives."""
     rows = []
     for share in TOP:
         count = max(1, round(share * len(exact)))
         best = [set(ranked(grid)[::-1][:count]) for grid in (scores, exact)]
-        rows.append(
-            {"share": share, "heads": count, "overlap": len(best[0] & best[1]) / count, "chance": count / len(exact)}
-        )
-    return rows
+        rows.append(TopOverlap(share, count, len(best[0] & best[1]) / count, count / len(exact)))
+    return tuple(rows)
 
 
 def ranked(grid: HeadGrid) -> list[Head]:
@@ -119,7 +112,7 @@ def ranked(grid: HeadGrid) -> list[Head]:
 
 def _pruning(
     model: nn.Module, task: Task, by_method: Mapping[str, Scores], progress: Progress
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, tuple[OrderCost, ...]]:
     """What is lost as the lowest heads of each score go, and against going in the order of ablation."""
     counts = [round(share * len(locate(model).heads)) for share in REMOVED]
     base, qualities = task.quality(model), {}
@@ -127,10 +120,10 @@ def _pruning(
         qualities[method] = [_without(model, task, ranked(scores)[:count]) for count in counts]
         progress("pruning by each order", number, len(by_method))
     return {
-        method: [
+        method: tuple(
             _cost(base, quality, qualities[EXACT][index], counts[index], len(by_method[EXACT]))
             for index, quality in enumerate(measured)
-        ]
+        )
         for method, measured in qualities.items()
     }
 
@@ -140,17 +133,11 @@ def _without(model: nn.Module, task: Task, removed: Sequence[Head]) -> Quality:
         return task.quality(model)
 
 
-def _cost(base: Quality, quality: Quality, exact: Quality, removed: int, heads: int) -> dict[str, Any]:
-    def against(other: Quality) -> dict[str, float]:
+def _cost(base: Quality, quality: Quality, exact: Quality, removed: int, heads: int) -> OrderCost:
+    def against(other: Quality) -> Comparison:
         (comparison,) = paired_bootstrap(
             other.statistics, quality.statistics[None], quality.metric.of_sums, resamples=1000
         )
-        return comparison._asdict()
+        return comparison
 
-    return {
-        "share": removed / heads,
-        "removed": removed,
-        "value": quality.value,
-        "difference": against(base),
-        "against_ablation": against(exact),
-    }
+    return OrderCost(removed / heads, removed, quality.value, against(base), against(exact))

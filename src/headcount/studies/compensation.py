@@ -24,8 +24,6 @@ from headcount.pruning.choosers.greedy import CANDIDATES
 from headcount.pruning.ranking import counts_to
 from headcount.pruning.search import Search
 from headcount.record import Record, Signature
-from headcount.record.codec import decode
-from headcount.record.result import MeasuredOn
 from headcount.record.result import Quality as Measured
 from headcount.record.results.compensation import CompensationCurves, CoursePoint, ExcessPoint, Reached, Whole
 from headcount.scores.score import score
@@ -115,7 +113,7 @@ def study_compensation(
         metric=quality.metric.name,
         num_heads=len(heads),
         order=order,
-        measured_on=decode(MeasuredOn, measured_on([task], measure_on), source="measured_on"),
+        measured_on=measured_on([task], measure_on),
         full=Whole(float(full_N.mean()), _measured(quality)),
         compensations={way: _points(curve, full_N, len(heads)) for way, curve in curves.items()},
         course=course,

@@ -16,9 +16,7 @@ from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
-from headcount.record.codec import decode
-from headcount.record.result import Claim, Finding, MeasuredOn
-from headcount.record.result import Step as Point
+from headcount.record.result import Claim, Finding
 from headcount.record.results.curves import Curve, Curves, Gain
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
@@ -59,7 +57,7 @@ class _Line:
     seed: int | None = None
 
     def result(self) -> Curve:
-        points = tuple(decode(Point, step.to_plain(self.kinds), source="a step") for step in self.steps)
+        points = tuple(step.described(self.kinds) for step in self.steps)
         return Curve(self.order, self.kinds, self.seed, points)
 
 
@@ -83,7 +81,7 @@ def pruning_curves(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
         value=quality.value,
-        measured_on=decode(MeasuredOn, measured_on([task], measured), source="measured_on"),
+        measured_on=measured_on([task], measured),
         num_heads=len(locate(model).heads),
         curves=tuple(line.result() for line in lines if line.kinds == kinds),
         against_random=against_random,

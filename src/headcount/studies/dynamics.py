@@ -15,8 +15,7 @@ from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Step, counts_to, curve
 from headcount.record import Record, Signature
-from headcount.record.codec import decode
-from headcount.record.result import Claim, Finding, MeasuredOn
+from headcount.record.result import Claim, Finding
 from headcount.record.results.dynamics import Dynamics, Epoch, EpochStep
 from headcount.sites.locate import locate
 from headcount.tasks.overlap import measured_on
@@ -69,7 +68,7 @@ def dynamics(
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         order=order,
-        measured_on=decode(MeasuredOn, measured_on([task], measure_on or task), source="measured_on"),
+        measured_on=measured_on([task], measure_on or task),
         by_epoch=tuple(epochs),
         claims=_claims(epochs),
     )
@@ -81,11 +80,9 @@ def _epoch(epoch: int, steps: Sequence[Step], kinds: Sequence[str]) -> Epoch:
     quality = steps[0].quality
     points = []
     for step in steps:
-        plain = step.to_plain(kinds)
-        del plain["heads"]  # half of the size of the record
-        points.append(
-            EpochStep(**plain, kept_share=_kept(plain["value"], quality.value, quality.metric.higher_is_better))
-        )
+        point = step.described(kinds)
+        kept_share = _kept(point.value, quality.value, quality.metric.higher_is_better)
+        points.append(EpochStep(point.removed, point.share, point.value, point.low, point.high, point.kept, kept_share))
     return Epoch(epoch, quality.value, tuple(points))
 
 

@@ -17,6 +17,7 @@ from headcount import journal
 from headcount.errors import FolderError, HeadcountError, UsageError
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
+from headcount.record.results.tradeoff import Tradeoff
 from headcount.studies.parts import Part
 from headcount.studies.subject import StudySubject
 
@@ -73,4 +74,4 @@ def _run(
 
 def _unfinished(record: Record) -> bool:
     """Whether other processes are at work on the rest of a trade-off."""
-    return record.study == "tradeoff" and bool(record.parts["missing"])
+    return isinstance(record.parts, Tradeoff) and record.parts.unfinished > 0

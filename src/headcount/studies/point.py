@@ -10,7 +10,6 @@ import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
@@ -20,6 +19,9 @@ from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import Pruned, run
 from headcount.pruning.saving import Saving
 from headcount.pruning.way import scratch_pipeline
+from headcount.record.codec import decode, encode
+from headcount.record.results.prune import GatesEnd
+from headcount.record.results.tradeoff import Point
 from headcount.studies.kept import Looking
 from headcount.studies.plan import Arm, Plan
 
@@ -59,62 +61,78 @@ class Work:
     def state(self, arm: Arm) -> Path:
         return self.folder / "arms" / arm.name
 
-    def complete(self, arm: Arm, earlier: dict[str, Any]) -> bool:
+    def complete(self, arm: Arm, earlier: PointFile) -> bool:
         """Whether a point that was measured has all that is asked for."""
-        looked_at = self.looking is None or earlier.get("looked") == self.looking.fingerprint
+        looked_at = self.looking is None or earlier.looked == self.looking.fingerprint
         return looked_at and (self.models is None or self.models.has(arm))
 
 
-def point(work: Work, arm: Arm, *, wait: bool = False) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class PointFile:
+    """A point as it is on disk."""
+
+    point: Point
+    statistics: tuple[tuple[float, ...], ...]  # what each example adds to the quality at the end
+    looked: str | None = None  # fingerprint of the sentences that its roles were looked for on
+
+    @classmethod
+    def read(cls, file: Path) -> PointFile:
+        return decode(cls, journal.read_json(file), source=str(file))
+
+    def write(self, file: Path) -> None:
+        journal.write_json(file, encode(self))
+
+
+def point(work: Work, arm: Arm, *, wait: bool = False) -> PointFile | None:
     """A point as it is on disk, or made here and kept; None where another process is at it and `wait` is not asked."""
     if processes.count() > 1:
         return _together(work, arm)
     file = work.file(arm)
     while True:
         with locks.alone(file.with_suffix(".claim")) as claimed:
-            earlier = journal.read_json(file) if file.is_file() else None
+            earlier = PointFile.read(file) if file.is_file() else None
             if earlier is not None and work.complete(arm, earlier):
-                return dict(earlier)
+                return earlier
             if claimed:
                 result = _make(work, arm, earlier)
-                journal.write_json(file, result)
+                result.write(file)
                 return result
         if not wait:
             return None
         time.sleep(_PAUSE)
 
 
-def _together(work: Work, arm: Arm) -> dict[str, Any]:
+def _together(work: Work, arm: Arm) -> PointFile:
     """All processes train one model: what the first one finds on its disk decides, and what it finds out is kept."""
     file = work.file(arm)
-    on_disk = journal.read_json(file) if processes.is_main() and file.is_file() else None
+    on_disk = PointFile.read(file) if processes.is_main() and file.is_file() else None
     earlier = processes.gather(on_disk)[0]
     complete = earlier is not None and work.complete(arm, earlier)
     if earlier is not None and processes.gather(complete)[0]:  # models are on the disk of the first
-        return dict(earlier)
+        return earlier
     result = processes.gather(_make(work, arm, earlier))[0]
     if processes.is_main():
-        journal.write_json(file, result)
+        result.write(file)
     return result
 
 
-def _make(work: Work, arm: Arm, earlier: dict[str, Any] | None) -> dict[str, Any]:
-    """known: the point as it was measured before, of which only what its heads do or its checkpoint is asked."""
+def _make(work: Work, arm: Arm, earlier: PointFile | None) -> PointFile:
+    """earlier: the point as it was measured before, of which only what its heads do or its checkpoint is asked."""
     pipeline, donor = _pipeline(work, arm)
-    before, after = work.command
     execution = Execution(
         folder=work.state(arm), shared=work.folder, measured="smaller" if earlier is None else "nothing"
     )
     pruned = run(pipeline, work.model, work.data, execution)
-    result = {"way": arm.way.name, "keep": arm.keep, "seed": arm.seed, **_described(arm, pipeline, pruned)}
-    result |= {"like": donor.way.name} if donor else {}
-    result |= {"command": " ".join((before, shlex.join(pipeline.to_arguments()), after)), **(earlier or {})}
+    result = earlier or PointFile(
+        _described(work, arm, pipeline, pruned, donor), pruned.record.parts.statistics["after"]
+    )
     if work.models is not None and not work.models.has(arm):
-        pruned.record.signature = replace(pruned.record.signature, model=work.models.saving.source)
-        work.models.saving.save(pruned.model, work.models.path(arm), pruned.record)
-    if work.looking is not None:
-        result |= {"roles": work.looking.roles(pruned.model), "looked": work.looking.fingerprint}
-    return result
+        saving = work.models.saving
+        saving.save(pruned.model, work.models.path(arm), saving.completed(pruned.model, pruned.record))
+    if work.looking is None:
+        return result
+    roles = work.looking.roles(pruned.model)
+    return replace(result, point=replace(result.point, roles=roles), looked=work.looking.fingerprint)
 
 
 def _pipeline(work: Work, arm: Arm) -> tuple[Pipeline, Arm | None]:
@@ -126,20 +144,28 @@ def _pipeline(work: Work, arm: Arm) -> tuple[Pipeline, Arm | None]:
     result = point(work, donor, wait=True)
     if result is None:
         raise UsageError(f"The point {donor.name}, whose heads {arm.name} has, could not be made.")
-    return scratch_pipeline(tuple(result["heads"]), plan.scratch_tuning, seed=arm.seed), donor
+    return scratch_pipeline(result.point.heads, plan.scratch_tuning, seed=arm.seed), donor
 
 
-def _described(arm: Arm, pipeline: Pipeline, pruned: Pruned) -> dict[str, Any]:
+def _described(work: Work, arm: Arm, pipeline: Pipeline, pruned: Pruned, donor: Arm | None) -> Point:
     """What a point keeps of a record."""
-    parts = pruned.record.parts
-    gate_steps = parts["training"]["gates"]["steps"] if pipeline.chooser.trains else 0
+    parts, (before, after) = pruned.record.parts, work.command
+    gate_steps = parts.training["gates"].steps if pipeline.chooser.trains else 0
     tuning_steps = pipeline.tuning.steps or 0 if pipeline.tuning else 0
-    gates = {name: parts["gates"][name] for name in ("settled", "reached", "cut_by_rank")} if gate_steps else None
-    return {
-        "heads": parts["kept_heads"],
-        "cut": None if arm.way.scratch else parts["quality"]["cut"],  # with gates, weights have learned already
-        "after": parts["quality"]["after"],
-        **({"gates": gates} if gates else {}),
-        "steps": gate_steps + tuning_steps,
-        "seconds": parts["seconds"],
-    }
+    if parts.quality.after is None:
+        raise UsageError(f"The point {arm.name} has no quality: give data to measure on.")
+    gates = parts.gates
+    return Point(
+        way=arm.way.name,
+        keep=arm.keep,
+        seed=arm.seed,
+        heads=parts.heads,
+        kept={kind: count for kind, count in parts.kept.items() if count},
+        cut=None if arm.way.scratch else parts.quality.cut,
+        after=parts.quality.after,
+        gates=GatesEnd(settled=gates.settled, reached=gates.reached, cut_by_rank=gates.cut_by_rank) if gates else None,
+        steps=gate_steps + tuning_steps,
+        seconds=parts.seconds,
+        like=donor.way.name if donor else None,
+        command=" ".join((before, shlex.join(pipeline.to_arguments()), after)),
+    )

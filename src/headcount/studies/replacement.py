@@ -6,9 +6,7 @@ another example of the batch, so that the layers above get what they are used to
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from torch import nn
@@ -19,12 +17,13 @@ from headcount.probes.means import mean_outputs
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
 from headcount.record.results.ablate import Effect
+from headcount.record.results.replacement import Replacements
 from headcount.scores.ablation import effects
 from headcount.scores.variants import Outcome
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.statistics import spearman
+from headcount.statistics import Correlation, spearman
 from headcount.tasks.task import Task
 
 REPLACEMENTS = ("zero", "mean", "resample")
@@ -38,7 +37,7 @@ def replacements(
     name: str = "",
     alpha: float = 0.01,
     progress: Progress = silent,
-) -> Record:
+) -> Record[Replacements]:
     """Every head off alone on `task`, replaced in each way; means are of `calibration`, or of the task itself."""
     if not task.in_one_run:
         raise UsageError(
@@ -49,24 +48,24 @@ def replacements(
     means = mean_outputs(model, source.batches(), run=source.nll)
     outcomes = _outcomes(model, task, means, progress)
     by_replacement = {replacement: effects(metric, outcome, alpha=alpha) for replacement, outcome in outcomes.items()}
-    parts: dict[str, Any] = {
-        "metric": metric.name,
-        "higher_is_better": metric.higher_is_better,
-        "value": metric.of(outcomes["zero"].base),
-        "alpha": alpha,
-        "effects": {
-            replacement: {str(head): asdict(effect) for head, effect in zip(heads, rows, strict=True)}
+    parts = Replacements(
+        metric=metric.name,
+        higher_is_better=metric.higher_is_better,
+        value=metric.of(outcomes["zero"].base),
+        alpha=alpha,
+        effects={
+            replacement: {str(head): effect for head, effect in zip(heads, rows, strict=True)}
             for replacement, rows in by_replacement.items()
         },
-        "significant": {
+        significant={
             replacement: sum(effect.corrected < alpha for effect in rows)
             for replacement, rows in by_replacement.items()
         },
-        "spearman": {
+        rank_correlations={
             f"{left} / {other}": _agreement(by_replacement[left], by_replacement[other])
             for left, other in combinations(by_replacement, 2)
         },
-    }
+    )
     arguments = {"metric": metric.name, "alpha": alpha, "calibration": source.fingerprint}
     return Record("replacement", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
 
@@ -94,6 +93,5 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
     }
 
 
-def _agreement(left: list[Effect], other: list[Effect]) -> dict[str, float | None]:
-    result = spearman([effect.difference for effect in left], [effect.difference for effect in other])
-    return {key: None if np.isnan(value) else value for key, value in result._asdict().items()}
+def _agreement(left: list[Effect], other: list[Effect]) -> Correlation:
+    return spearman([effect.difference for effect in left], [effect.difference for effect in other])

@@ -23,7 +23,6 @@ from headcount.progress import Progress, named, silent
 from headcount.pruning.tuning import AFTER_GATES, Tuning
 from headcount.record import Record, Signature
 from headcount.record.codec import decode, encode
-from headcount.record.result import MeasuredOn
 from headcount.record.results.roles import Evidence
 from headcount.record.results.specialisation import (
     BestOfRole,
@@ -141,18 +140,17 @@ def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, prog
         model, subject.data, sizes, name=subject.name, folder=folder,
         progress=lambda part, step, of: progress(f"{subject.name}: {part}", step, of),
     )  # fmt: skip
-    (point,) = pruned.parts["tradeoff"]
-    lost = pruned.parts["compared"][0]["lost"]
-    survivors = set(point["heads"])
+    (point,) = pruned.parts.points
+    lost = pruned.parts.compared[0].lost
+    p = float("nan") if lost.p is None else lost.p  # one seed has one
+    survivors = set(point.heads)
     return ModelRow(
         weights=weight_hash(model),
-        measured_on=decode(MeasuredOn, pruned.parts["measured_on"], source="measured_on"),
+        measured_on=pruned.parts.measured_on,
         metric=quality.metric.name,
         unpruned=bootstrap_interval(quality.statistics, quality.metric.of_sums),
         without=SmallerModel(0, without.value, _lost(quality, without)),
-        pruned=SmallerModel(
-            keep, point["after"]["value"], Comparison(**{name: lost[name] for name in Comparison._fields})
-        ),
+        pruned=SmallerModel(keep, point.after.value, Comparison(lost.difference, lost.low, lost.high, p)),
         best_of_roles=_best(choosing_roles, measured_roles, heads),
         by_head={
             str(head): _row(head, measured_roles, float(costs[str(head)]), str(head) in survivors) for head in heads

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -18,22 +18,23 @@ import numpy as np
 from torch import nn
 
 from headcount import journal, processes
-from headcount.heads import Head
 from headcount.metrics import Metric
 from headcount.probes.gated import VARIANTS
 from headcount.progress import Progress, silent
-from headcount.pruning.run import counted_heads, described, without_statistics
+from headcount.pruning.run import counted_heads, described
 from headcount.pruning.way import SCRATCH, Way
 from headcount.record import Record, Signature
+from headcount.record.results.prune import HardConcrete
+from headcount.record.results.tradeoff import Difference, Drift, Point, StepsOfWays, Tradeoff, WayCompared, WayKind
 from headcount.selection.budget import Budget
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import paired_bootstrap
+from headcount.statistics import bootstrap_sums, over_runs, paired_bootstrap
 from headcount.studies.kept import Held, Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
-from headcount.studies.point import COMMAND, Work, point
+from headcount.studies.point import COMMAND, PointFile, Work, point
 from headcount.studies.point import Models as Models
 from headcount.tasks.overlap import check_apart, measured_on
 
@@ -53,7 +54,7 @@ def tradeoff(
     models: Models | None = None,
     command: tuple[str, str] = COMMAND,
     progress: Progress = silent,
-) -> Record:
+) -> Record[Tradeoff]:
     """Measure every point of the plan, and compare the ways, paired on the same examples.
 
     looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
@@ -70,31 +71,35 @@ def tradeoff(
             journal.claim(shared_folder, "scratch.json", {"donor": plan.donor_way.name})
         quality = data.measuring.quality(model)
         whole_roles = looking.roles(model) if looking else None  # what cannot be looked at is said before training
-        points = _points(Work(model, data, plan, shared_folder, looking, models, command), plan.arms(gated), progress)
+        files = _points(Work(model, data, plan, shared_folder, looking, models, command), plan.arms(gated), progress)
         processes.gather(None)  # a folder that is not to stay goes when all are done with it
     heads = locate(model).heads
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
-    parts: dict[str, Any] = {
-        "metric": quality.metric.name,
-        "measured_on": measured_on([data.training, data.choosing], data.measuring),
-        "whole": without_statistics(described(quality)),
-        "gated": gated,
-        "of": dict(Counter(head.kind for head in heads)),
-        "sites": {site.name: site.num_heads for site in locate(model)},
-        "pruned": "heads of all kinds"
-        if 1 < len(kinds) == len(locate(model).kinds)
-        else f"{' and '.join(kinds)} heads",
-        "tradeoff": [_short(row) for row in points],
-        "against": plan.against,
-        "compared": _compared(points, plan, quality.metric, quality.statistics, gated),
-        "steps": {"trained and tuned": plan.steps, "scratch": plan.scratch_steps},
-        "missing": len(plan.arms(gated)) - len(points),
-    }
-    if plan.distilled:
-        parts["distill"] = plan.distill
-    parts |= _spent(points) | _gates(plan) | _roles(whole_roles, looking, unlooked, points)
-    if 1 < len(kinds) == len(locate(model).kinds):
-        parts["all_kinds"] = _all_kinds([point_row for point_row in points if point_row["keep"] < gated], plan)
+    every_kind = 1 < len(kinds) == len(locate(model).kinds)
+    rows = [file.point for file in files]
+    parts = Tradeoff(
+        metric=quality.metric.name,
+        higher_is_better=quality.metric.higher_is_better,
+        measured_on=measured_on([data.training, data.choosing], data.measuring),
+        whole=described(quality),
+        gated=gated,
+        of=dict(Counter(head.kind for head in heads)),
+        heads_by_site={site.name: site.num_heads for site in locate(model)},
+        pruned="heads of all kinds" if every_kind else f"{' and '.join(kinds)} heads",
+        points=tuple(rows),
+        against=plan.against,
+        compared=tuple(_compared(files, plan, quality.metric, quality.statistics, gated)),
+        steps=StepsOfWays(plan.steps, plan.scratch_steps),
+        unfinished=len(plan.arms(gated)) - len(files),
+        seconds_by_way=_spent(rows),
+        distill=plan.distill if plan.distilled else None,
+        hard_concrete=_gates(plan),
+        whole_roles=whole_roles,
+        looked=looking.described() if looking else None,
+        drift=_drift(whole_roles, rows) if whole_roles is not None else None,
+        lacking={} if looking else {"whole_roles": unlooked},
+        all_kinds=_all_kinds([row for row in rows if row.keep < gated], plan) if every_kind else None,
+    )
     return Record(
         "tradeoff", Signature(name, weight_hash(model), data.measuring.fingerprint, None, asdict(plan)), parts
     )
@@ -111,84 +116,52 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     return {"weights": weight_hash(model), **prints, "measured": measuring, **settings}
 
 
-def _points(work: Work, arms: Sequence[Arm], progress: Progress) -> list[dict[str, Any]]:
+def _points(work: Work, arms: Sequence[Arm], progress: Progress) -> list[PointFile]:
     """One at a time, those that other processes are at left out."""
-    by_name: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, PointFile] = {}
     for _ in range(2):  # whoever is done last finds what others were at
         for arm in [arm for arm in arms if arm.name not in by_name]:
             progress("points of the trade-off", len(by_name), len(arms))
-            row = point(work, arm)
-            if row is not None:
-                by_name[arm.name] = row
+            file = point(work, arm)
+            if file is not None:
+                by_name[arm.name] = file
     progress("points of the trade-off", len(by_name), len(arms))
     return [by_name[arm.name] for arm in arms if arm.name in by_name]
 
 
-def _spent(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """way -> seconds of one of its points, the mean; points made before seconds were kept have none."""
+def _spent(points: Sequence[Point]) -> dict[str, float]:
+    """way -> seconds of one of its points, the mean."""
     by_way: dict[str, list[float]] = {}
     for row in points:
-        if "seconds" in row:
-            by_way.setdefault(row["way"], []).append(row["seconds"]["total"])
-    return {"seconds": {way: float(np.mean(seconds)) for way, seconds in by_way.items()}} if by_way else {}
+        by_way.setdefault(row.way, []).append(row.seconds.total)
+    return {way: float(np.mean(seconds)) for way, seconds in by_way.items()}
 
 
-def _gates(plan: Plan) -> dict[str, Any]:
+def _gates(plan: Plan) -> tuple[HardConcrete, ...] | None:
     """The distributions of the paper's Figure 6, as gates have them here and with the paper's beta."""
     if not any(way.chooser is not None and way.chooser.name == "l0" for way in map(Way.parse, plan.ways)):
-        return {}
+        return None
     shapes = [VARIANTS[variant].shape for variant in ("default", "paper")]
-    return {"hard_concrete": [shape.described(log_a) for shape in shapes for log_a in _FIGURE_6]}
+    return tuple(shape.described(log_a) for shape in shapes for log_a in _FIGURE_6)
 
 
-def _roles(
-    roles_before: Held | None, looking: Looking | None, unlooked: str, points: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """What all heads do in the whole model, and what became of it in every smaller one."""
-    if looking is None or roles_before is None:
-        return {"lacking": {"whole_roles": unlooked}}
-    rows = [
-        {**{name: row[name] for name in ("way", "keep", "seed")}, **drift(roles_before, row["roles"])} for row in points
-    ]
-    return {"whole_roles": roles_before, "looked": looking.described(), "drift": rows}
+def _drift(roles_before: Held, points: Sequence[Point]) -> tuple[Drift, ...]:
+    """What became of the roles of all heads in every smaller model."""
+    return tuple(Drift(row.way, row.keep, row.seed, drift(roles_before, row.roles or {})) for row in points)
 
 
-def _all_kinds(points: Sequence[dict[str, Any]], plan: Plan) -> list[dict[str, Any]]:
+def _all_kinds(points: Sequence[Point], plan: Plan) -> tuple[WayKind, ...]:
     """Models by the heads of each kind they have, beside those trained from scratch with the same (Table 2)."""
-    scratch = {(point_row["keep"], point_row["seed"]): point_row for point_row in points if point_row["way"] == SCRATCH}
+    scratch = {(row.keep, row.seed): row.after for row in points if row.way == SCRATCH}
     donor = plan.donor_way
     rows = []
-    for point_row in points:
-        if point_row["way"] != donor.name:
+    for row in points:
+        if row.way != donor.name:
             continue
         # what no seed changes was measured once, and gave its heads to the models of all seeds
-        for seed in plan.seeds if donor.steady and SCRATCH in plan.ways else (point_row["seed"],):
-            control = scratch.get((point_row["keep"], seed))
-            rows.append(
-                {
-                    **{name: point_row[name] for name in ("way", "keep")},
-                    "seed": seed,
-                    "kept": _kept(point_row["heads"]),
-                    "trained": without_statistics(point_row["after"]),
-                    "scratch": without_statistics(control["after"]) if control else None,
-                }
-            )
-    return sorted(rows, key=lambda row: -row["keep"])
-
-
-def _kept(heads: Sequence[str]) -> dict[str, int]:
-    return dict(Counter(Head.parse(name).kind for name in heads))
-
-
-def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """Without what each example adds: reports do not need it."""
-    short = without_statistics(row)
-    for part in ("cut", "after"):
-        if isinstance(short.get(part), dict):
-            short[part] = without_statistics(short[part])
-    if "heads" in short:
-        short["kept"] = _kept(short["heads"])
-    return short
+        seeds = plan.seeds if donor.steady and SCRATCH in plan.ways else (row.seed,)
+        rows += [WayKind(row.way, row.keep, seed, row.kept, row.after, scratch.get((row.keep, seed))) for seed in seeds]
+    return tuple(sorted(rows, key=lambda row: -row.keep))
 
 
 def _gated(model: nn.Module, plan: Plan) -> int:
@@ -201,55 +174,69 @@ def _gated(model: nn.Module, plan: Plan) -> int:
 
 
 def _compared(
-    points: Sequence[dict[str, Any]], plan: Plan, metric: Metric, base: np.ndarray, gated: int
-) -> list[dict[str, Any]]:
+    files: Sequence[PointFile], plan: Plan, metric: Metric, base: np.ndarray, gated: int
+) -> Iterator[WayCompared]:
     """Each way at its end against the whole model, and against another way with as many heads: all seeds.
 
     Where the other way was also measured with all heads, which is fine-tuning alone, also against that: `lost_tuned`.
     """
-    comparisons, tuned = [], _statistics(points, plan, plan.against, gated)
+    tuned = _statistics(files, plan.against, gated)
     for keep in plan.keep:
-        theirs = _statistics(points, plan, plan.against, keep)
+        theirs = _statistics(files, plan.against, keep)
         for way in plan.ways:
-            ours = _statistics(points, plan, way, keep)
+            ours = _statistics(files, way, keep)
             if not ours:
                 continue
-            seeds = sorted(
-                point_row["seed"] for point_row in points if (point_row["way"], point_row["keep"]) == (way, keep)
+            yield WayCompared(
+                way,
+                keep,
+                tuple(sorted(ours)),
+                lost=_difference(dict.fromkeys(ours, base), ours, metric),
+                lost_tuned=_paired(tuned, ours, plan, way, metric) if keep < gated else None,
+                against=_paired(theirs, ours, plan, way, metric) if way != plan.against else None,
             )
-            row: dict[str, Any] = {"way": way, "keep": keep, "seeds": seeds}
-            row["lost"] = _difference(dict.fromkeys(seeds, base), ours, metric)
-            shared = sorted(set(ours) & set(tuned))
-            if keep < gated and shared:
-                row["lost_tuned"] = _difference({seed: tuned[seed] for seed in shared}, ours, metric)
-            both = sorted(set(ours) & set(theirs))
-            if way != plan.against and both:
-                row["against"] = _difference({seed: theirs[seed] for seed in both}, ours, metric)
-            comparisons.append(row)
-    return comparisons
 
 
-def _statistics(points: Sequence[dict[str, Any]], plan: Plan, way: str, keep: int) -> dict[int, np.ndarray]:
-    """By seed; what no seed changes is the same for all of them."""
-    by_seed = {
-        row["seed"]: np.array(row["after"]["statistics"]) for row in points if row["way"] == way and row["keep"] == keep
+def _statistics(files: Sequence[PointFile], way: str, keep: int) -> dict[int, np.ndarray]:
+    """By seed; a way that no seed changes was measured for one of them."""
+    return {
+        file.point.seed: np.array(file.statistics) for file in files if (file.point.way, file.point.keep) == (way, keep)
     }
-    if by_seed and Way.parse(way).steady:
-        return dict.fromkeys(plan.seeds, next(iter(by_seed.values())))
-    return by_seed
 
 
-def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], metric: Metric) -> dict[str, Any]:
-    """Second minus first, the mean over seeds, with the paired interval over examples; and that of each seed."""
+def _paired(
+    theirs: dict[int, np.ndarray], ours: dict[int, np.ndarray], plan: Plan, way: str, metric: Metric
+) -> Difference | None:
+    """The difference over the seeds that both have; what no seed changes is the same for all seeds of the other."""
+    if not theirs or not ours:
+        return None
+    steady = Way.parse(plan.against).steady, Way.parse(way).steady
+    if steady[0] and not steady[1]:
+        theirs = dict.fromkeys(ours, next(iter(theirs.values())))
+    elif steady[1] and not steady[0]:
+        ours = dict.fromkeys(theirs, next(iter(ours.values())))
+    seeds = sorted(set(ours) & set(theirs))
+    if not seeds:
+        return None
+    return _difference({seed: theirs[seed] for seed in seeds}, {seed: ours[seed] for seed in seeds}, metric)
+
+
+def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], metric: Metric) -> Difference:
+    """Second minus first, the mean over seeds, with an interval that has the seeds in it; and that of each seed."""
     seeds = sorted(before)
-    left, other = (np.stack([by_seed[seed] for seed in seeds], axis=1) for by_seed in (before, after))  # [N, seeds, C]
+    table = np.stack([np.stack([side[seed] for seed in seeds], axis=1) for side in (before, after)], axis=1)
 
-    def mean(sums: np.ndarray) -> np.ndarray:
-        """[..., seeds * C] -> [...]."""
-        values: np.ndarray = metric.of_sums(sums.reshape(*sums.shape[:-1], *left.shape[1:])).mean(-1)
-        return values
+    def differences(sums: np.ndarray) -> np.ndarray:
+        """[..., 2, seeds, C] -> [..., seeds]."""
+        values = metric.of_sums(sums)
+        return np.asarray(values[..., 1, :] - values[..., 0, :])
 
-    flat = (len(left), -1)
-    (comparison,) = paired_bootstrap(left.reshape(flat), other.reshape(flat)[None], mean, resamples=_RESAMPLES)
-    differences = metric.of_sums(other.sum(0)) - metric.of_sums(left.sum(0))
-    return {**comparison._asdict(), "by_seed": dict(zip(map(str, seeds), differences.tolist(), strict=True))}
+    drawn_RS = np.concatenate([differences(sums) for sums in bootstrap_sums(table, resamples=_RESAMPLES)])
+    values_S = differences(table.sum(0))
+    runs = over_runs([values_S.tolist()], [list(drawn_RS.T)])
+    p = None
+    if len(seeds) == 1:
+        (comparison,) = paired_bootstrap(table[:, 0, 0], table[None, :, 1, 0], metric.of_sums, resamples=_RESAMPLES)
+        p = comparison.p
+    by_seed = dict(zip(map(str, seeds), values_S.tolist(), strict=True))
+    return Difference(runs.value, runs.low, runs.high, p, by_seed, runs.parts, runs.behind)

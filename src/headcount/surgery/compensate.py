@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -20,6 +19,7 @@ from headcount.hooks import has_probes, original_module
 from headcount.probes.masks import align
 from headcount.probes.projections import Key, Projection
 from headcount.progress import Progress, silent
+from headcount.record.results.prune import CompensationFit, SiteFit
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
 from headcount.surgery.ascent import Ascent
@@ -40,17 +40,10 @@ class Compensation:
     data: str = ""  # hash of the calibration data
     rows: int = 0  # tokens
 
-    def to_plain(self) -> dict[str, Any]:
-        """Which compensation, and for each site its strength and the share of the variance it explains."""
-        sites = {
-            ".".join(map(str, key)): {
-                "rho": _plain(fit.rho),
-                "explained": _plain(fit.explained),
-                "explained_without": _plain(fit.before),
-            }
-            for key, fit in self.fits.items()
-        }
-        return {"how": self.method, "data": self.data, "rows": self.rows, "sites": sites}
+    def described(self) -> CompensationFit:
+        """For a record."""
+        sites = {".".join(map(str, key)): _described(fit) for key, fit in self.fits.items()}
+        return CompensationFit(self.method, self.data, self.rows, sites)
 
 
 def compensate(
@@ -122,5 +115,6 @@ def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
         bias.copy_(projection.bias_O)  # type: ignore[operator]
 
 
-def _plain(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(value)
+def _described(fit: Fit) -> SiteFit:
+    unchanged = fit.rho is not None and math.isinf(fit.rho)
+    return SiteFit(None if unchanged else fit.rho, unchanged, fit.explained, fit.before)

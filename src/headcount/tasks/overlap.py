@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from headcount.errors import UsageError
+from headcount.record.result import MeasuredOn, Texts
 from headcount.tasks.task import Task
 
 
-def measured_on(chosen_on: Iterable[Task], measured: Task) -> dict[str, Any]:
+def measured_on(chosen_on: Iterable[Task], measured: Task) -> MeasuredOn:
     """For a record: what a model is measured on, and whether its heads were chosen on other texts.
 
     chosen_on: everything that heads were chosen, calibrated or trained on.
@@ -22,12 +22,14 @@ def measured_on(chosen_on: Iterable[Task], measured: Task) -> dict[str, Any]:
     if examples is not None and None not in chosen_hashes:
         seen = {example for hashes in chosen_hashes for example in hashes or ()}
         overlap = sum(example in seen for example in examples)
-    return {
-        **_described(measured),
-        "chosen_on": [_described(task) for task in tasks],
-        "overlap": overlap,
-        "held_out": False if same else None if overlap is None else overlap == 0,
-    }
+    texts = _texts(measured)
+    return MeasuredOn(
+        texts.split,
+        texts.examples,
+        chosen_on=tuple(map(_texts, tasks)),
+        overlap=overlap,
+        held_out=False if same else None if overlap is None else overlap == 0,
+    )
 
 
 def check_apart(learned: Task | None, measured: Task | None) -> None:
@@ -35,7 +37,7 @@ def check_apart(learned: Task | None, measured: Task | None) -> None:
     if learned is None or measured is None:
         return
     shared = measured_on([learned], measured)
-    every_example = shared["overlap"] is not None and shared["overlap"] == shared["examples"]
+    every_example = shared.overlap is not None and shared.overlap == shared.examples
     if every_example or learned.fingerprint == measured.fingerprint:
         raise UsageError(
             "What is learned from and what is measured on are the same data. Choose another part of it for one of "
@@ -43,6 +45,6 @@ def check_apart(learned: Task | None, measured: Task | None) -> None:
         )
 
 
-def _described(task: Task) -> dict[str, Any]:
+def _texts(task: Task) -> Texts:
     hashes = task.example_hashes
-    return {"split": task.split, "examples": None if hashes is None else len(hashes)}
+    return Texts(task.split, None if hashes is None else len(hashes))

@@ -13,40 +13,60 @@ from typing import Any
 import pytest
 
 import headcount as hc
+import records as made
 import zoo
 from headcount.checkpoints.card import write_card
 from headcount.checkpoints.push import push
 from headcount.errors import CheckpointError
-from headcount.record import Record, Signature
+from headcount.record import Signature
 
-COST = {"length": 8, "parameters": 100, "flops": 1000, "cache_bytes": 0}
-PARTS = {
-    "removed": ["decoder.0.1", "decoder.2.3"],
-    "heads": 12,
-    "method": "rank",
-    "metric": "perplexity",
-    "curve": [
-        {"removed": 0, "value": 15.0, "low": 14.0, "high": 16.0},
-        {"removed": 2, "value": 17.5, "low": 16.5, "high": 18.5},
-    ],
-    "cost": {"before": COST, "after": {**COST, "parameters": 80, "flops": 900}},
-    "loaded_by": "headcount",
-}
+QUALITY = {"metric": "perplexity", "value": 15.0, "low": 14.0, "high": 16.0}
+CUT = {"metric": "perplexity", "value": 17.5, "low": 16.5, "high": 18.5}
+REMOVED = ["decoder.0.1", "decoder.2.3"]
+
+
+def card(folder: Path, **parts: Any) -> str:
+    """The card of a model whose record has these parts."""
+    record = made.typed(
+        "prune", Signature(), made.pruning(REMOVED, [f"decoder.1.{index}" for index in range(10)], **parts)
+    )
+    write_card(folder, record, source="someone/model")
+    return (folder / "README.md").read_text()
 
 
 def test_a_card_says_what_was_done_and_carries_the_licence_over(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.mkdir()
     (base / "README.md").write_text("---\nlicense: apache-2.0\nbase_model: someone/first\n---\n# Base\n")
-    write_card(tmp_path, Record("prune", Signature(model=str(base)), PARTS), source=str(base))
+    parts = made.pruning(REMOVED, [f"decoder.1.{index}" for index in range(10)], before=QUALITY, after=CUT)
+    write_card(tmp_path, made.typed("prune", Signature(model=str(base)), parts), source=str(base))
     head, _, body = (tmp_path / "README.md").read_text().removeprefix("---\n").partition("\n---\n")
     assert "license: apache-2.0" in head
     assert "base_model: someone/first" in head
     assert "# base without 2 of its 12 attention heads" in body
+    assert "| | perplexity | 95% interval |" in body
     assert "| whole | 15 | 14 to 16 |\n| pruned | 17.5 | 16.5 to 18.5 |" in body
-    assert "| parameters | 100 | 80 | -20.0% |" in body
+    assert "| parameters | 1,000 | 900 | -10.0% |" in body
     assert "`decoder.0.1`, `decoder.2.3`" in body
     assert str(tmp_path) not in head + body
+
+
+def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.checkpoints.card._base_card", lambda *_: {})
+    tuning = {"trained": "all weights", "steps": 40, "seconds": 1.0, "epochs": [], "rate": 1e-3, "warmup": 2}
+    fitted = {"how": "lstsq", "data": "", "rows": 9, "sites": {}, "quality": CUT}
+    quality = {"before": QUALITY, "cut": CUT, "after": {**QUALITY, "value": 15.5}}
+    tuned = card(tmp_path, method="greedy", compensation=fitted, training={"tuning": tuning}, quality=quality)
+    assert "heads chosen by greedy, compensated for by lstsq, fine-tuned for 40 steps (all weights)." in tuned
+    assert "| pruned, not fine-tuned | 17.5 | 16.5 to 18.5 |\n| pruned | 15.5 | 14 to 16 |" in tuned
+    assert "flatters" not in tuned
+    named = card(tmp_path, method="given", measured_on=None, metric=None)
+    assert "heads chosen by hand." in named
+    assert "## Quality" not in named
+    same_texts = {**made.MEASURED_ON, "overlap": 20, "held_out": False}
+    assert "flatters" in card(tmp_path, before=QUALITY, after=CUT, measured_on=same_texts)
 
 
 class _Hub(BaseHTTPRequestHandler):

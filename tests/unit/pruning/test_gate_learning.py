@@ -6,6 +6,7 @@ import contextlib
 import copy
 import json
 import random
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,10 @@ def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, me
     assert not hooks(model)
     assert not hooks(found.model)
     parts = found.record.parts
-    assert parts["kept"]["encoder"] == keep
-    assert 0 <= parts["gates"]["settled"] <= 1
-    assert parts["training"]["gates"]["steps"] == 12
-    assert parts["training"]["tuning"]["steps"] == 2
+    assert parts.kept["encoder"] == keep
+    assert 0 <= parts.gates.settled <= 1
+    assert parts.training["gates"].steps == 12
+    assert parts.training["tuning"].steps == 2
     json.loads(found.record.to_json())
 
 
@@ -106,7 +107,7 @@ def test_encoder_alone_leaves_every_bit_of_the_decoder(tmp_path: Path, method: s
         model, task("train", tokenizer), choose=method, keep=hc.Budget(heads=4), kinds=("encoder",), **SHORT
     )
     shared = " without its embeddings, which the decoder shares"
-    assert found.record.parts["training"]["gates"]["trained"] == "encoder" + (shared if norm == "pre" else "")
+    assert found.record.parts.training["gates"].trained == "encoder" + (shared if norm == "pre" else "")
     changed, same = [], []
     after = dict(found.model.named_parameters())
     for name, value in model.named_parameters():
@@ -196,14 +197,14 @@ def test_the_crucial_head_stays(planted: nn.Module, method: str, options: dict[s
     found = hc.prune(planted, Imitation(planted), choose=method, keep=hc.Budget(heads=1), **course, **options)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]
     if options.get("pipelined"):
-        assert found.record.parts["training"]["gates"]["trained"] == "gates only"
+        assert found.record.parts.training["gates"].trained == "gates only"
 
 
 def test_a_fixed_factor_closes_what_is_dead_and_says_if_all_close(planted: nn.Module) -> None:
     course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1}
     found = hc.prune(planted, Imitation(planted), choose="l0", penalty=0.01, **course)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]
-    assert found.record.parts["gates"]["settled"] > 0.9
+    assert found.record.parts.gates.settled > 0.9
     with pytest.warns(UserWarning, match="Every gate has closed"):
         none = hc.prune(planted, Imitation(planted), choose="l0", penalty=1e6, **course)
     assert not none.mask.kept
@@ -216,7 +217,7 @@ def test_soft_gates_of_test_time_become_part_of_the_weights(planted: nn.Module) 
     found = hc.prune(planted, Imitation(planted), choose="l0", penalty=0.001, variant="voita2019-code", **course)
     gates = HardConcreteGates(live, variant="voita2019-code")
     with torch.no_grad():
-        gates.logits_G.copy_(torch.tensor([found.record.parts["gates"]["values"][str(head)] for head in gates.heads]))
+        gates.logits_G.copy_(torch.tensor([found.record.parts.gates.values[str(head)] for head in gates.heads]))
     ids = torch.randint(5, 90, (3, 6), generator=torch.Generator().manual_seed(1))
     mask = dict(zip(gates.heads, gates.chosen().tolist(), strict=True))
     assert any(0 < value < 1 for value in mask.values())
@@ -279,7 +280,7 @@ def test_interruptions_change_nothing(
     found = hc.prune(model, train, choose=method, folder=tmp_path / "i", progress=stop, **options)
     assert not stops
     assert found.mask == whole.mask
-    assert found.record.parts["gates"] == whole.record.parts["gates"]
+    assert found.record.parts.gates == whole.record.parts.gates
     left, right = found.model.state_dict(), whole.model.state_dict()
     assert all(torch.equal(left[name], value) for name, value in right.items())
     lines = Log(tmp_path / "i" / "gates" / "metrics.jsonl").lines()
@@ -300,8 +301,8 @@ def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tm
         return prune_in_folder(pipeline(**change), hc.load(saved), Data(train, measure=dev), *place)
 
     record = run()
-    assert set(record.parts["quality"]) == {"before", "cut", "after"}
-    assert record.parts["quality"]["after"]["low"] <= record.parts["quality"]["after"]["value"]
+    assert None not in astuple(record.parts.quality)
+    assert record.parts.quality.after.low <= record.parts.quality.after.value
     small = hc.load(tmp_path / "small")
     assert count(hc.locate(small).mask(), "encoder") == 4
     assert hc.HeadGrid.from_json((tmp_path / "small" / "gates.json").read_text()).kinds == ("encoder",)
@@ -344,12 +345,12 @@ def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenize
     with locks.alone(tmp_path / "s" / ".5.claim") as mine:
         assert mine
         record = run()
-        assert record.parts["elsewhere"] == ["5"]
+        assert record.parts.elsewhere == ("5",)
         assert not (tmp_path / "s" / "record.json").exists()
     record = run()
-    assert record.parts["elsewhere"] == []
-    assert list(record.parts["sweep"]) == ["0", "5"]
-    kept = {factor: model["kept"]["encoder"] for factor, model in record.parts["sweep"].items()}
+    assert record.parts.elsewhere == ()
+    assert list(record.parts.sweep) == ["0", "5"]
+    kept = {factor: model.kept["encoder"] for factor, model in record.parts.sweep.items()}
     assert kept["0"] > kept["5"]
     assert (tmp_path / "s" / "5" / "config.json").is_file()
     assert (tmp_path / "s" / "record.json").is_file()
@@ -365,7 +366,7 @@ def test_who_is_done_last_sums_a_shared_sweep_up(saved: Path, tokenizer: Any, tm
     execution = Execution(progress=lambda *_: other.close())
     data = Data(task("train", tokenizer))
     record = sweep(pipelines, hc.load(saved), data, tmp_path / "s", Saving(str(saved)), execution)
-    assert list(record.parts["sweep"]) == ["0", "5"]
+    assert list(record.parts.sweep) == ["0", "5"]
     assert (tmp_path / "s" / "record.json").is_file()
 
 
@@ -373,18 +374,18 @@ def test_from_random_weights_everything_is_trained(model: Any, tokenizer: Any) -
     options = {**SHORT, "steps": 4, "tune": tuning(0, tuner="scratch"), "keep": "encoder=6"}
     found = hc.prune(model, task("train", tokenizer), choose="l0", seed=5, **options)
     name = "model.decoder.layers.0.fc1.weight"
-    assert found.record.parts["training"]["gates"]["trained"] == "all weights"
+    assert found.record.parts.training["gates"].trained == "all weights"
     assert not torch.allclose(found.model.state_dict()[name], model.state_dict()[name], atol=0.05)
 
 
 def test_from_random_weights_training_is_ordinary_and_fine_tuning_after_it_is_not(model: Any, tokenizer: Any) -> None:
     scratch = tuning(4, tuner="scratch", rate=None, warmup=None)
     options = {**SHORT, "steps": 8, "tune": scratch, "keep": hc.Budget(heads=6)}
-    course = hc.prune(model, task("train", tokenizer), choose="subset", **options).record.parts["training"]
-    assert course["gates"]["rate"] == pytest.approx(3e-3 * (96 / 32) ** 0.5)
-    assert course["gates"]["warmup"] == 3
-    assert course["tuning"]["rate"] == course["gates"]["rate"] > 0
-    assert course["tuning"]["warmup"] == 1
+    course = hc.prune(model, task("train", tokenizer), choose="subset", **options).record.parts.training
+    assert course["gates"].rate == pytest.approx(3e-3 * (96 / 32) ** 0.5)
+    assert course["gates"].warmup == 3
+    assert course["tuning"].rate == course["gates"].rate > 0
+    assert course["tuning"].warmup == 1
 
 
 def test_training_from_random_weights_is_as_long_as_training() -> None:

@@ -93,9 +93,9 @@ def test_the_method_ends_in_a_smaller_model(bert: nn.Module, task: Any) -> None:
     result = hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), compensate="scale")
     assert len(hc.locate(result.model).heads) == 6
     parts = result.record.parts
-    assert parts["method"] == "fisher"
-    assert parts["curve"][-1]["removed"] == 6
-    assert parts["compensation"]["how"] == "scale"
-    assert set(parts["compensation"]["sites"]) <= {"encoder.0", "encoder.1", "encoder.2"}
+    assert parts.method == "fisher"
+    assert parts.curve[-1].removed == 6
+    assert parts.compensation.how == "scale"
+    assert set(parts.compensation.sites) <= {"encoder.0", "encoder.1", "encoder.2"}
     with pytest.raises(UnknownName, match="granularity"):
         hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), granularity="token")

@@ -51,8 +51,8 @@ def test_a_result_that_verification_refuses_is_in_the_error(
     result = caught.value.result
     assert caught.value.model is result.model
     assert len(hc.locate(result.model).heads) == len(result.mask.kept) == 6
-    assert result.record.parts["curve"][-1]["removed"] == 6
-    assert result.record.parts["verified"] is False
+    assert result.record.parts.curve[-1].removed == 6
+    assert result.record.parts.verified is False
     assert (
         hc.prune(bert, task, choose="gradient", keep=hc.Budget(share=0.5), step=1.0, verify=False).mask == result.mask
     )
@@ -71,10 +71,10 @@ def test_the_result_is_the_masked_model(task: Any) -> None:
         expected = model(**inputs).logits
     with torch.no_grad():
         torch.testing.assert_close(result.model(**inputs).logits, expected, rtol=0, atol=1e-5)
-    points = result.record.parts["curve"]
-    assert result.record.parts["verified"]
-    assert points[0]["removed"] == 0
-    assert points[-1]["removed"] == total // 2
+    points = result.record.parts.curve
+    assert result.record.parts.verified
+    assert points[0].removed == 0
+    assert points[-1].removed == total // 2
     assert all(point["low"] <= point["value"] <= point["high"] for point in points)
 
 
@@ -93,7 +93,7 @@ def test_by_kind(marian: nn.Module) -> None:
 
     task = hc.task.of([{"ids": ids}], nll=nll)
     result = hc.prune(marian, task, choose="gradient", keep=hc.Budget(heads=2), kinds=("cross",))
-    kept = result.record.parts["curve"][-1]["kept"]
+    kept = result.record.parts.curve[-1].kept
     assert kept["cross"] == 2
     assert kept["encoder"] == kept["decoder"] == 12
 
@@ -155,7 +155,7 @@ def test_groups_go_whole_and_leave_a_stock_checkpoint(tmp_path: Path) -> None:
     assert loaded.config.num_key_value_heads == 2
     ids = torch.arange(3, 11)[None]
     torch.testing.assert_close(loaded(ids).logits, done.model(ids).logits)
-    steps = hc.prune(model, task, keep=hc.Budget(heads=6), unit="group", step=0.1).record.parts["curve"]
-    assert all(point["removed"] % 2 == 0 for point in steps)
+    steps = hc.prune(model, task, keep=hc.Budget(heads=6), unit="group", step=0.1).record.parts.curve
+    assert all(point.removed % 2 == 0 for point in steps)
     with pytest.raises(UsageError, match="group"):
         hc.prune(model, task, choose="gradient", keep=hc.Budget(heads=6), unit="layer")

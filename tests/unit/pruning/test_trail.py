@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import zoo
 from headcount import journal
 from headcount.pruning.search import Search
 from headcount.pruning.trail import Trail, follow
+from headcount.record.codec import encode
 from tokens import sentences, word_tokenizer
 
 LABELS = [0, 1, 1, 0, 1, 0, 0, 1]
@@ -25,16 +27,16 @@ def search() -> Search:
 
 def test_a_search_resumes_from_a_shorter_one_and_counts_what_that_took(tmp_path: Path) -> None:
     whole, first, second = search(), search(), search()
-    steps, _ = follow(Trail(None), whole, [1] * 4)
+    steps = follow(Trail(None), whole, [1] * 4)
     follow(Trail(tmp_path / "parts.json"), first, [1] * 2)
     assert len(first.mask.kept) == len(first.mask) - 2
     before = journal.read_json(tmp_path / "parts.json")
-    again, seconds = follow(Trail(tmp_path / "parts.json"), second, [1] * 4)
+    again = follow(Trail(tmp_path / "parts.json"), second, [1] * 4)
     assert second.mask == whole.mask
-    assert again == steps, "losses included"
+    assert [replace(step, seconds=0) for step in again] == [replace(step, seconds=0) for step in steps], "losses too"
     saved = journal.read_json(tmp_path / "parts.json")
     assert saved[:2] == before
-    assert seconds == sum(step["seconds"] for step in saved) > 0
+    assert [step.seconds for step in again] == [step["seconds"] for step in saved]
 
 
 def test_a_search_for_more_heads_is_read_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +46,7 @@ def test_a_search_for_more_heads_is_read_not_run(tmp_path: Path, monkeypatch: py
     follow(Trail(tmp_path / "steps.json"), less, [1])
     saved = journal.read_json(tmp_path / "steps.json")
     assert len(saved) == 3, "what is known stays known"
-    assert [str(head) for head in less.mask.heads if not less.mask[head]] == saved[0]["removed"]
+    assert [str(head) for head in less.mask.heads if not less.mask[head]] == saved[0]["removed_heads"]
 
 
 def test_steps_of_other_sizes_are_searched_again(tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ def test_a_shorter_search_beside_it_takes_nothing_away(tmp_path: Path) -> None:
     steps = behind.steps
 
     def overtaken(*sizes: Any, **options: Any) -> Any:
-        journal.write_json(trail.file, longer.read())  # by another process, after this one looked
+        journal.write_json(trail.file, encode(longer.read()))  # by another process, after this one looked
         return steps(*sizes, **options)
 
     behind.steps = overtaken  # type: ignore[method-assign]

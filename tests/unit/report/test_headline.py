@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import records as made
 from headcount.record import Record, Signature
@@ -17,11 +17,12 @@ COMPARISON = Comparison(
 
 
 def records(roles: dict[str, str], kept: list[str]) -> list[Record]:
-    point = {"way": "l0", "seed": 0, "keep": len(kept), "heads": [*kept, "decoder.0.0"]}
-    tradeoff: dict[str, Any] = {
-        "sites": {"encoder.0": 4, "encoder.1": 4, "decoder.0": 1}, "pruned": "encoder heads",
-        "of": {"encoder": 8, "decoder": 1}, "tradeoff": [point, {**point, "keep": 1}, {**point, "way": "random"}],
-    }  # fmt: skip
+    sample = made.tradeoff(kinds=False).parts
+    point = replace(sample.points[0], way="l0", seed=0, keep=len(kept), heads=(*kept, "decoder.0.0"))
+    tradeoff = replace(
+        sample, heads_by_site={"encoder.0": 4, "encoder.1": 4, "decoder.0": 1}, of={"encoder": 8, "decoder": 1},
+        points=(point, replace(point, keep=1), replace(point, way="random")),
+    )  # fmt: skip
     held = {head: [made.evidence(role, "x", 0.9)] for head, role in roles.items()}
     return [
         Record(STUDY, Signature(), RoleImportance((COMPARISON,))),
@@ -43,4 +44,4 @@ def test_numbers_by_hand() -> None:
 
 def test_nothing_without_roles_of_the_paper() -> None:
     assert "Pruned" not in headline(records({"encoder.0.1": "delimiter"}, ["encoder.0.0", "encoder.1.0"]))
-    assert headline([Record("evaluate", Signature(), {})]) == ""
+    assert headline([made.speed()]) == ""

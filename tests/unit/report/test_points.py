@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import records
+from headcount.record.codec import encode
+from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figures.kept_roles import FIGURE as ROLES
 from headcount.report.figures.tradeoff import FIGURE
 from headcount.report.points import control, shown_way, smaller
 from headcount.report.sections.all_kinds import SECTION as ALL_KINDS
 from headcount.report.sections.tradeoff import SECTION
+from records import difference
 
 
 def test_the_control_stands_apart() -> None:
     record = records.tradeoff()
     parts = record.parts
-    assert {point["keep"] for point in control(parts)} == {parts["gated"]}
-    assert len(smaller(parts)) + len(control(parts)) == len(parts["tradeoff"])
+    assert {point.keep for point in control(parts)} == {parts.gated}
+    assert len(smaller(parts)) + len(control(parts)) == len(parts.points)
     (plot,) = FIGURE.draw([record]).canvas.axes
-    assert str(parts["gated"]) not in [label.get_text() for label in plot.get_xticklabels()]
+    assert str(parts.gated) not in [label.get_text() for label in plot.get_xticklabels()]
     assert "all heads, tuned as long" in plot.get_legend_handles_labels()[1]
     assert "rank-gradient" not in SECTION.answer(record).split("against")[0].split("by l0")[0]
 
@@ -26,7 +29,7 @@ def test_the_control_stands_apart() -> None:
 def test_the_caption_has_the_steps_of_every_panel() -> None:
     one, other = records.tradeoff(), records.tradeoff()
     assert "has 600 training steps, scratch 2400" in FIGURE.draw([one, other]).caption
-    other.parts |= {"steps": {"trained and tuned": 8000, "scratch": 2400}, "distill": 0.5}
+    other = records.changed(other, steps={"tuned": 8000, "scratch": 2400}, distill=0.5)
     caption = FIGURE.draw([one, other]).caption
     assert "has 600, 8000 training steps, scratch 2400" in caption
     assert "distilled: 0.5 of the loss" in caption
@@ -34,27 +37,28 @@ def test_the_caption_has_the_steps_of_every_panel() -> None:
 
 def test_alone_it_is_what_there_is() -> None:
     record = records.tradeoff()
-    parts = {**record.parts, "tradeoff": control(record.parts)}
-    assert smaller(parts) == parts["tradeoff"]
+    parts = replace(record.parts, points=tuple(control(record.parts)))
+    assert smaller(parts) == list(parts.points)
     assert not control(parts)
 
 
 def test_models_of_gates_are_looked_at_first() -> None:
-    points = [{"way": way} for way in ("rank-gradient", "l0/distilled", "random")]
-    assert shown_way({"tradeoff": points}) == "l0/distilled"
-    assert shown_way({"tradeoff": [*points, {"way": "l0"}]}) == "l0"
-    assert shown_way({"tradeoff": points[::2]}) == "rank-gradient"
+    parts = records.tradeoff().parts
 
+    def of_ways(*ways: str) -> Tradeoff:
+        return replace(parts, points=tuple(replace(parts.points[0], way=way) for way in ways))
 
-def difference(value: float) -> dict[str, Any]:
-    return {"difference": value, "low": value - 1, "high": value + 1, "by_seed": {"0": value, "1": value}}
+    assert shown_way(of_ways("rank-gradient", "l0/distilled", "random")) == "l0/distilled"
+    assert shown_way(of_ways("rank-gradient", "l0/distilled", "random", "l0")) == "l0"
+    assert shown_way(of_ways("rank-gradient", "random")) == "rank-gradient"
 
 
 def test_comparisons_stand_one_a_row_by_what_they_are_with() -> None:
     record = records.tradeoff()
     l0 = {"way": "l0", "keep": 8, "seeds": [0, 1], "lost": difference(-1.0), "lost_tuned": difference(-2.0)}
     rank = {"way": "rank-gradient", "keep": 8, "seeds": [0, 1], "lost": difference(-3.0)}
-    record.parts |= {"compared": [{**l0, "against": difference(2.0)}, rank], "against": "rank-gradient"}
+    compared = [{**l0, "against": difference(2.0)}, rank]
+    record = records.changed(record, compared=compared, against="rank-gradient")
     table = next(one for one in SECTION.tables([("m", record)]) if one.title.startswith("Ways compared"))
     assert [row[:4] for row in table.rows] == [
         ["all heads", "l0", 8, -1.0],
@@ -67,9 +71,9 @@ def test_comparisons_stand_one_a_row_by_what_they_are_with() -> None:
 
 def test_several_seeds_of_all_kinds_are_told_apart() -> None:
     record = records.tradeoff(kinds=True)
-    rows = record.parts["all_kinds"]
-    again = [{**row, "seed": 1, "scratch": {"value": 27.0, "low": 26.0, "high": 28.0}} for row in rows]
-    record.parts["all_kinds"] = sorted([*rows, *again], key=lambda row: -row["keep"])
+    rows = encode(record.parts.all_kinds)
+    again = [{**row, "seed": 1, "scratch": records.measured(27.0)} for row in rows]
+    record = records.changed(record, all_kinds=sorted([*rows, *again], key=lambda row: -row["keep"]))
     said = ALL_KINDS.answer(record)
     assert "mean of 2 runs" in said
     assert "26.00 trained from scratch" in said

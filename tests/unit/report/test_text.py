@@ -52,7 +52,7 @@ RESULTS: dict[str, Callable[[int], Record]] = {
     "compensation": lambda _: made.compensation(),
     "tradeoff": compared,
     "prune": pruned,
-    "prune sweep": lambda heads: made.sweep(made.even(1, heads)),
+    "prune-sweep": lambda heads: made.sweep(made.even(1, heads)),
     "train": lambda _: made.training(),
     "inspect": lambda heads: made.inspection(heads=heads),
     "evaluate": lambda _: made.evaluation(),

@@ -22,11 +22,11 @@ def test_a_perfect_score_agrees_and_pruning_costs_what_the_heads_are_worth() -> 
     model = one_layer()
     record = agreement(model, game(model, linear), methods=["attribution-patching", "random", "relevance"])
     parts = record.parts
-    assert parts["spearman"]["attribution-patching"]["all"]["r"] == pytest.approx(1)
-    assert parts["spearman"]["random"]["all"]["r"] < 1
-    assert set(parts["refused"]) == {"relevance"}
-    for row in parts["pruning"]["attribution-patching"]:
-        expected = sum(sorted(WORTH)[: row["removed"]])
+    assert parts.spearman["attribution-patching"]["all"].r == pytest.approx(1)
+    assert parts.spearman["random"]["all"].r < 1
+    assert set(parts.refused) == {"relevance"}
+    for row in parts.pruning["attribution-patching"]:
+        expected = sum(sorted(WORTH)[: row.removed])
         assert row["difference"]["difference"] == pytest.approx(expected, abs=1e-5)
         assert row["against_ablation"]["difference"] == pytest.approx(0, abs=1e-5)
     with pytest.raises(UsageError, match="besides ablation"):

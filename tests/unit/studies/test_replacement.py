@@ -41,12 +41,12 @@ def model() -> nn.Module:
 
 def test_a_head_that_says_the_same_of_everything_matters_by_zero_alone(model: nn.Module) -> None:
     parts = replacements(model, own_output(model)).parts
-    changes = {how: found["encoder.0.0"]["difference"] for how, found in parts["effects"].items()}
+    changes = {how: found["encoder.0.0"].difference for how, found in parts.effects.items()}
     assert changes["zero"] > 0.1
     assert changes["mean"] == pytest.approx(0, abs=1e-9)
     assert changes["resample"] == pytest.approx(0, abs=1e-9)
-    assert parts["effects"]["resample"]["encoder.0.1"]["difference"] > 1e-4, "another head is not the same everywhere"
-    assert set(parts["spearman"]) == {"zero / mean", "zero / resample", "mean / resample"}
+    assert parts.effects["resample"]["encoder.0.1"].difference > 1e-4, "another head is not the same everywhere"
+    assert set(parts.rank_correlations) == {"zero / mean", "zero / resample", "mean / resample"}
 
 
 def test_resample_is_the_output_on_the_example_before(model: nn.Module) -> None:

@@ -51,7 +51,7 @@ def subject(place: Path) -> tuple[Any, Data, Looking]:
 
 
 def by_way(record: Record) -> dict[str, Any]:
-    return {found["way"]: found for found in record.parts["tradeoff"]}
+    return {found.way: found for found in record.parts.points}
 
 
 def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
@@ -62,37 +62,34 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     json.loads(record.to_json())
     found = by_way(record)
     assert set(found) == set(ways)
-    assert all(one["kept"] == {"encoder": 3, "decoder": 8, "cross": 8} for one in found.values())
-    assert found["scratch"]["heads"] == found["l0"]["heads"]
+    assert all(one.kept == {"encoder": 3, "decoder": 8, "cross": 8} for one in found.values())
+    assert found.scratch.heads == found["l0"].heads
     assert "statistics" not in json.dumps(record.parts)
     arms = tmp_path / "work" / "arms"
     steps = {way: Log(arms / f"{way}-3-0" / "tune" / "metrics.jsonl").lines()[-1]["step"] for way in ways[1:]}
     assert steps == {"rank-gradient": 7, "random": 7, "scratch": 5}
-    assert {way: one["steps"] for way, one in found.items()} == {**steps, "l0": 7}
-    rows = {row["way"]: row for row in record.parts["compared"]}
-    lost = found["l0"]["after"]["value"] - record.parts["whole"]["value"]
-    assert rows["l0"]["lost"]["difference"] == pytest.approx(lost)
-    against = found["l0"]["after"]["value"] - found["rank-gradient"]["after"]["value"]
-    assert rows["l0"]["against"]["difference"] == pytest.approx(against)
-    assert rows["l0"]["against"]["low"] <= against <= rows["l0"]["against"]["high"]
+    assert {way: one.steps for way, one in found.items()} == {**steps, "l0": 7}
+    rows = {row.way: row for row in record.parts.compared}
+    lost = found["l0"].after.value - record.parts.whole.value
+    assert rows["l0"].lost.difference == pytest.approx(lost)
+    against = found["l0"].after.value - found["rank-gradient"].after.value
+    assert rows["l0"].against.difference == pytest.approx(against)
+    assert rows["l0"].against.low <= against <= rows["l0"].against.high
     assert "against" not in rows["rank-gradient"]
-    assert record.parts["pruned"] == "encoder heads"
-    assert record.parts["sites"] == {f"{kind}.{layer}": 4 for kind in record.parts["of"] for layer in range(2)}
+    assert record.parts.pruned == "encoder heads"
+    assert record.parts.heads_by_site == {f"{kind}.{layer}": 4 for kind in record.parts.of for layer in range(2)}
     assert "all_kinds" not in record.parts
-    assert record.parts["lacking"] == {"whole_roles": "there were no sentences to look at"}
+    assert record.parts.lacking == {"whole_roles": "there were no sentences to look at"}
     heaps = [
-        round(gate[name], 2)
-        for gate in record.parts["hard_concrete"]
-        if gate["beta"] == 0.5
-        for name in ("zero", "one")
+        round(gate[name], 2) for gate in record.parts.hard_concrete if gate.beta == 0.5 for name in ("zero", "one")
     ]
     assert heaps == [0.23, 0.23, 0.04, 0.69, 0.86, 0.01], "the paper's Figure 6"
     for one in found.values():
-        spent = one["seconds"]
-        assert spent["total"] == spent["choosing"] + spent["tuning"] > 0
+        spent = one.seconds
+        assert spent.total == spent["choosing"] + spent["tuning"] > 0
     (arms / "random-3-0.json").unlink()
     again = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
-    for one, other in zip(again.parts["tradeoff"], record.parts["tradeoff"], strict=True):
+    for one, other in zip(again.parts.points, record.parts.points, strict=True):
         assert {**one, "seconds": None} == {**other, "seconds": None}
     short = Plan((3,), ways, ("encoder",), gate_steps=4, tuning=replace(TUNING, steps=2), scratch_steps=5)
     with pytest.raises(UsageError, match="begun with other settings"):
@@ -110,14 +107,14 @@ def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     plan = Plan((8, 3), ("l0", "rank-gradient"), ("encoder",), **TRAINING)
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
-    found = {(one["way"], one["keep"]): one["after"]["value"] for one in record.parts["tradeoff"]}
+    found = {(one.way, one.keep): one.after.value for one in record.parts.points}
     assert set(found) == {("rank-gradient", 8), ("l0", 3), ("rank-gradient", 3)}
-    rows = {(row["way"], row["keep"]): row for row in record.parts["compared"]}
+    rows = {(row.way, row.keep): row for row in record.parts.compared}
     for way in ("l0", "rank-gradient"):
-        difference = rows[way, 3]["lost_tuned"]["difference"]
+        difference = rows[way, 3].lost_tuned.difference
         assert difference == pytest.approx(found[way, 3] - found["rank-gradient", 8])
     assert "lost_tuned" not in rows["rank-gradient", 8]
-    assert record.parts["missing"] == 0
+    assert record.parts.unfinished == 0
 
 
 def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
@@ -126,17 +123,17 @@ def test_a_teacher_changes_training_and_nothing_else(tmp_path: Path) -> None:
     ways = ("rank-gradient", "rank-gradient/distilled", "l0", "l0/distilled")
     plan = Plan((8, 4), ways, ("encoder",), gate_steps=4, tuning=replace(TUNING, steps=16), distill=1.0)
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
-    points = {(one["way"], one["keep"]): one for one in record.parts["tradeoff"]}
+    points = {(one.way, one.keep): one for one in record.parts.points}
     assert ("rank-gradient", 8) in points, "the control is tuned as ever"
     assert ("rank-gradient/distilled", 8) not in points
     found = {way: points[way, 4] for way in ways}
-    assert {one["steps"] for one in found.values()} == {20}
-    assert found["rank-gradient"]["heads"] == found["rank-gradient/distilled"]["heads"]
-    whole = record.parts["whole"]["value"]
+    assert {one.steps for one in found.values()} == {20}
+    assert found["rank-gradient"].heads == found["rank-gradient/distilled"].heads
+    whole = record.parts.whole.value
     for way in ("rank-gradient", "l0"):
-        off, kept_off = (abs(found[name]["after"]["value"] - whole) for name in (way, f"{way}/distilled"))
+        off, kept_off = (abs(found[name].after.value - whole) for name in (way, f"{way}/distilled"))
         assert kept_off < 0.25 * off, "labels are not seen: what an untrained model says is what is learned"
-    assert record.parts["distill"] == 1.0
+    assert record.parts.distill == 1.0
     with pytest.raises(UsageError, match=r"other settings \(distill: 1\.0 there, 0\.5 now"):
         tradeoff(model, data, replace(plan, distill=0.5), folder=tmp_path / "work")
 
@@ -173,11 +170,11 @@ def test_a_search_goes_on_for_smaller_sizes_and_its_seconds_count(tmp_path: Path
     model, data, _ = subject(tmp_path)
     plan = Plan((6, 4), ("greedy",), ("encoder",), **TRAINING, against="greedy")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
-    first, second = record.parts["tradeoff"]
-    assert set(second["heads"]) < set(first["heads"])
+    first, second = record.parts.points
+    assert set(second.heads) < set(first.heads)
     steps = journal.read_json(tmp_path / "work" / "greedy-lstsq.json")
     assert len(steps) == 4
-    assert second["seconds"]["choosing"] > sum(step["seconds"] for step in steps)
+    assert second.seconds["choosing"] > sum(step.seconds for step in steps)
 
 
 @pytest.mark.parametrize(
@@ -207,36 +204,34 @@ def test_ways_without_training(tmp_path: Path) -> None:
     ways = ("rank-gradient/untuned", "rank-gradient+lstsq", "fisher", "greedy", "random/untuned", "greedy/tuned")
     plan = Plan((3,), ways, ("encoder",), seeds=(0, 1), **TRAINING, against="rank-gradient/untuned")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
-    assert record.parts["missing"] == 0
-    seeds = {way: [one["seed"] for one in record.parts["tradeoff"] if one["way"] == way] for way in ways}
+    assert record.parts.unfinished == 0
+    seeds = {way: [one.seed for one in record.parts.points if one.way == way] for way in ways}
     twice = ("random/untuned", "greedy/tuned")
     assert seeds == {way: [0, 1] if way in twice else [0] for way in ways}, "what no seed changes is measured once"
     found = by_way(record)
-    assert {way: one["steps"] for way, one in found.items()} == {**dict.fromkeys(ways, 0), "greedy/tuned": 7}
-    assert all(one["cut"] == one["after"] for one in found.values() if not one["steps"])
+    assert {way: one.steps for way, one in found.items()} == {**dict.fromkeys(ways, 0), "greedy/tuned": 7}
+    assert all(one.cut == one.after for one in found.values() if not one.steps)
 
     order = hc.score("gradient", model, data.choose)
     mask = hc.select(order, hc.Budget(heads=3), kinds=("encoder",))
-    assert found["rank-gradient/untuned"]["heads"] == [str(head) for head in mask.kept]
+    assert found["rank-gradient/untuned"].heads == [str(head) for head in mask.kept]
     plain = data.measure.quality(hc.remove(model, mask)).value
     made_up = data.measure.quality(hc.remove(model, mask, compensate="lstsq", task=data.choose)).value
-    assert found["rank-gradient/untuned"]["after"]["value"] == pytest.approx(plain)
-    assert found["rank-gradient+lstsq"]["after"]["value"] == pytest.approx(made_up)
+    assert found["rank-gradient/untuned"].after.value == pytest.approx(plain)
+    assert found["rank-gradient+lstsq"].after.value == pytest.approx(made_up)
     for way in ("fisher", "greedy"):
         result = hc.prune(
             model, data.choose, choose=way, keep=hc.Budget(heads=3), kinds=("encoder",), measure_on=data.measure
         )
-        assert found[way]["heads"] == [str(head) for head in result.mask.kept]
-        assert found[way]["after"]["value"] == pytest.approx(data.measure.quality(result.model).value)
-    rows = {row["way"]: row for row in record.parts["compared"]}
-    assert rows["greedy"]["seeds"] == [0]
-    assert rows["greedy/tuned"]["seeds"] == rows["random/untuned"]["seeds"] == [0, 1]
-    mean = sum(one["after"]["value"] for one in record.parts["tradeoff"] if one["way"] == "random/untuned") / 2
-    assert rows["random/untuned"]["against"]["difference"] == pytest.approx(mean - plain)
-    each = {
-        str(one["seed"]): one["after"]["value"] for one in record.parts["tradeoff"] if one["way"] == "random/untuned"
-    }
-    assert rows["random/untuned"]["against"]["by_seed"] == {
+        assert found[way].heads == [str(head) for head in result.mask.kept]
+        assert found[way].after.value == pytest.approx(data.measure.quality(result.model).value)
+    rows = {row.way: row for row in record.parts.compared}
+    assert rows["greedy"].seeds == [0]
+    assert rows["greedy/tuned"].seeds == rows["random/untuned"].seeds == [0, 1]
+    mean = sum(one.after.value for one in record.parts.points if one.way == "random/untuned") / 2
+    assert rows["random/untuned"].against.difference == pytest.approx(mean - plain)
+    each = {str(one.seed): one.after.value for one in record.parts.points if one.way == "random/untuned"}
+    assert rows["random/untuned"].against.by_seed == {
         seed: pytest.approx(value - plain) for seed, value in each.items()
     }
 
@@ -245,19 +240,19 @@ def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
     model, data, looking = subject(tmp_path)
     plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
-    assert record.parts["whole_roles"] == json.loads(json.dumps(looking.roles(model)))
-    assert record.parts["looked"]["trees"] == 20
-    for one, row in zip(record.parts["tradeoff"], record.parts["drift"], strict=True):
-        assert list(one["roles"]) == [head for head in one["heads"] if head.startswith("encoder")]
-        assert row.items() >= drift(record.parts["whole_roles"], one["roles"]).items()
+    assert record.parts.whole_roles == json.loads(json.dumps(looking.roles(model)))
+    assert record.parts.looked.trees == 20
+    for one, row in zip(record.parts.points, record.parts.drift, strict=True):
+        assert list(one.roles) == [head for head in one.heads if head.startswith("encoder")]
+        assert row.items() >= drift(record.parts.whole_roles, one.roles).items()
     # the model of the rank, from its training state, looked at by hand
     found = by_way(record)["rank-gradient"]
-    small = hc.remove(model, hc.locate(model).mask(keep=found["heads"]))
+    small = hc.remove(model, hc.locate(model).mask(keep=found.heads))
     state = load_file(tmp_path / "work" / "arms" / "rank-gradient-3-0" / "tune" / "state.safetensors")
     with torch.no_grad():
         for name, parameter in small.named_parameters():
             parameter.copy_(state[f"model.{name}"])
-    assert looking.roles(small) == found["roles"]
+    assert looking.roles(small) == found.roles
 
 
 def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,15 +270,15 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
     monkeypatch.setattr("headcount.pruning.run.described", lambda quality: quality and never())
     monkeypatch.setattr("headcount.training.loop.Loop._step", never)
     after = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
-    for one, other in zip(before.parts["tradeoff"], after.parts["tradeoff"], strict=True):
+    for one, other in zip(before.parts.points, after.parts.points, strict=True):
         assert {name: one[name] for name in one if name != "seconds"}.items() <= other.items()
-        assert other["roles"]
-        assert other["seconds"]["tuning"] == one["seconds"]["tuning"]
+        assert other.roles
+        assert other.seconds["tuning"] == one.seconds["tuning"]
     looked_at: list[Any] = []
 
     def seen(_: Looking, live: Any) -> Any:
         looked_at.append(live)
-        return after.parts["whole_roles"]
+        return after.parts.whole_roles
 
     monkeypatch.setattr(Looking, "roles", seen)
     tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
@@ -294,21 +289,20 @@ def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     plan = Plan((12, 6), ("l0", "scratch"), None, **TRAINING, scratch_steps=5, against="l0")
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
-    rows = record.parts["all_kinds"]
-    assert [row["keep"] for row in rows] == [12, 6]
+    rows = record.parts.all_kinds
+    assert [row.keep for row in rows] == [12, 6]
     for row in rows:
         one, other = (
-            next(p for p in record.parts["tradeoff"] if (p["way"], p["keep"]) == (way, row["keep"]))
-            for way in ("l0", "scratch")
+            next(p for p in record.parts.points if (p.way, p.keep) == (way, row.keep)) for way in ("l0", "scratch")
         )
-        assert sum(row["kept"].values()) == row["keep"]
-        assert row["kept"] == {
+        assert sum(row.kept.values()) == row.keep
+        assert row.kept == {
             kind: count
             for kind in ("encoder", "decoder", "cross")
-            if (count := sum(head.startswith(kind) for head in one["heads"]))
+            if (count := sum(head.startswith(kind) for head in one.heads))
         }
-        assert (row["trained"], row["scratch"]) == (one["after"], other["after"])
-    assert record.parts["pruned"] == "heads of all kinds"
+        assert (row.trained, row.scratch) == (one.after, other.after)
+    assert record.parts.pruned == "heads of all kinds"
 
 
 def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp_path: Path) -> None:
@@ -316,11 +310,11 @@ def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp
     ways = ("rank-gradient/untuned", "scratch")
     plan = Plan((6,), ways, None, (0, 1), **TRAINING, scratch_steps=2, against=ways[0])
     record = tradeoff(model, data, plan, folder=tmp_path / "work")
-    rows = record.parts["all_kinds"]
-    assert [row["seed"] for row in rows] == [0, 1]
-    assert rows[0]["trained"] == rows[1]["trained"]
-    fresh = {p["seed"]: p["after"] for p in record.parts["tradeoff"] if p["way"] == "scratch"}
-    assert [row["scratch"] for row in rows] == [fresh[0], fresh[1]]
+    rows = record.parts.all_kinds
+    assert [row.seed for row in rows] == [0, 1]
+    assert rows[0].trained == rows[1].trained
+    fresh = {p.seed: p.after for p in record.parts.points if p.way == "scratch"}
+    assert [row.scratch for row in rows] == [fresh[0], fresh[1]]
 
 
 def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:
@@ -331,8 +325,8 @@ def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path)
     point(work, Arm(Way.parse("random"), 3, 0))
     found = point(work, Arm(Way.parse("scratch"), 3, 0))
     assert found is not None
-    assert found["like"] == "rank-gradient"
-    assert found["heads"] == journal.read_json(tmp_path / "arms" / "rank-gradient-3-0.json")["heads"]
+    assert found.like == "rank-gradient"
+    assert found.heads == journal.read_json(tmp_path / "arms" / "rank-gradient-3-0.json").heads
 
 
 def test_a_point_that_another_process_is_at_is_left_or_waited_for(
@@ -369,7 +363,7 @@ def shared(place: Path, folder: Path | None) -> list[Any]:
     choosers = {f"{value:g}": chooser_of("l0", {"steps": 4, "penalty": value}) for value in (0.01, 0.1)}
     pipelines = {name: Pipeline(chooser, None, ("encoder",), tuning=TUNING) for name, chooser in choosers.items()}
     found = sweep(pipelines, model, Data(data.train, measure=data.measure), place / "sweep", Saving("m"))
-    return [record.parts["tradeoff"], found.parts["sweep"]]
+    return [record.parts.points, found.parts.sweep]
 
 
 def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
@@ -380,17 +374,17 @@ def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
     two, swept_by_two = results[0]
     one, swept_by_one = shared(tmp_path / "one", tmp_path / "work")
     for first, second in zip(one, two, strict=True):
-        assert (first["way"], first["heads"]) == (second["way"], second["heads"])
-        assert first["after"]["value"] == pytest.approx(second["after"]["value"], rel=1e-3)
+        assert (first.way, first.heads) == (second.way, second.heads)
+        assert first.after.value == pytest.approx(second.after.value, rel=1e-3)
         assert functions(first) == functions(second)
     assert list(swept_by_one) == list(swept_by_two) == ["0.01", "0.1"]
     for first, second in zip(swept_by_one.values(), swept_by_two.values(), strict=True):
-        assert first["heads"] == second["heads"]
-        after = [found["quality"]["after"]["value"] for found in (first, second)]
+        assert first.heads == second.heads
+        after = [found["quality"].after.value for found in (first, second)]
         assert after[0] == pytest.approx(after[1], rel=1e-3)
-    saved = [Record.load(folder / "sweep" / "record.json").parts["sweep"] for folder in (tmp_path / "one", place)]
+    saved = [Record.load(folder / "sweep" / "record.json").parts.sweep for folder in (tmp_path / "one", place)]
     assert [list(found) for found in saved] == [list(swept_by_one)] * 2
 
 
 def functions(found: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    return {head: [(one["role"], one["label"]) for one in some] for head, some in found["roles"].items()}
+    return {head: [(one["role"], one["label"]) for one in some] for head, some in found.roles.items()}

@@ -165,7 +165,7 @@ def test_what_the_trade_off_cannot_give_is_said(
     record = whole_study("voita2019", alone, tmp_path / "alone", parts=["roles", "tradeoff", "all-kinds"])
     assert "has encoder heads alone" in record.parts.missing["all-kinds"]
     own = record.parts.records
-    assert own["tradeoff"].parts["looked"]["sentences"] == own["roles"].parts.sentences == 6
+    assert own["tradeoff"].parts.looked.sentences == own["roles"].parts.sentences == 6
     treeless = replace(alone, trees=str(tmp_path / "nowhere.conllu"))
     record = whole_study("voita2019", treeless, tmp_path / "treeless", parts=["roles", "tradeoff"])
     assert "nowhere.conllu" in record.parts.missing["roles"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +111,7 @@ def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **va
         record = job.run(pipelines)
     if as_json:
         show.json(show.console(), record)
-    elif "sweep" in record.parts:
+    elif len(pipelines) > 1:
         _show_sweep(out, record)
     else:
         _show(out, record)
@@ -231,9 +231,9 @@ class _Job:
             if pipeline.trains:
                 return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
             pruned = run(pipeline, live, texts, execution)
-        pruned.record.signature = replace(pruned.record.signature, model=self.model)
-        saving.save(pruned.model, self.out, pruned.record)
-        return pruned.record
+        record = saving.completed(pruned.model, pruned.record)
+        saving.save(pruned.model, self.out, record)
+        return record
 
     def _data(self, pipeline: Pipeline) -> Any:
         """What heads are chosen, calibrated, trained and measured on."""
@@ -282,14 +282,14 @@ def _show(out: Path, record: Record) -> None:
 
     console = show.console()
     show.result(console, record)
-    show.line(console, f"\nSaved in {out}. {_LOADED_BY[record.parts['loaded_by']].format(out=str(out))}")
+    show.line(console, f"\nSaved in {out}. {_LOADED_BY[record.parts.loaded_by].format(out=str(out))}")
     show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
 
 
 def _show_sweep(out: Path, record: Record) -> None:
     from headcount.cli import show
 
-    console, elsewhere = show.console(), record.parts["elsewhere"]
+    console, elsewhere = show.console(), record.parts.elsewhere
     show.result(console, record)
     if elsewhere:
         show.line(console, f"Another process works on: {', '.join(elsewhere)}")

@@ -98,16 +98,16 @@ def COMMAND(  # noqa: N802
             folder=output.unfinished, models=models, progress=bars.show,
             command=_command(model, choose_on, settings["train_limit"], measure_on.source.split),
         )  # fmt: skip
-    if not record.parts["missing"]:
-        smallest = min(record.parts["tradeoff"], key=lambda point: point["keep"])
-        output.present(record, as_json, smallest["command"])
+    if not record.parts.unfinished:
+        smallest = min(record.parts.points, key=lambda point: point.keep)
+        output.present(record, as_json, smallest.command)
         return
     console = show.console()  # the process that measures the last point writes the record
     if as_json:
         show.json(console, record)
         return
     show.result(console, record, all_rows=output.all_rows)
-    show.line(console, f"{record.parts['missing']} points are under way in other processes.")
+    show.line(console, f"{record.parts.unfinished} points are under way in other processes.")
 
 
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: str | None) -> tuple[str, str]:

@@ -34,6 +34,7 @@ class Greedy(ByLayer):
         from headcount.pruning.run import counted_heads
         from headcount.pruning.search import Search
         from headcount.pruning.trail import Trail, follow
+        from headcount.record.results.prune import Chosen
         from headcount.surgery.price import Price
 
         heads = counted_heads(model, pipeline.kinds)
@@ -55,14 +56,14 @@ class Greedy(ByLayer):
         folder = execution.shared or execution.folder
         trail = Trail(folder / f"greedy-{pipeline.compensate}.json" if folder else None)
         sizes = [min(self.group, gone - start) for start in range(0, gone, self.group)]
-        steps, seconds = follow(trail, search, sizes, at_least=self.at_least, reached=reached)
-        removed = sum(len(step.heads) for step in steps)
+        steps = follow(trail, search, sizes, at_least=self.at_least, reached=reached)
+        removed = sum(len(step.removed_heads) for step in steps)
         if removed < gone if price is None else price(search.mask) > limit:
             raise UsageError(
                 f"Only {removed} of {len(heads)} heads could go, every layer keeping {self.at_least}: the budget "
                 "cannot be met."
             )
-        return Choice(search.mask, model, {"steps": [step.to_plain() for step in steps]}, seconds=seconds)
+        return Choice(search.mask, model, Chosen(search=steps), seconds=sum(step.seconds for step in steps))
 
 
 CHOOSER = Greedy

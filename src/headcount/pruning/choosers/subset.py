@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import UsageError
@@ -41,6 +41,7 @@ class Subset(Gated):
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.probes.subset import SubsetGates
         from headcount.pruning.gate_learning import GateLearning, gate_steps, head_counts
+        from headcount.record.results.prune import GateSettings
         from headcount.training.annealing import Annealing
 
         keep, steps = head_counts(model, pipeline.keep, pipeline.kinds), gate_steps(self.steps, pipeline)
@@ -56,11 +57,11 @@ class Subset(Gated):
                 gates, steps=steps, seed=pipeline.seed, hot=hot, cold=self.cold, share=self.annealed, rate=rate
             )
 
-        learning = GateLearning(begin, steps, "subset, learning gates", weights=not self.pipelined)
-        choice = learning.choose(model, data, pipeline, execution)
-        temperatures = {"hot": hot, "cold": self.cold, "annealed": self.annealed, "gate_rate": rate}
-        settings = {"budget": keep, "straight_through": self.straight_through, "temperatures": temperatures}
-        return replace(choice, parts={**choice.parts, **settings})
+        settings = GateSettings(
+            rate, straight_through=self.straight_through, hot=hot, cold=self.cold, annealed=self.annealed
+        )
+        learning = GateLearning(begin, steps, "subset, learning gates", settings, weights=not self.pipelined)
+        return learning.choose(model, data, pipeline, execution)
 
 
 CHOOSER = Subset

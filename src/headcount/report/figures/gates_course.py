@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.prune import Gates
 from headcount.report.canvas import head_map, panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import BLUE, GREEN, ORANGE
@@ -15,28 +16,24 @@ def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(2 * len(records), width=3.8, height=2.8, columns=2)
     rows: list[dict[str, Any]] = []
     for number, record in enumerate(records):
-        gates = record.parts["gates"]
+        gates: Gates = record.parts.gates
         course, last = axes[2 * number], axes[2 * number + 1]
-        steps = [point["step"] for point in gates["trace"]]
-        for name, colour in (("open", BLUE), ("expected", ORANGE)):
-            if gates["trace"] and name in gates["trace"][0]:
-                course.plot(steps, [point[name] for point in gates["trace"]], color=colour, label=name)
-        course.plot(
-            steps,
-            [len(gates["means"]) * point["settled"] for point in gates["trace"]],
-            color=GREEN,
-            linestyle=":",
-            label="settled",
-        )
+        steps = [point.step for point in gates.trace]
+        course.plot(steps, [point.open for point in gates.trace], color=BLUE, label="open")
+        expected = [point.expected for point in gates.trace if point.expected is not None]
+        if expected:
+            course.plot(steps, expected, color=ORANGE, label="expected")
+        settled = [len(gates.means) * point.settled for point in gates.trace]
+        course.plot(steps, settled, color=GREEN, linestyle=":", label="settled")
         course.set_xlabel("step")
         course.set_ylabel("gates")
         course.set_title(named(record))
         course.legend()
-        head_map(last, gates["means"])
+        head_map(last, gates.means)
         last.set_title("mean of each gate at the end")
         rows += [
-            {"model": record.signature.model, "head": head, "mean": mean, "logit": gates["values"][head]}
-            for head, mean in gates["means"].items()
+            {"model": record.signature.model, "head": head, "mean": mean, "logit": gates.values[head]}
+            for head, mean in gates.means.items()
         ]
     caption = (
         "Gates while they learn: how many are open by the rule of test time, expected open, and settled; the mean of "

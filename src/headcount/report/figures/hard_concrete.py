@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from headcount.record import Record
+from headcount.record.codec import encode
+from headcount.record.results.prune import HardConcrete
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import LINES
@@ -19,15 +21,16 @@ def _draw(records: Sequence[Record]) -> Drawing:
     families = _families(records)
     canvas, axes = panels(len(families), width=4.2, height=3.0, columns=2)
     rows: list[dict[str, Any]] = []
+    models = ", ".join(dict.fromkeys(record.signature.model for record in records))
     inside = np.linspace(0.005, 0.995, 199)
     for (beta, gates), plot in zip(families.items(), axes, strict=True):
         for number, gate in enumerate(gates):
-            label = f"log a = {gate['log_a']:g}: p(0) = {gate['zero']:.2f}, p(1) = {gate['one']:.2f}"
+            label = f"log a = {gate.log_a:g}: p(0) = {gate.zero:.2f}, p(1) = {gate.one:.2f}"
             plot.plot(inside, _density(gate, inside), color=LINES[number], label=label)
-            for position, name in ((0, "zero"), (1, "one")):
+            for position, share in ((0, gate.zero), (1, gate.one)):
                 at = position + (number - (len(gates) - 1) / 2) * 0.022  # beside each other
-                plot.plot([at, at], [0, gate[name]], color=LINES[number], linewidth=3, alpha=0.6, solid_capstyle="butt")
-            rows.append({"model": ", ".join(dict.fromkeys(record.signature.model for record in records)), **gate})
+                plot.plot([at, at], [0, share], color=LINES[number], linewidth=3, alpha=0.6, solid_capstyle="butt")
+            rows.append({"model": models, **encode(gate)})
         plot.set_ylim(bottom=0)
         plot.set_xlabel("gate")
         plot.set_ylabel("density; bars: probability")
@@ -37,22 +40,22 @@ def _draw(records: Sequence[Record]) -> Drawing:
     return Drawing(canvas, caption, rows)
 
 
-def _families(records: Sequence[Record]) -> dict[float, list[Mapping[str, float]]]:
+def _families(records: Sequence[Record]) -> dict[float, list[HardConcrete]]:
     """beta -> distributions: they are of no model, so the same ones of several records are shown once."""
-    by_beta: dict[float, list[Mapping[str, float]]] = {}
-    for gate in (gate for record in records for gate in record.parts["hard_concrete"]):
-        family = by_beta.setdefault(gate["beta"], [])
+    by_beta: dict[float, list[HardConcrete]] = {}
+    for gate in (gate for record in records for gate in record.parts.hard_concrete):
+        family = by_beta.setdefault(gate.beta, [])
         if gate not in family:
             family.append(gate)
     return by_beta
 
 
-def _density(gate: Mapping[str, float], values: np.ndarray) -> np.ndarray:
+def _density(gate: HardConcrete, values: np.ndarray) -> np.ndarray:
     """Of the stretched Concrete distribution: the derivative of sigmoid(beta logit(s) - log_a) by the stretched s."""
-    width = gate["high"] - gate["low"]
-    s = (values - gate["low"]) / width
-    below = 1 / (1 + np.exp(-(gate["beta"] * np.log(s / (1 - s)) - gate["log_a"])))  # P(g <= value)
-    density: np.ndarray = below * (1 - below) * gate["beta"] / (s * (1 - s)) / width
+    width = gate.high - gate.low
+    s = (values - gate.low) / width
+    below = 1 / (1 + np.exp(-(gate.beta * np.log(s / (1 - s)) - gate.log_a)))  # P(g <= value)
+    density: np.ndarray = below * (1 - below) * gate.beta / (s * (1 - s)) / width
     return density
 
 

@@ -18,13 +18,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.2, height=3.0, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        way, of = shown_way(record.parts), record.parts["of"]
-        mine = [point for point in record.parts["tradeoff"] if point["way"] == way]
-        mine.append({"kept": of})  # the whole model
-        sizes = sorted({sum(point["kept"].values()) for point in mine})
+        way, of = shown_way(record.parts), record.parts.of
+        kept_counts = [of, *(point.kept for point in record.parts.points if point.way == way)]  # the whole model first
+        sizes = sorted({sum(kept.values()) for kept in kept_counts})
         for number, kind in enumerate(of):
             left = [
-                float(np.mean([p["kept"].get(kind, 0) for p in mine if sum(p["kept"].values()) == size]))
+                float(np.mean([kept.get(kind, 0) for kept in kept_counts if sum(kept.values()) == size]))
                 for size in sizes
             ]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
@@ -43,10 +42,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 def one_kind(record: Record) -> str | None:
     """Why heads by kind say nothing: one kind alone lost some."""
-    of = record.parts["of"]
-    lost = {kind for point in record.parts["tradeoff"] for kind in of if point["kept"].get(kind, 0) < of[kind]}
+    of = record.parts.of
+    lost = {kind for point in record.parts.points for kind in of if point.kept.get(kind, 0) < of[kind]}
     return None if len(lost) > 1 or len(of) == 1 else "heads of one kind alone were pruned"
 
 
-_PARTS = ("tradeoff", "of")
+_PARTS = ("points", "of")
 FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", _PARTS, _draw, obstacle=one_kind)

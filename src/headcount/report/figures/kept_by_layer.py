@@ -17,21 +17,20 @@ if TYPE_CHECKING:
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    tallest = max(len(_sites(record)) for record in records)
+    tallest = max(len(record.parts.heads_by_site) for record in records)
     canvas, axes = panels(len(records), width=4.4, height=1.1 + 0.26 * tallest, columns=2)
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
-        points, way = record.parts["tradeoff"], shown_way(record.parts)
-        mine = sorted((point for point in points if point["way"] == way), key=lambda p: (-p["keep"], p["seed"]))
-        counts = [Counter(_site(name) for name in point["heads"]) for point in mine]
-        unpruned, sites = record.parts.get("sites"), _sites(record)
-        columns = [(str(point["keep"]), counts_by_site) for point, counts_by_site in zip(mine, counts, strict=True)]
-        if unpruned:
-            columns.insert(0, ("all", Counter(unpruned)))
+        points, way = record.parts.points, shown_way(record.parts)
+        mine = sorted((point for point in points if point.way == way), key=lambda p: (-p.keep, p.seed))
+        counts = [Counter(_site(name) for name in point.heads) for point in mine]
+        sites = list(record.parts.heads_by_site)
+        columns = [(str(point.keep), counts_by_site) for point, counts_by_site in zip(mine, counts, strict=True)]
+        columns.insert(0, ("all", Counter(record.parts.heads_by_site)))
         _table(plot, sites, columns)
         plot.set_title(f"{named(record)}, {way}")
         rows += [
-            {"model": record.signature.model, "way": way, "keep": p["keep"], "seed": p["seed"], "site": s, "left": f[s]}
+            {"model": record.signature.model, "way": way, "keep": p.keep, "seed": p.seed, "site": s, "left": f[s]}
             for p, f in zip(mine, counts, strict=True)
             for s in sites
         ]
@@ -41,15 +40,6 @@ def _draw(records: Sequence[Record]) -> Drawing:
 def _site(name: str) -> str:
     head = Head.parse(name)
     return f"{head.kind}.{head.layer}"
-
-
-def _sites(record: Record) -> list[str]:
-    """Layers by kind; of records that do not list them, those of which some model has a head."""
-    if record.parts.get("sites"):
-        return list(record.parts["sites"])
-    kinds = list(record.parts["of"])
-    layers = {Head.parse(name).site for point in record.parts["tradeoff"] for name in point["heads"]}
-    return [f"{kind}.{layer}" for kind, layer in sorted(layers, key=lambda site: (kinds.index(site[0]), site[1]))]
 
 
 def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Counter[str]]]) -> None:
@@ -71,4 +61,4 @@ def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Counte
     plot.spines[:].set_visible(False)
 
 
-FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", ("tradeoff", "of"), _draw)
+FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", ("points", "heads_by_site"), _draw)

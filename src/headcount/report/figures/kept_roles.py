@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
+from headcount.record.results.tradeoff import HeldRole
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
@@ -15,7 +16,7 @@ from headcount.report.points import shown_way
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Held = Mapping[str, Sequence[Mapping[str, Any]]]  # head -> roles it holds
+Held = Mapping[str, tuple[HeldRole, ...]]  # head -> roles it has
 _STRIP = 0.2  # of a column's width, for what the head did in the whole model
 _GAP = 0.08
 
@@ -30,7 +31,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
     for record, plot, column in zip(records, axes, columns, strict=True):
-        roles_before = record.parts["whole_roles"]
+        roles_before = record.parts.whole_roles
         for index, (_, held) in enumerate(column):
             for height, head in enumerate(_ordered(held)):
                 _box(plot, index, height, held[head], roles_before[head] if index else None)
@@ -56,34 +57,32 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _looked(record: Record) -> str:
-    looked = record.parts["looked"]
-    return f"{looked['sentences']} sentences, {looked['trees'] or 'none'} with trees"
+    looked = record.parts.looked
+    return f"{looked.sentences} sentences, {looked.trees or 'none'} with trees"
 
 
 def _way(record: Record) -> tuple[str, int]:
     """The way and seed whose models are shown."""
     way = shown_way(record.parts)
-    return way, next(point["seed"] for point in record.parts["tradeoff"] if point["way"] == way)
+    return way, next(point.seed for point in record.parts.points if point.way == way)
 
 
 def _columns(record: Record) -> list[tuple[str, Held]]:
     """The whole model, then ever smaller ones: how many heads of the kind are left, and what they do."""
-    roles_before: Held = record.parts["whole_roles"]
-    points = [
-        p for p in record.parts["tradeoff"] if (p["way"], p["seed"]) == _way(record) and p.get("roles") is not None
-    ]
-    ordered = sorted(points, key=lambda point: -len(point["roles"]))
+    roles_before: Held = record.parts.whole_roles
+    points = [p for p in record.parts.points if (p.way, p.seed) == _way(record) and p.roles is not None]
+    ordered = sorted(points, key=lambda point: -len(point.roles))
     return [
         (f"all {len(roles_before)}", roles_before),
-        *((str(len(point["roles"])), point["roles"]) for point in ordered),
+        *((str(len(point.roles)), point.roles) for point in ordered),
     ]
 
 
-def _shown(held: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
+def _shown(held: Sequence[HeldRole]) -> tuple[list[str], int]:
     """Roles to colour, the paper's where a head has any of these, and how many functions they are."""
-    names = {evidence["role"] for evidence in held}
+    names = {evidence.role for evidence in held}
     roles = [role for role in PAPER_ROLES if role in names] or sorted(names)
-    return roles, len({(evidence["role"], evidence["label"]) for evidence in held if evidence["role"] in roles})
+    return roles, len({(evidence.role, evidence.label) for evidence in held if evidence.role in roles})
 
 
 def _ordered(held: Held) -> list[str]:
@@ -97,9 +96,7 @@ def _ordered(held: Held) -> list[str]:
     return sorted(held, key=key)
 
 
-def _box(
-    plot: Axes, x: int, height: int, now: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] | None
-) -> None:
+def _box(plot: Axes, x: int, height: int, now: Sequence[HeldRole], before: Sequence[HeldRole] | None) -> None:
     """One head; before: what it did in the whole model, None in the column of that."""
     from matplotlib.patches import Rectangle
     from matplotlib.patheffects import withStroke
@@ -114,7 +111,7 @@ def _box(
         style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "size": 7, "color": "black"}
         style["path_effects"] = [withStroke(linewidth=1.8, foreground="white")]  # on any colour
         plot.text((start + left + width) / 2, height + 0.48, str(functions), **style)
-    if before is not None and {evidence["role"] for evidence in before} != {evidence["role"] for evidence in now}:
+    if before is not None and {evidence.role for evidence in before} != {evidence.role for evidence in now}:
         plot.add_patch(Rectangle((left, bottom), width, tall, fill=False, edgecolor=INK, linewidth=1.0, zorder=3))
 
 
@@ -144,12 +141,12 @@ def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> N
     plot.set_yticks(range(0, tallest + 1, step))
     plot.tick_params(axis="x", length=0)
     plot.spines["bottom"].set_visible(False)
-    kind = Head.parse(next(iter(record.parts["whole_roles"]))).kind
+    kind = Head.parse(next(iter(record.parts.whole_roles))).kind
     plot.set_xlabel(f"{kind} heads left, one column per model")
     plot.set_ylabel("heads")
     way, seed = _way(record)
-    title = f"{named(record)}, {record.parts.get('pruned', '')} pruned by {way}"
-    seeds = {point["seed"] for point in record.parts["tradeoff"]}
+    title = f"{named(record)}, {record.parts.pruned} pruned by {way}"
+    seeds = {point.seed for point in record.parts.points}
     plot.set_title(title if len(seeds) == 1 else f"{title}, seed {seed}", loc="left")
 
 
@@ -168,25 +165,25 @@ def _legend(canvas: Any, roles: set[str]) -> None:
 
 def _rows(record: Record) -> list[dict[str, Any]]:
     """Every head of every model, of all ways and seeds."""
-    roles_before: Held = record.parts["whole_roles"]
+    roles_before: Held = record.parts.whole_roles
     rows = []
-    for point in record.parts["tradeoff"]:
-        for head, now in (point.get("roles") or {}).items():
+    for point in record.parts.points:
+        for head, now in (point.roles or {}).items():
             before = roles_before.get(head, ())
             rows.append(
                 {
-                    "model": record.signature.model, "way": point["way"], "keep": point["keep"], "seed": point["seed"],
+                    "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
                     "head": head, "roles_whole": _spelled(before), "roles_left": _spelled(now),
-                    "changed": {evidence["role"] for evidence in before} != {evidence["role"] for evidence in now},
+                    "changed": {evidence.role for evidence in before} != {evidence.role for evidence in now},
                 }
             )  # fmt: skip
     return rows
 
 
-def _spelled(held: Sequence[Mapping[str, Any]]) -> str:
-    return "; ".join(f"{evidence['role']}: {evidence['label']}" for evidence in held)
+def _spelled(held: Sequence[HeldRole]) -> str:
+    return "; ".join(f"{evidence.role}: {evidence.label}" for evidence in held)
 
 
 _WITHOUT = {"whole_roles": "roles of the heads left were not looked at (--roles)"}
-_PARTS = ("tradeoff", "whole_roles", "looked")
+_PARTS = ("points", "whole_roles", "looked")
 FIGURE = Figure("What the heads that are left do", "Voita et al. 2019, Figure 8", _PARTS, _draw, _WITHOUT)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headcount.record import Record
+from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
@@ -17,50 +18,48 @@ from headcount.report.points import control, smaller
 def _draw(records: Sequence[Record]) -> Drawing:
     canvas, axes = panels(len(records), width=4.6, height=3.4, columns=2)
     rows: list[dict[str, Any]] = []
-    ways = list(dict.fromkeys(point["way"] for record in records for point in record.parts["tradeoff"]))
+    ways = list(dict.fromkeys(point.way for record in records for point in record.parts.points))
     for record, plot in zip(records, axes, strict=True):
         parts = record.parts
-        plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
+        plot.axhline(parts.whole.value, color=GREY, linewidth=0.8, linestyle="--", label="all heads")
         tuned = control(parts)
         if tuned:
-            height = float(np.mean([point["after"]["value"] for point in tuned]))
+            height = float(np.mean([point.after.value for point in tuned]))
             plot.axhline(height, color=GREY, linewidth=0.8, linestyle="-.", label="all heads, tuned as long")
             rows += [_row(record, point) for point in tuned]
         for number, way in enumerate(ways):
-            points = [point for point in smaller(parts) if point["way"] == way]
+            points = [point for point in smaller(parts) if point.way == way]
             if not points:
                 continue
-            sizes = sorted({point["keep"] for point in points})
+            sizes = sorted({point.keep for point in points})
             value, low, high = (_means(points, sizes, name) for name in ("value", "low", "high"))
             style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
-            style["linestyle"] = "-" if all(point.get("steps", 1) for point in points) else ":"
+            style["linestyle"] = "-" if all(point.steps for point in points) else ":"
             apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in sizes]
             plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, label=way, **style)
             rows += [_row(record, point) for point in points]
-        all_sizes = sorted({point["keep"] for point in smaller(parts)})
+        all_sizes = sorted({point.keep for point in smaller(parts)})
         plot.set_xticks(all_sizes, [str(keep) for keep in all_sizes])
         plot.set_xlim(max(all_sizes) + 1, min(all_sizes) - 1)
-        plot.set_xlabel(f"heads left of {parts['gated']}")
-        plot.set_ylabel(parts["metric"])
-        pruned = parts.get("pruned")
-        plot.set_title(f"{named(record)}, {pruned}" if pruned else named(record))
+        plot.set_xlabel(f"heads left of {parts.gated}")
+        plot.set_ylabel(parts.metric)
+        plot.set_title(f"{named(record)}, {parts.pruned}")
     handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
     canvas.legend(
         handles.values(), handles.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(handles))
     )
-    shares = [f"{record.parts['distill']:g}" for record in records if "distill" in record.parts]
+    shares = [f"{record.parts.distill:g}" for record in records if record.parts.distill is not None]
     taught = f"; distilled: {_each(shares)} of the loss asks for what the whole model predicts" if shares else ""
+    tuned_steps = _each([str(record.parts.steps.tuned) for record in records])
+    fresh_steps = _each([str(record.parts.steps.scratch) for record in records])
+    fresh = f", scratch {fresh_steps}" if "scratch" in ways else ""
+    untrained = "; dotted: without training" if not all(row["steps"] for row in rows) else ""
     caption = (
-        f"{records[0].parts['metric']} against the number of heads left, means over seeds with 95% intervals over "
-        f"examples. Every way that trains has {_each(_steps(records, 'trained and tuned'))} training steps"
-        f"{', scratch ' + _each(_steps(records, 'scratch')) if any(row['way'] == 'scratch' for row in rows) else ''}"
-        f"{'; dotted: without training' if any(not row['steps'] for row in rows) else ''}{taught}."
+        f"{records[0].parts.metric} against the number of heads left, means over seeds with 95% intervals over "
+        f"examples. Every way that trains has {tuned_steps} training steps"
+        f"{fresh}{untrained}{taught}."
     )
     return Drawing(canvas, caption, rows)
-
-
-def _steps(records: Sequence[Record], name: str) -> list[str]:
-    return [str(record.parts["steps"][name]) for record in records]
 
 
 def _each(values: Sequence[str]) -> str:
@@ -68,17 +67,18 @@ def _each(values: Sequence[str]) -> str:
     return ", ".join(values if len(set(values)) > 1 else values[:1])
 
 
-def _means(points: Sequence[dict[str, Any]], sizes: Sequence[int], name: str) -> np.ndarray:
+def _means(points: Sequence[Point], sizes: Sequence[int], name: str) -> np.ndarray:
     """Over seeds, for each number of heads left."""
-    return np.array([np.mean([point["after"][name] for point in points if point["keep"] == keep]) for keep in sizes])
+    return np.array([np.mean([getattr(point.after, name) for point in points if point.keep == keep]) for keep in sizes])
 
 
-def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
-    after = {name: point["after"][name] for name in ("value", "low", "high")}
-    cut = point["cut"]["value"] if point["cut"] else None
-    same = {name: point[name] for name in ("way", "keep", "seed")}
-    steps = point.get("steps", record.parts["steps"]["scratch" if point["way"] == "scratch" else "trained and tuned"])
-    return {"model": record.signature.model, **same, "steps": steps, "cut": cut, **after, **point["kept"]}
+def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
+    after = point.after
+    return {
+        "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
+        "steps": point.steps, "cut": point.cut.value if point.cut else None, "value": after.value, "low": after.low,
+        "high": after.high, **point.kept,
+    }  # fmt: skip
 
 
-FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("tradeoff", "steps"), _draw)
+FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("points", "steps"), _draw)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from headcount.record import Record
+from headcount.record.codec import encode
+from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
@@ -19,17 +21,17 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
     record_sizes = [(record, keep) for record in records for keep in _sizes(record)]
     canvas, axes = panels(len(record_sizes), width=3.3, height=2.8, columns=3)
-    ways = list(dict.fromkeys(point["way"] for record in records for point in record.parts["tradeoff"]))
+    ways = list(dict.fromkeys(point.way for record in records for point in record.parts.points))
     rows: list[dict[str, Any]] = []
     for plot, (record, keep) in zip(axes, record_sizes, strict=True):
         parts = record.parts
-        plot.axhline(parts["whole"]["value"], color=GREY, linewidth=0.8, linestyle="--", label="all heads")
+        plot.axhline(parts.whole.value, color=GREY, linewidth=0.8, linestyle="--", label="all heads")
         for number, way in enumerate(ways):
-            points = [point for point in _timed(record) if (point["way"], point["keep"]) == (way, keep)]
+            points = [point for point in smaller(record.parts) if (point.way, point.keep) == (way, keep)]
             if not points:
                 continue
-            seconds = float(np.mean([point["seconds"]["total"] for point in points]))
-            value, low, high = (float(np.mean([p["after"][n] for p in points])) for n in ("value", "low", "high"))
+            seconds = float(np.mean([point.seconds.total for point in points]))
+            value, low, high = (float(np.mean([getattr(p.after, n) for p in points])) for n in ("value", "low", "high"))
             style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
             error = [[value - low], [high - value]]
             plot.errorbar([seconds], [value], yerr=error, linestyle="", capsize=2, elinewidth=0.7, label=way, **style)
@@ -41,31 +43,29 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.xaxis.set_major_formatter(ScalarFormatter())
         plot.xaxis.set_minor_formatter(NullFormatter())
         plot.set_xlabel("seconds")
-        plot.set_ylabel(parts["metric"])
-        left = f"{keep} of {parts['gated']} heads left"
+        plot.set_ylabel(parts.metric)
+        left = f"{keep} of {parts.gated} heads left"
         plot.set_title(left if len(records) == 1 else f"{named(record)}, {left}")
     handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
     canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(6, len(handles)))
     caption = (
-        f"{records[0].parts['metric']} against the seconds that a way takes for one model: choosing heads, making up "
+        f"{records[0].parts.metric} against the seconds that a way takes for one model: choosing heads, making up "
         "for them and training, on the same machine; measuring is left out. Means over seeds, with 95% intervals "
         "over examples."
     )
     return Drawing(canvas, caption, rows)
 
 
-def _timed(record: Record) -> list[dict[str, Any]]:
-    return [point for point in smaller(record.parts) if point.get("seconds")]
-
-
 def _sizes(record: Record) -> list[int]:
-    return sorted({point["keep"] for point in _timed(record)}, reverse=True)
+    return sorted({point.keep for point in smaller(record.parts)}, reverse=True)
 
 
-def _row(record: Record, point: dict[str, Any]) -> dict[str, Any]:
-    after = {name: point["after"][name] for name in ("value", "low", "high")}
-    same = {name: point[name] for name in ("way", "keep", "seed")}
-    return {"model": record.signature.model, **same, **point["seconds"], **after}
+def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
+    after = point.after
+    return {
+        "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
+        **encode(point.seconds), "value": after.value, "low": after.low, "high": after.high,
+    }  # fmt: skip
 
 
-FIGURE = Figure("Quality against seconds spent", "Beyond the papers", ("tradeoff", "seconds", "whole"), _draw)
+FIGURE = Figure("Quality against seconds spent", "Beyond the papers", ("points", "seconds_by_way", "whole"), _draw)

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.agreement import Agreement
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
-def _answer(record: Record) -> str:
-    correlations = {
-        method: row["all"] for method, row in record.parts["spearman"].items() if row["all"]["r"] is not None
-    }
+def _answer(record: Record[Agreement]) -> str:
+    correlations = {method: row["all"] for method, row in record.parts.spearman.items() if not isnan(row["all"].r)}
     if not correlations:
         return "No score can be compared with ablation: all heads are worth the same."
-    best = max(correlations, key=lambda method: correlations[method]["r"])
+    best = max(correlations, key=lambda method: correlations[method].r)
     correlation = correlations[best]
     return (
-        f"Of {len(correlations)} scores {best} agrees most with ablation of {record.parts['heads']} heads: "
-        f"Spearman's r is {correlation['r']:.2f} (95% {interval(correlation['low'], correlation['high'], 2)})."
+        f"Of {len(correlations)} scores {best} agrees most with ablation of {record.parts.num_heads} heads: "
+        f"Spearman's r is {correlation.r:.2f} (95% {interval(correlation.low, correlation.high, 2)})."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def agreement(record: Record) -> list[list[Any]]:
+    def agreement(record: Record[Agreement]) -> list[list[Any]]:
         parts = record.parts
         return [
-            [method, row["all"]["r"], interval(row["all"]["low"], row["all"]["high"], 2)]
-            + [100 * share["overlap"] for share in parts["overlap"][method]]
-            for method, row in parts["spearman"].items()
+            [method, row["all"].r, interval(row["all"].low, row["all"].high, 2)]
+            + [100 * share.overlap for share in parts.overlap[method]]
+            for method, row in parts.spearman.items()
         ]
 
-    def costs(record: Record) -> list[list[Any]]:
+    def costs(record: Record[Agreement]) -> list[list[Any]]:
         return [
-            [method, 100 * row["share"], row["difference"]["difference"],
-             interval(row["difference"]["low"], row["difference"]["high"], 2)]
-            for method, rows in record.parts["pruning"].items()
+            [method, 100 * row.share, row.change.difference, interval(row.change.low, row.change.high, 2)]
+            for method, rows in record.parts.pruning.items()
             for row in rows
         ]  # fmt: skip
 
     overlaps = [Column(f"of the best {share}%, %", 0) for share in (10, 25, 50)]
     ranks = [Column("score"), Column("Spearman's r", 2), Column("95% interval"), *overlaps]
     changes = [Column("order"), Column("heads gone, %", 0), Column("change", 2, signed=True), Column("95% interval")]
-    refused = {method: reason for _, record in labelled for method, reason in record.parts["refused"].items()}
+    refused = {method: reason for _, record in labelled for method, reason in record.parts.refused.items()}
     note = " ".join(f"{method} is left out: {reason}" for method, reason in refused.items())
-    title = f"Change of {labelled[0][1].parts['metric']} as the lowest heads of each score go"
+    title = f"Change of {labelled[0][1].parts.metric} as the lowest heads of each score go"
     return [
         table_of("Scores against ablation", labelled, ranks, agreement, note=note),
         table_of(title, labelled, changes, costs),

@@ -7,6 +7,8 @@ from statistics import mean
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.result import Quality
+from headcount.record.results.tradeoff import WayKind
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
@@ -22,17 +24,17 @@ _PAPER = (
 
 
 def _answer(record: Record) -> str:
-    parts, rows = record.parts, record.parts["all_kinds"]
-    fewest = min(row["keep"] for row in rows)
-    smallest = [row for row in rows if row["keep"] == fewest]
-    digits = digits_for(parts["whole"]["value"])
-    shares = {kind: mean(row["kept"].get(kind, 0) for row in smallest) / of for kind, of in parts["of"].items()}
+    parts, rows = record.parts, record.parts.all_kinds
+    fewest = min(row.keep for row in rows)
+    smallest = [row for row in rows if row.keep == fewest]
+    digits = digits_for(parts.whole.value)
+    shares = {kind: mean(row.kept.get(kind, 0) for row in smallest) / of for kind, of in parts.of.items()}
     order = sorted(shares, key=lambda kind: shares[kind])
     runs = f", mean of {len(smallest)} runs" if len(smallest) > 1 else ""
     answer = (
-        f"With {fewest} of {sum(parts['of'].values())} heads left, "
-        f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}{runs}, {parts['metric']} is "
-        f"{_mean(smallest, 'trained'):.{digits}f}, against {parts['whole']['value']:.{digits}f} with all of them"
+        f"With {fewest} of {sum(parts.of.values())} heads left, "
+        f"{', '.join(f'{100 * shares[kind]:.0f}% of {kind}' for kind in order)}{runs}, {parts.metric} is "
+        f"{_mean(smallest, 'trained'):.{digits}f}, against {parts.whole.value:.{digits}f} with all of them"
     )
     scratch = _mean(smallest, "scratch")
     if scratch is not None:
@@ -40,58 +42,58 @@ def _answer(record: Record) -> str:
     return answer + "."
 
 
-def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+def _mean(rows: Sequence[WayKind], name: str) -> float | None:
     """Over the seeds that have one."""
-    values = [row[name]["value"] for row in rows if row[name]]
+    values = [quality.value for row in rows if (quality := getattr(row, name))]
     return mean(values) if values else None
 
 
-def _heads(record: Record, counts: dict[str, int]) -> str:
-    return "/".join(str(counts.get(kind, 0)) for kind in record.parts["of"])
+def _heads(record: Record, counts: Mapping[str, int]) -> str:
+    return "/".join(str(counts.get(kind, 0)) for kind in record.parts.of)
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    digits = max(digits_for(record.parts["whole"]["value"]) for _, record in labelled)
+    digits = max(digits_for(record.parts.whole.value) for _, record in labelled)
 
     def rows(record: Record) -> list[list[Any]]:
         parts = record.parts
-        lines = [[_heads(record, parts["of"]), None, "all heads", *_measured(parts["whole"], digits), None, None]]
-        for row in parts["all_kinds"]:
-            cells = [*_measured(row["trained"], digits), *_measured(row["scratch"], digits)]
-            lines.append([_heads(record, row["kept"]), row["seed"], row["way"], *cells])
+        lines = [[_heads(record, parts.of), None, "all heads", *_measured(parts.whole, digits), None, None]]
+        for row in parts.all_kinds:
+            cells = [*_measured(row.trained, digits), *_measured(row.scratch, digits)]
+            lines.append([_heads(record, row.kept), row.seed, row.way, *cells])
         return lines
 
-    kinds = "/".join(labelled[0][1].parts["of"])
+    kinds = "/".join(labelled[0][1].parts.of)
     columns = [
         Column(f"heads ({kinds})"), Column("seed"), Column("way"), Column("from trained", digits),
         Column("95% interval"), Column("from scratch", digits), Column("95% interval"),
     ]  # fmt: skip
     parts = labelled[0][1].parts
-    after = {point["way"]: point.get("steps", parts["steps"]["trained and tuned"]) for point in parts["tradeoff"]}
-    more = after[parts["all_kinds"][0]["way"]]
+    steps = {point.way: point.steps for point in parts.points}
+    more = steps[parts.all_kinds[0].way]
     note = (
         f"From trained: {more} more steps for a model that was trained before; from scratch: "
-        f"{parts['steps']['scratch']} steps from new random weights with the same heads in every layer."
+        f"{parts.steps.scratch} steps from new random weights with the same heads in every layer."
     )
-    return [table_of(f"{parts['metric']} with heads of all kinds pruned", labelled, columns, rows, note=note)]
+    return [table_of(f"{parts.metric} with heads of all kinds pruned", labelled, columns, rows, note=note)]
 
 
-def _measured(quality: dict[str, Any] | None, digits: int) -> list[Any]:
+def _measured(quality: Quality | None, digits: int) -> list[Any]:
     if quality is None:
         return [None, None]
-    return [quality["value"], interval(quality.get("low"), quality.get("high"), digits)]
+    return [quality.value, interval(quality.low, quality.high, digits)]
 
 
 def _printed(record: Record) -> list[Printed]:
     parts = record.parts
-    seeds = {row["seed"] for row in parts["all_kinds"]}
+    seeds = {row.seed for row in parts.all_kinds}
     ours = "; ".join(
-        f"{_heads(record, row['kept'])}: {row['trained']['value']:.2f}"
-        + (f" | {row['scratch']['value']:.2f}" if row["scratch"] else "")
-        + (f" (seed {row['seed']})" if len(seeds) > 1 else "")
-        for row in parts["all_kinds"]
+        f"{_heads(record, row.kept)}: {row.trained.value:.2f}"
+        + (f" | {row.scratch.value:.2f}" if row.scratch else "")
+        + (f" (seed {row.seed})" if len(seeds) > 1 else "")
+        for row in parts.all_kinds
     )
-    values = {0: f"{_heads(record, parts['of'])}: {parts['whole']['value']:.2f}", 1: ours}
+    values = {0: f"{_heads(record, parts.of)}: {parts.whole.value:.2f}", 1: ours}
     return [Printed(what, paper, values.get(index)) for index, (what, paper) in enumerate(_PAPER)]
 
 
@@ -110,6 +112,6 @@ SECTION = Section(
     tables=_tables,
     figures=("kept-by-kind", "kept-by-layer"),
     printed=_printed,
-    when=lambda record: bool(record.parts["all_kinds"]),
+    when=lambda record: bool(record.parts.all_kinds),
     without="heads of one kind alone were pruned",
 )

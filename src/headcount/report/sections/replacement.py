@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 from headcount.record import Record
+from headcount.record.results.replacement import Replacements
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 
-def _answer(record: Record) -> str:
+def _answer(record: Record[Replacements]) -> str:
     parts = record.parts
     correlations = {
-        pair: correlation for pair, correlation in parts["spearman"].items() if correlation["r"] is not None
+        pair: correlation for pair, correlation in parts.rank_correlations.items() if not isnan(correlation.r)
     }
     if not correlations:
         return "The replacements cannot be compared: nothing changes with one of them."
-    worst = min(correlations, key=lambda pair: correlations[pair]["r"])
+    worst = min(correlations, key=lambda pair: correlations[pair].r)
     least = correlations[worst]
-    counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts["significant"].items())
+    counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts.significant.items())
     return (
-        f"Rankings of heads agree least between {worst}: Spearman's r is {least['r']:.2f} "
-        f"(95% {interval(least['low'], least['high'], 2)}). "
-        f"Heads that change {parts['metric']} significantly: {counts}."
+        f"Rankings of heads agree least between {worst}: Spearman's r is {least.r:.2f} "
+        f"(95% {interval(least.low, least.high, 2)}). "
+        f"Heads that change {parts.metric} significantly: {counts}."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def agreement(record: Record) -> list[list[Any]]:
+    def agreement(record: Record[Replacements]) -> list[list[Any]]:
         return [
-            [pair, correlation["r"], interval(correlation["low"], correlation["high"], 2)]
-            for pair, correlation in record.parts["spearman"].items()
+            [pair, correlation.r, interval(correlation.low, correlation.high, 2)]
+            for pair, correlation in record.parts.rank_correlations.items()
         ]
 
-    def changes(record: Record) -> list[list[Any]]:
-        effects = record.parts["effects"]
-        return [
-            [head, *(effects[replacement][head]["difference"] for replacement in effects)] for head in effects["zero"]
-        ]
+    def changes(record: Record[Replacements]) -> list[list[Any]]:
+        effects = record.parts.effects
+        return [[head, *(effects[replacement][head].difference for replacement in effects)] for head in effects["zero"]]
 
     ranks = [Column("replacements"), Column("Spearman's r", 2), Column("95% interval")]
     columns = [
@@ -55,7 +55,7 @@ SECTION = Section(
     title="What stands in for a head",
     question="Does the ranking of heads depend on what replaces a head that is off?",
     studies=("replacement",),
-    parts=("spearman", "effects"),
+    parts=("rank_correlations", "effects"),
     command="headcount study michel2019 MODEL --data DATA --parts replacement",
     answer=_answer,
     how="Every head is replaced alone: by zero, by its mean output, by its output on another example of the batch.",

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.points import Point, smaller
+from headcount.record.results.tradeoff import Difference, Point, Tradeoff
+from headcount.report.points import smaller
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
 
 def _most_first(points: Sequence[Point]) -> list[Point]:
-    return sorted(points, key=lambda point: -point["keep"])
+    return sorted(points, key=lambda point: -point.keep)
 
 
 def _means(record: Record) -> dict[str, dict[int, float]]:
     """way -> heads left -> quality after training, the mean over seeds; all heads are no size of a smaller model."""
     values: dict[str, dict[int, list[float]]] = {}
     for point in _most_first(smaller(record.parts)):
-        values.setdefault(point["way"], {}).setdefault(point["keep"], []).append(point["after"]["value"])
+        values.setdefault(point.way, {}).setdefault(point.keep, []).append(point.after.value)
     return {
         way: {keep: sum(seed_values) / len(seed_values) for keep, seed_values in line.items()}
         for way, line in values.items()
@@ -28,43 +29,48 @@ def _means(record: Record) -> dict[str, dict[int, float]]:
 
 def _answer(record: Record) -> str:
     parts, means = record.parts, _means(record)
-    unpruned = parts["whole"]["value"]
+    unpruned = parts.whole.value
     digits = digits_for(unpruned)
     fewest = min(keep for line in means.values() for keep in line)
     sentences = [f"{line[fewest]:.{digits}f} by {way}" for way, line in means.items() if fewest in line]
     return (
-        f"With {fewest} of {parts['gated']} heads left, {parts['metric']} is {', '.join(sentences)}, against "
-        f"{unpruned:.{digits}f} with all of them.{_unlooked(parts)}"
+        f"With {fewest} of {parts.gated} heads left, {parts.metric} is {', '.join(sentences)}, against "
+        f"{unpruned:.{digits}f} with all of them ({_behind(parts)}).{_unlooked(parts)}"
     )
 
 
-def _unlooked(parts: Mapping[str, Any]) -> str:
+def _behind(parts: Tradeoff) -> str:
+    seeds = len({point.seed for point in parts.points})
+    return f"1 model, {seeds} seeds" if seeds > 1 else "1 model, 1 seed"
+
+
+def _unlooked(parts: Tradeoff) -> str:
     """Why it is not known what the heads that are left do, where it is not."""
-    reason = (parts.get("lacking") or {}).get("whole_roles")
-    return f" What the heads that are left do: {reason}." if reason and not parts.get("drift") else ""
+    reason = parts.lacking.get("whole_roles")
+    return f" What the heads that are left do: {reason}." if reason and not parts.drift else ""
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    digits = max(digits_for(record.parts["whole"]["value"]) for _, record in labelled)
+    digits = max(digits_for(record.parts.whole.value) for _, record in labelled)
     tables = [_quality_table(labelled, digits)]
-    compared = [(label, record) for label, record in labelled if record.parts.get("compared")]
-    looked = [(label, record) for label, record in labelled if record.parts.get("drift")]
+    compared = [(label, record) for label, record in labelled if record.parts.compared]
+    looked = [(label, record) for label, record in labelled if record.parts.drift]
     tables += [_compared_table(compared, digits)] if compared else []
     return tables + ([_drift_table(looked)] if looked else [])
 
 
 def _quality_table(labelled: Labelled, digits: int) -> Table:
-    gated = any(point.get("gates") for _, record in labelled for point in record.parts["tradeoff"])
+    gated = any(point.gates for _, record in labelled for point in record.parts.points)
 
     def rows(record: Record) -> list[list[Any]]:
         return [
             [
-                point["way"], point["keep"], ", ".join(f"{count} {kind}" for kind, count in point["kept"].items()),
-                point["seed"], (point.get("cut") or {}).get("value"), point["after"]["value"],
-                interval(point["after"].get("low"), point["after"].get("high"), digits),
-                (point.get("seconds") or {}).get("total"), *([_settled(point)] if gated else []),
+                point.way, point.keep, ", ".join(f"{count} {kind}" for kind, count in point.kept.items()),
+                point.seed, point.cut and point.cut.value, point.after.value,
+                interval(point.after.low, point.after.high, digits), point.seconds.total,
+                *([_settled(point)] if gated else []),
             ]
-            for point in _most_first(record.parts["tradeoff"])
+            for point in _most_first(record.parts.points)
         ]  # fmt: skip
 
     columns = [
@@ -73,46 +79,45 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
         *([Column("gates settled, %", 0)] if gated else []),
     ]  # fmt: skip
     note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
-    title = f"{labelled[0][1].parts['metric']} by heads left"
+    title = f"{labelled[0][1].parts.metric} by heads left"
     return table_of(title, labelled, columns, rows, note=note if gated else "")
 
 
 def _settled(point: Point) -> float | None:
-    gates = point.get("gates")
-    return 100 * gates["settled"] if gates else None
+    return 100 * point.gates.settled if point.gates else None
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
     """One comparison a row, those against the same model together: side by side they are wider than a page."""
-    several = any(len(row["seeds"]) > 1 for _, record in labelled for row in record.parts["compared"])
+    several = any(len(row.seeds) > 1 for _, record in labelled for row in record.parts.compared)
 
     def rows(record: Record) -> list[list[Any]]:
         by_reference = {
             "lost": "all heads",
             "lost_tuned": "all heads, tuned as long",
-            "against": f"{record.parts.get('against', 'another way')}, as many heads",
+            "against": f"{record.parts.against}, as many heads",
         }
         return [
             [
-                by_reference[name], row["way"], row["keep"], row[name]["difference"],
-                interval(row[name]["low"], row[name]["high"], digits),
-                *([_by_seed(row[name], digits)] if several else []),
+                reference, row.way, row.keep, compared.difference, interval(compared.low, compared.high, digits),
+                *([_by_seed(compared, digits)] if several else []),
             ]
-            for name in by_reference
-            for row in record.parts["compared"]
-            if name in row
+            for name, reference in by_reference.items()
+            for row in record.parts.compared
+            if (compared := getattr(row, name)) is not None
         ]  # fmt: skip
 
     columns = [
         Column("against"), Column("way"), Column("heads left"), Column("difference", digits, signed=True),
         Column("95% interval"), *([Column("seed by seed")] if several else []),
     ]  # fmt: skip
-    return table_of("Ways compared on the same examples", labelled, columns, rows)
+    behind = dict.fromkeys(record.parts.behind for _, record in labelled)
+    note = f"Behind the intervals: {'; '.join(behind)}."
+    return table_of("Ways compared on the same examples", labelled, columns, rows, note=note)
 
 
-def _by_seed(comparison: Mapping[str, Any], digits: int) -> str | None:
-    """What the interval over examples does not hold."""
-    each = comparison.get("by_seed", {}).values()
+def _by_seed(comparison: Difference, digits: int) -> str | None:
+    each = comparison.by_seed.values()
     return ", ".join(Column("", digits, signed=True).text(value) for value in each) or None
 
 
@@ -121,11 +126,12 @@ def _drift_table(labelled: Labelled) -> Table:
 
     def rows(record: Record) -> list[list[Any]]:
         cells = []
-        for row in sorted(record.parts["drift"], key=lambda row: -row["keep"]):
-            roles = ", ".join(f"{role} {n['whole']} \u2192 {n['left']}" for role, n in row["roles"].items())
-            functions = f"{row['functions']['left']} of {row['functions']['whole']}"
-            changes = [row[name] for name in ("same", "gained", "lost", "exchanged")]
-            cells.append([row["way"], row["heads"], row["seed"], roles or "none", *changes, functions])
+        for row in sorted(record.parts.drift, key=lambda row: -row.keep):
+            now = row.changes
+            roles = ", ".join(f"{role} {count.whole} \u2192 {count.left}" for role, count in now.by_role.items())
+            functions = f"{now.functions.left} of {now.functions.whole}"
+            changes = [now.same, now.gained, now.lost_roles, now.exchanged]
+            cells.append([row.way, now.num_heads, row.seed, roles or "none", *changes, functions])
         return cells
 
     columns = [Column("way"), Column("heads left"), Column("seed"), Column("roles, in the whole model \u2192 now")]
@@ -141,7 +147,7 @@ def _printed(record: Record) -> list[Printed]:
     means = _means(record)
     best_way = next(iter(means))
     values = ", ".join(f"{keep}: {value:.2f}" for keep, value in means[best_way].items())
-    ours = f"{best_way} {values}" if record.parts.get("pruned") != "heads of all kinds" else None
+    ours = f"{best_way} {values}" if record.parts.pruned != "heads of all kinds" else None
     return [
         Printed("WMT, encoder heads left: BLEU", "48: 29.6, 19: plateau, 10: 29.5, 5: 29.0, 2: 28.25", ours),
         Printed("subtitles, encoder heads left: BLEU", "48: 32.4, 17: plateau, 9 and 4: 32.15, 1: 31.7", None),
@@ -153,18 +159,17 @@ def _printed(record: Record) -> list[Printed]:
 
 
 def _functions(record: Record, way: str) -> str | None:
-    way_rows = [row for row in record.parts.get("drift") or () if row["way"] == way]
+    changes = [row.changes for row in record.parts.drift or () if row.way == way]
     sentences = [
-        f"{row['heads']} of {len(record.parts['whole_roles'])} heads: {row['functions']['left']} of "
-        f"{row['functions']['whole']}"
-        for row in sorted(way_rows, key=lambda row: -row["heads"])
+        f"{row.num_heads} of {len(record.parts.whole_roles or ())} heads: {row.functions.left} of {row.functions.whole}"
+        for row in sorted(changes, key=lambda row: -row.num_heads)
     ]
     return "; ".join(dict.fromkeys(sentences)) or None
 
 
 def _heaps(record: Record) -> str | None:
-    gates = [gate for gate in record.parts.get("hard_concrete") or () if gate["beta"] == 0.5]
-    shares = "; ".join(f"{gate['zero']:.2f}, {gate['one']:.2f}" for gate in gates)
+    gates = [gate for gate in record.parts.hard_concrete or () if gate.beta == 0.5]
+    shares = "; ".join(f"{gate.zero:.2f}, {gate.one:.2f}" for gate in gates)
     return shares.replace("0.", ".") or None
 
 
@@ -173,7 +178,7 @@ SECTION = Section(
     title="The trade-off",
     question="Do learned gates beat a ranking?",
     studies=("tradeoff",),
-    parts=("tradeoff", "whole"),
+    parts=("points", "whole"),
     command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
     answer=_answer,
     how=(
@@ -186,6 +191,6 @@ SECTION = Section(
     tables=_tables,
     figures=("tradeoff", "kept-roles", "tradeoff-time"),
     printed=_printed,
-    when=lambda record: bool(record.parts["tradeoff"]),
+    when=lambda record: bool(record.parts.points),
     without="other processes are at its first points",
 )

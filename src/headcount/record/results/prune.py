@@ -1,0 +1,191 @@
+"""The result of `headcount prune`: a smaller model, how it came about and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headcount.record.result import MeasuredOn, Quality, Result, Step
+from headcount.record.results.inspect import Cost
+from headcount.record.results.train import EpochMeasured
+
+
+@dataclass(frozen=True)
+class Qualities:
+    """Quality of the whole model, of the smaller one before it is tuned, and at the end; None where not measured."""
+
+    before: Quality | None = None
+    cut: Quality | None = None
+    after: Quality | None = None
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Time that a smaller model took, measuring left out."""
+
+    choosing: float  # heads, and what compensates for them
+    tuning: float
+    total: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one example costs the whole model and the smaller one."""
+
+    before: Cost
+    after: Cost
+
+
+@dataclass(frozen=True)
+class BudgetMet:
+    """When as many gates were open as the budget allows, for good."""
+
+    step: int
+    settled: float  # share of the gates that had settled then
+
+
+@dataclass(frozen=True)
+class GateStep:
+    """Gates on the way."""
+
+    step: int
+    loss: float
+    open: int  # gates
+    settled: float  # share of the gates whose mean is near 0 or 1
+    expected: float | None = None  # number of open gates, of l0
+    penalties: tuple[float, ...] | None = None  # lambda for each budget, of l0
+    temperature: float | None = None  # of subset
+
+
+@dataclass(frozen=True)
+class GateSettings:
+    """How gates learned, defaults filled in; None where the chooser has no such setting."""
+
+    rate: float  # learning rate of the gates
+    penalty: float | None = None  # lambda, where it was given
+    variant: str | None = None  # of Hard Concrete gates
+    straight_through: bool | None = None
+    hot: float | None = None  # first temperature
+    cold: float | None = None  # last temperature
+    annealed: float | None = None  # share of the steps over which the temperature falls
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatesEnd:
+    """What became of the gates."""
+
+    settled: float  # share of the gates whose mean is within .05 of 0 or 1
+    reached: BudgetMet | None  # None where the budget was not met by the gates themselves
+    cut_by_rank: int  # heads that were decided by rank, not by their gates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates(GatesEnd):
+    """Gates as they have learned."""
+
+    values: Mapping[str, float]  # head -> logit, higher is more open
+    means: Mapping[str, float]  # head -> mean of its gate
+    trace: tuple[GateStep, ...]
+    settings: GateSettings
+
+
+@dataclass(frozen=True)
+class HardConcrete:
+    """The distribution of a gate with one log_a."""
+
+    log_a: float
+    beta: float
+    low: float  # ends that the distribution is stretched to
+    high: float
+    zero: float  # probability of exactly 0
+    one: float  # probability of exactly 1
+    mean: float
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """One step of a greedy search."""
+
+    removed_heads: tuple[str, ...]
+    losses: Mapping[str, float]  # candidate -> mean loss of an example without it
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a chooser says of its choice; None where it is another chooser's to say."""
+
+    gates: Gates | None = None  # l0 and subset
+    hard_concrete: tuple[HardConcrete, ...] | None = None  # l0: distributions of the paper's Figure 6
+    search: tuple[SearchStep, ...] | None = None  # greedy
+    rearranged: tuple[str, ...] | None = None  # fisher: heads that the search alone would have treated otherwise
+
+
+@dataclass(frozen=True)
+class SiteFit:
+    """How well a site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
+
+    rho: float | None  # strength of the ridge; None where there is none, or where nothing was changed
+    unchanged: bool  # no change was better than any: the strength is infinite
+    explained: float
+    explained_without: float  # compensation
+
+
+@dataclass(frozen=True)
+class CompensationFit:
+    """What stands in for the heads that went."""
+
+    how: str
+    data: str  # hash of the calibration data
+    rows: int  # tokens that it was fitted on
+    sites: Mapping[str, SiteFit]
+    quality: Quality | None = None  # of the compensated model
+
+
+@dataclass(frozen=True)
+class TrainingStage:
+    """What one run of training took."""
+
+    trained: str  # which weights
+    steps: int
+    seconds: float
+    epochs: tuple[EpochMeasured, ...]
+    rate: float | None  # None: that of Vaswani et al. 2017
+    warmup: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruning(Result):
+    """Which heads went, and what the smaller model is worth."""
+
+    method: str  # that chose the heads
+    pipeline: str  # all stages as text
+    removed_heads: tuple[str, ...]
+    num_heads: int  # of the whole model
+    kept: Mapping[str, int]  # kind -> heads left
+    heads: tuple[str, ...]  # names of the heads left
+    verified: bool  # masked and smaller model were compared and do the same
+    quality: Qualities
+    statistics: Mapping[str, tuple[tuple[float, ...], ...]]  # before, cut, after -> what each example adds to quality
+    seconds: Seconds
+    cost: Costs
+    chosen: Chosen
+    metric: str | None = None
+    higher_is_better: bool | None = None
+    measured_on: MeasuredOn | None = None  # None where quality was not measured
+    curve: tuple[Step, ...] | None = None  # quality on the way, masked
+    compensation: CompensationFit | None = None
+    training: Mapping[str, TrainingStage] = field(default_factory=dict)  # gates, tuning
+    fault: str | None = None  # what verification found wrong
+    loaded_by: str | None = None  # what loads the saved model: stock, standalone or headcount
+
+    @property
+    def gates(self) -> Gates | None:
+        return self.chosen.gates
+
+    @property
+    def hard_concrete(self) -> tuple[HardConcrete, ...] | None:
+        return self.chosen.hard_concrete
+
+
+RESULT = Pruning

@@ -1,0 +1,32 @@
+"""The result of `headcount prune` with several penalties: a smaller model for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headcount.record.result import MeasuredOn, Result
+from headcount.record.results.prune import Qualities
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """One smaller model."""
+
+    kept: Mapping[str, int]  # kind -> heads left
+    heads: tuple[str, ...]  # names of the heads left
+    quality: Qualities
+    settled: float | None = None  # share of the gates that had settled
+
+
+@dataclass(frozen=True)
+class Sweep(Result):
+    """Models that differ in one option."""
+
+    sweep: Mapping[str, SweepPoint]  # value of the option -> model
+    method: str  # that chose the heads
+    elsewhere: tuple[str, ...]  # values that other processes are at
+    measured_on: MeasuredOn | None = None
+
+
+RESULT = Sweep
