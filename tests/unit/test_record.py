@@ -15,12 +15,13 @@ from headcount.errors import RecordError, UsageError
 from headcount.record import SCHEMA, Record, Signature, displayed
 from headcount.record.codec import decode, encode
 from headcount.record.results.ablate import Transfer
+from headcount.record.results.score import Scoring
 from headcount.statistics import Correlation, Interval
 
 
 def test_record_survives_a_file(tmp_path: Path) -> None:
     signature = Signature(model="m", weights="ab" * 20, data="cd", seed=3, arguments={"k": 1})
-    record = Record("ablation", signature, {"table": [1.5, None, "</script>"]})
+    record = Record("score", signature, Scoring("</script>", {"encoder.0.0": 1.5}, {"encoder.0.0": 1}))
     path = record.save(tmp_path / "deep" / "record.json")
     assert Record.load(path) == record
     assert [file.name for file in path.parent.iterdir()] == ["record.json"]  # no temporary file stays
@@ -53,6 +54,10 @@ WHOLE = {"schema": SCHEMA, "version": 1}
         (json.dumps({**WHOLE, "study": "x", "signature": {"model": 5}, "parts": {}}), "model is of type int"),
         (json.dumps({**WHOLE, "study": "x", "signature": {"arguments": 5}, "parts": {}}), "arguments is"),
         (json.dumps({**WHOLE, "study": "x", "signature": {"seed": "a"}, "parts": {}}), "seed is of type str"),
+        (
+            json.dumps({**WHOLE, "study": "x", "signature": {}, "parts": {}}),
+            "a record of 'x', which this headcount does",
+        ),
         ("[" * 100_000, "nested too deeply"),
         ('{"schema": ' + "1" * 5000 + "}", "4300 digits"),
     ],
@@ -76,8 +81,8 @@ def test_a_number_that_is_not_defined_is_null_in_the_file_and_nan_here(tmp_path:
     again = decode(Transfer, plain, source="a")
     assert math.isnan(again.pearson.r)
     assert again.spearman == parts.spearman
-    Record("x", Signature(), {"ratio": math.inf}).save(tmp_path / "record.json")
-    assert Record.load(tmp_path / "record.json").parts == {"ratio": None}
+    Record("score", Signature(), Scoring("x", {"encoder.0.0": math.inf}, {})).save(tmp_path / "record.json")
+    assert math.isnan(Record.load(tmp_path / "record.json").parts.scores["encoder.0.0"])
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ def test_a_perfect_score_agrees_and_pruning_costs_what_the_heads_are_worth() -> 
     assert set(parts.refused) == {"relevance"}
     for row in parts.pruning["attribution-patching"]:
         expected = sum(sorted(WORTH)[: row.removed])
-        assert row["difference"]["difference"] == pytest.approx(expected, abs=1e-5)
-        assert row["against_ablation"]["difference"] == pytest.approx(0, abs=1e-5)
+        assert row.change.difference == pytest.approx(expected, abs=1e-5)
+        assert row.against_ablation.difference == pytest.approx(0, abs=1e-5)
     with pytest.raises(UsageError, match="besides ablation"):
         agreement(model, game(model, linear), methods=["ablation"])
 
@@ -36,7 +36,7 @@ def test_a_perfect_score_agrees_and_pruning_costs_what_the_heads_are_worth() -> 
 def test_overlap_by_hand() -> None:
     exact = HeadGrid([(hc.Head("encoder", 0, index), value) for index, value in enumerate([4.0, 3, 2, 1])])
     other = HeadGrid([(hc.Head("encoder", 0, index), value) for index, value in enumerate([1.0, 4, 2, 3])])
-    assert [(row["heads"], row["overlap"], row["chance"]) for row in overlaps(other, exact)] == [
+    assert [(row.num_heads, row.overlap, row.chance) for row in overlaps(other, exact)] == [
         (1, 0.0, 0.25), (1, 0.0, 0.25), (2, 0.5, 0.5),
     ]  # fmt: skip
-    assert [row["overlap"] for row in overlaps(exact, exact)] == [1.0, 1.0, 1.0]
+    assert [row.overlap for row in overlaps(exact, exact)] == [1.0, 1.0, 1.0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +11,16 @@ import headcount as hc
 import laboratory
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
+from headcount.record.results.tradeoff import BeforeAfter, HeldRole
 from headcount.studies.kept import Held, Looking, drift
 
 ROLES = {"positional": ("-1", "+1"), "syntactic": ("obj v->o", "nsubj s->v"), "rare": ("two rarest",)}
 
 
-def held(random: np.random.Generator) -> list[dict[str, Any]]:
+def held(random: np.random.Generator) -> tuple[HeldRole, ...]:
     every = [(role, label) for role, labels in ROLES.items() for label in labels]
     chosen = random.permutation(len(every))[: random.integers(0, 4)]
-    return [{"role": every[place][0], "label": every[place][1], "value": 0.9, "baseline": 0.1} for place in chosen]
+    return tuple(HeldRole(*every[place], 0.9, 0.1) for place in chosen)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -31,38 +31,38 @@ def test_drift_is_what_a_slow_count_finds(seed: int) -> None:
     found = drift(whole, left)
     same = gained = lost = exchanged = 0
     for head in left:
-        before, now = [one["role"] for one in whole[head]], [one["role"] for one in left[head]]
+        before, now = [one.role for one in whole[head]], [one.role for one in left[head]]
         new = [role for role in now if role not in before]
         gone = [role for role in before if role not in now]
         same += not new and not gone
         gained += bool(new) and not gone
         lost += bool(gone) and not new
         exchanged += bool(new) and bool(gone)
-    assert (found["same"], found["gained"], found["lost"], found["exchanged"]) == (same, gained, lost, exchanged)
-    assert found["heads"] == len(left) == same + gained + lost + exchanged
+    assert (found.same, found.gained, found.lost_roles, found.exchanged) == (same, gained, lost, exchanged)
+    assert found.num_heads == len(left) == same + gained + lost + exchanged
     for role in ROLES:
         counts = {"whole": 0, "left": 0}
         for head in left:
-            counts["whole"] += any(one["role"] == role for one in whole[head])
-            counts["left"] += any(one["role"] == role for one in left[head])
-        assert found["roles"].get(role, {"whole": 0, "left": 0}) == counts
+            counts["whole"] += any(one.role == role for one in whole[head])
+            counts["left"] += any(one.role == role for one in left[head])
+        assert found.by_role.get(role, BeforeAfter(0, 0)) == BeforeAfter(**counts)
     functions = still = 0
     for role, labels in ROLES.items():
         for label in labels:
-            there = any((one["role"], one["label"]) == (role, label) for some in whole.values() for one in some)
-            here = any((one["role"], one["label"]) == (role, label) for some in left.values() for one in some)
+            there = any((one.role, one.label) == (role, label) for some in whole.values() for one in some)
+            here = any((one.role, one.label) == (role, label) for some in left.values() for one in some)
             functions, still = functions + there, still + (there and here)
-    assert found["functions"] == {"whole": functions, "left": still}
+    assert found.functions == BeforeAfter(functions, still)
 
 
 def test_a_planted_drift_is_seen() -> None:
-    one = {"role": "positional", "label": "-1", "value": 0.95, "baseline": 0.1}
-    other = {"role": "syntactic", "label": "obj v->o", "value": 0.7, "baseline": 0.4}
-    whole: Held = {"encoder.0.0": [one], "encoder.0.1": [other], "encoder.1.0": [one], "encoder.1.1": []}
-    found = drift(whole, {"encoder.0.0": [one, other], "encoder.1.0": [], "encoder.1.1": []})
-    assert found["roles"] == {"positional": {"whole": 2, "left": 1}, "syntactic": {"whole": 0, "left": 1}}
-    assert (found["same"], found["gained"], found["lost"], found["exchanged"]) == (1, 1, 1, 0)
-    assert found["functions"] == {"whole": 2, "left": 2}, "the syntactic function went to another head"
+    one = HeldRole("positional", "-1", 0.95, 0.1)
+    other = HeldRole("syntactic", "obj v->o", 0.7, 0.4)
+    whole: Held = {"encoder.0.0": (one,), "encoder.0.1": (other,), "encoder.1.0": (one,), "encoder.1.1": ()}
+    found = drift(whole, {"encoder.0.0": (one, other), "encoder.1.0": (), "encoder.1.1": ()})
+    assert found.by_role == {"positional": BeforeAfter(2, 1), "syntactic": BeforeAfter(0, 1)}
+    assert (found.same, found.gained, found.lost_roles, found.exchanged) == (1, 1, 1, 0)
+    assert found.functions == BeforeAfter(2, 2), "the syntactic function went to another head"
 
 
 def test_heads_are_looked_at_where_they_are_left_by_their_old_names(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_heads_are_looked_at_where_they_are_left_by_their_old_names(tmp_path: Pa
     assert list(found) == ["encoder.0.1", "encoder.0.2", "encoder.0.3"], "the encoder's, without translations"
     by_hand = hc.roles(small, trees, tokenizer=tokenizer, resamples=10)
     for head, some in found.items():
-        assert [(one["role"], one["label"], one["value"]) for one in some] == [
+        assert [(one.role, one.label, one.value) for one in some] == [
             (one.role, one.label, one.value) for one in by_hand.held()[head]
         ]
     assert set(looking.roles(model)) == {f"encoder.{layer}.{head}" for layer in range(2) for head in range(4)}
-    assert looking.described()["trees"] == 30
+    assert looking.described().trees == 30
     assert looking.fingerprint != Looking(Sentences(trees[:-1]), tokenizer).fingerprint

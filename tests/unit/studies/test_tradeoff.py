@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 import headcount as hc
 import laboratory
+import records
 from forks import shared_by
 from headcount import journal, locks, processes
 from headcount.corpora.grammar.corpus import Grammar
@@ -24,10 +26,11 @@ from headcount.pruning.pipeline import Pipeline, chooser_of
 from headcount.pruning.saving import Saving
 from headcount.pruning.way import Way
 from headcount.record import Record
+from headcount.record.results.tradeoff import Point
 from headcount.studies import point as points
 from headcount.studies.kept import Looking, drift
 from headcount.studies.plan import Arm
-from headcount.studies.point import Work, point
+from headcount.studies.point import PointFile, Work, point
 from headcount.studies.tradeoff import Data, Plan, tradeoff
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
@@ -63,8 +66,8 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     found = by_way(record)
     assert set(found) == set(ways)
     assert all(one.kept == {"encoder": 3, "decoder": 8, "cross": 8} for one in found.values())
-    assert found.scratch.heads == found["l0"].heads
-    assert "statistics" not in json.dumps(record.parts)
+    assert found["scratch"].heads == found["l0"].heads
+    assert "statistics" not in record.to_json()
     arms = tmp_path / "work" / "arms"
     steps = {way: Log(arms / f"{way}-3-0" / "tune" / "metrics.jsonl").lines()[-1]["step"] for way in ways[1:]}
     assert steps == {"rank-gradient": 7, "random": 7, "scratch": 5}
@@ -75,22 +78,22 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     against = found["l0"].after.value - found["rank-gradient"].after.value
     assert rows["l0"].against.difference == pytest.approx(against)
     assert rows["l0"].against.low <= against <= rows["l0"].against.high
-    assert "against" not in rows["rank-gradient"]
+    assert rows["rank-gradient"].against is None
     assert record.parts.pruned == "encoder heads"
     assert record.parts.heads_by_site == {f"{kind}.{layer}": 4 for kind in record.parts.of for layer in range(2)}
-    assert "all_kinds" not in record.parts
+    assert record.parts.all_kinds is None
     assert record.parts.lacking == {"whole_roles": "there were no sentences to look at"}
     heaps = [
-        round(gate[name], 2) for gate in record.parts.hard_concrete if gate.beta == 0.5 for name in ("zero", "one")
+        round(share, 2) for gate in record.parts.hard_concrete if gate.beta == 0.5 for share in (gate.zero, gate.one)
     ]
     assert heaps == [0.23, 0.23, 0.04, 0.69, 0.86, 0.01], "the paper's Figure 6"
     for one in found.values():
         spent = one.seconds
-        assert spent.total == spent["choosing"] + spent["tuning"] > 0
+        assert spent.total == spent.choosing + spent.tuning > 0
     (arms / "random-3-0.json").unlink()
     again = tradeoff(model, data, plan, name="m", folder=tmp_path / "work")
     for one, other in zip(again.parts.points, record.parts.points, strict=True):
-        assert {**one, "seconds": None} == {**other, "seconds": None}
+        assert replace(one, seconds=other.seconds) == other
     short = Plan((3,), ways, ("encoder",), gate_steps=4, tuning=replace(TUNING, steps=2), scratch_steps=5)
     with pytest.raises(UsageError, match="begun with other settings"):
         tradeoff(model, data, short, name="m", folder=tmp_path / "work")
@@ -113,7 +116,7 @@ def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
     for way in ("l0", "rank-gradient"):
         difference = rows[way, 3].lost_tuned.difference
         assert difference == pytest.approx(found[way, 3] - found["rank-gradient", 8])
-    assert "lost_tuned" not in rows["rank-gradient", 8]
+    assert rows["rank-gradient", 8].lost_tuned is None
     assert record.parts.unfinished == 0
 
 
@@ -174,7 +177,7 @@ def test_a_search_goes_on_for_smaller_sizes_and_its_seconds_count(tmp_path: Path
     assert set(second.heads) < set(first.heads)
     steps = journal.read_json(tmp_path / "work" / "greedy-lstsq.json")
     assert len(steps) == 4
-    assert second.seconds["choosing"] > sum(step.seconds for step in steps)
+    assert second.seconds.choosing > sum(step["seconds"] for step in steps)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +217,7 @@ def test_ways_without_training(tmp_path: Path) -> None:
 
     order = hc.score("gradient", model, data.choose)
     mask = hc.select(order, hc.Budget(heads=3), kinds=("encoder",))
-    assert found["rank-gradient/untuned"].heads == [str(head) for head in mask.kept]
+    assert found["rank-gradient/untuned"].heads == tuple(str(head) for head in mask.kept)
     plain = data.measure.quality(hc.remove(model, mask)).value
     made_up = data.measure.quality(hc.remove(model, mask, compensate="lstsq", task=data.choose)).value
     assert found["rank-gradient/untuned"].after.value == pytest.approx(plain)
@@ -223,28 +226,34 @@ def test_ways_without_training(tmp_path: Path) -> None:
         result = hc.prune(
             model, data.choose, choose=way, keep=hc.Budget(heads=3), kinds=("encoder",), measure_on=data.measure
         )
-        assert found[way].heads == [str(head) for head in result.mask.kept]
+        assert found[way].heads == tuple(str(head) for head in result.mask.kept)
         assert found[way].after.value == pytest.approx(data.measure.quality(result.model).value)
     rows = {row.way: row for row in record.parts.compared}
-    assert rows["greedy"].seeds == [0]
-    assert rows["greedy/tuned"].seeds == rows["random/untuned"].seeds == [0, 1]
+    assert rows["greedy"].seeds == (0,)
+    assert rows["greedy/tuned"].seeds == rows["random/untuned"].seeds == (0, 1)
     mean = sum(one.after.value for one in record.parts.points if one.way == "random/untuned") / 2
     assert rows["random/untuned"].against.difference == pytest.approx(mean - plain)
     each = {str(one.seed): one.after.value for one in record.parts.points if one.way == "random/untuned"}
     assert rows["random/untuned"].against.by_seed == {
         seed: pytest.approx(value - plain) for seed, value in each.items()
     }
+    differences = np.array([value - plain for value in each.values()])
+    half = 12.706 * differences.std(ddof=1) / 2**0.5  # Student's t with one degree of freedom; examples come on top
+    against = rows["random/untuned"].against
+    assert against.high - against.difference >= half - 1e-3, "two seeds say little, however many examples there are"
+    assert against.behind.startswith("1 model, 2 seeds")
+    assert rows["greedy"].against.behind.startswith("1 model, 1 seed:"), "no seed changes either of them"
 
 
 def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
     model, data, looking = subject(tmp_path)
     plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     record = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
-    assert record.parts.whole_roles == json.loads(json.dumps(looking.roles(model)))
+    assert record.parts.whole_roles == looking.roles(model)
     assert record.parts.looked.trees == 20
     for one, row in zip(record.parts.points, record.parts.drift, strict=True):
         assert list(one.roles) == [head for head in one.heads if head.startswith("encoder")]
-        assert row.items() >= drift(record.parts.whole_roles, one.roles).items()
+        assert row.changes == drift(record.parts.whole_roles, one.roles)
     # the model of the rank, from its training state, looked at by hand
     found = by_way(record)["rank-gradient"]
     small = hc.remove(model, hc.locate(model).mask(keep=found.heads))
@@ -256,24 +265,20 @@ def test_roles_are_looked_for_in_every_smaller_model(tmp_path: Path) -> None:
 
 
 def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Points as they were written before roles and seconds were kept: nothing is trained or measured again."""
+    """Nothing is trained or measured again."""
     model, data, looking = subject(tmp_path)
     plan = Plan((3,), ("l0", "rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=5)
     before = tradeoff(model, data, plan, folder=tmp_path / "work")
-    for file in (tmp_path / "work" / "arms").glob("*.json"):
-        old = journal.read_json(file)
-        journal.write_json(file, {name: old[name] for name in old if name not in ("steps", "seconds")})
 
     def never(*_: Any) -> Any:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr("headcount.pruning.run.described", lambda quality: quality and never())
+    monkeypatch.setattr("headcount.pruning.run.described", never)
     monkeypatch.setattr("headcount.training.loop.Loop._step", never)
     after = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     for one, other in zip(before.parts.points, after.parts.points, strict=True):
-        assert {name: one[name] for name in one if name != "seconds"}.items() <= other.items()
+        assert replace(other, roles=None) == one
         assert other.roles
-        assert other.seconds["tuning"] == one.seconds["tuning"]
     looked_at: list[Any] = []
 
     def seen(_: Looking, live: Any) -> Any:
@@ -325,8 +330,8 @@ def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path)
     point(work, Arm(Way.parse("random"), 3, 0))
     found = point(work, Arm(Way.parse("scratch"), 3, 0))
     assert found is not None
-    assert found.like == "rank-gradient"
-    assert found.heads == journal.read_json(tmp_path / "arms" / "rank-gradient-3-0.json").heads
+    assert found.point.like == "rank-gradient"
+    assert found.point.heads == PointFile.read(tmp_path / "arms" / "rank-gradient-3-0.json").point.heads
 
 
 def test_a_point_that_another_process_is_at_is_left_or_waited_for(
@@ -336,7 +341,8 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
     plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), **TRAINING)
     work, arm = Work(model, data, plan, tmp_path), Arm(Way.parse("rank-gradient/untuned"), 3, 0)
     monkeypatch.setattr(points, "_PAUSE", 0.01)
-    claim, finished = work.file(arm).with_suffix(".claim"), {"way": "rank-gradient/untuned", "heads": []}
+    claim = work.file(arm).with_suffix(".claim")
+    finished = PointFile(records.tradeoff().parts.points[0], ((1.0,),))
     free = threading.Event()
     monkeypatch.setattr(points.time, "sleep", lambda _: free.set())
 
@@ -347,7 +353,7 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
         waiting = threading.Thread(target=lambda: found.append(point(work, arm, wait=True)))
         waiting.start()
         assert free.wait(10), "it waits"
-        journal.write_json(work.file(arm), finished)
+        finished.write(work.file(arm))
         waiting.join(10)
     assert found == [finished]
 
@@ -380,11 +386,11 @@ def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
     assert list(swept_by_one) == list(swept_by_two) == ["0.01", "0.1"]
     for first, second in zip(swept_by_one.values(), swept_by_two.values(), strict=True):
         assert first.heads == second.heads
-        after = [found["quality"].after.value for found in (first, second)]
+        after = [found.quality.after.value for found in (first, second)]
         assert after[0] == pytest.approx(after[1], rel=1e-3)
     saved = [Record.load(folder / "sweep" / "record.json").parts.sweep for folder in (tmp_path / "one", place)]
     assert [list(found) for found in saved] == [list(swept_by_one)] * 2
 
 
-def functions(found: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    return {head: [(one["role"], one["label"]) for one in some] for head, some in found.roles.items()}
+def functions(found: Point) -> dict[str, list[tuple[str, str]]]:
+    return {head: [(one.role, one.label) for one in some] for head, some in (found.roles or {}).items()}
