@@ -93,7 +93,7 @@ def pruning_curves(
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
     arguments |= {"measured_on": measured.fingerprint}
     signature = Signature(name, weight_hash(model), task.fingerprint, arguments=arguments)
-    return Record("pruning curves", signature, parts)
+    return Record("curves", signature, parts)
 
 
 def _lines(
