@@ -161,7 +161,8 @@ def roles(model: str = "shop/model-a", seed: int = 0, *, relevance: bool = True)
         "confidence": {head: {"value": float(random.random()), "low": 0.1, "high": 0.9} for head in heads},
         "roles": {head: held[place % len(held)] for place, head in enumerate(heads)},
         "best": [
-            {"kind": "encoder", "head": "encoder.0.1", **evidence("syntactic", label, 0.3 + place / 9, holds=place > 1)}
+            {"kind": "encoder", "head": "encoder.0.1", "held_out": True,
+             **evidence("syntactic", label, 0.3 + place / 9, holds=place > 1)}
             for place, label in enumerate(labels)
         ],
         "relative": {label: {"-12": 3, "-2": 5, "-1": 20, "1": 8, "3": 2} for label in labels},

@@ -105,7 +105,8 @@ def roles(sites: Sites, model: str = "shop/model-a") -> Record:
         "roles": own,
         "evidence": {head: [*some, evidence("induction", "x", 0.1, holds=False), few] for head, some in own.items()},
         "best": [
-            {"kind": "encoder", "head": heads[0], **some} for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
+            {"kind": "encoder", "head": heads[0], "held_out": True, **some}
+            for some in (evidence("syntactic", "nsubj v->s", 0.6), few)
         ],
         "relative": {"nsubj v->s": {"-1": 20, "1": 8}},
         **corpus(heads),
@@ -302,7 +303,8 @@ def specialisation(model: str = "shop/model-a") -> Record:
     }  # fmt: skip
     lost = {"difference": -0.2, "low": -0.4, "high": 0.1, "p": 0.3}
     row = {
-        "weights": "a1b2c3", "metric": "BLEU", "whole": {"value": 98.0, "low": 97.5, "high": 98.4},
+        "weights": "a1b2c3", "measured_on": MEASURED_ON, "metric": "BLEU",
+        "whole": {"value": 98.0, "low": 97.5, "high": 98.4},
         "without": {"num_heads": 0, "value": 60.0, "lost": lost},
         "pruned": {"num_heads": 1, "value": 97.8, "lost": lost}, "best_of_roles": [best],
         "by_head": {

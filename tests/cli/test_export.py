@@ -49,6 +49,22 @@ def test_a_pruned_folder_becomes_a_file_that_was_checked(models: Path, tmp_path:
     assert out.stat().st_size < len(before)
 
 
+def test_a_folder_is_replaced_when_asked_and_the_model_itself_never(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "half"
+    vllm = [models / "llama", "--to", "vllm", "--no-check", "--out"]
+    assert run(*vllm, out).exit_code == 0
+    (out / "notes.md").write_text("mine")
+    refused = run(*vllm, out)
+    assert refused.exit_code == 1
+    assert "is not empty; pass overwrite=True (--overwrite)" in refused.output
+    assert run(*vllm, out, "--overwrite").exit_code == 0
+    assert (out / "notes.md").read_text() == "mine"
+    itself = run(*vllm, models / "llama", "--overwrite")
+    assert itself.exit_code == 2
+    assert "is the model itself" in itself.output
+    assert len(hc.locate(hc.load(models / "llama")).heads) == 7
+
+
 def test_a_runtime_that_is_not_installed_leaves_the_result_unchecked(
     models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +99,7 @@ def test_a_wrong_result_is_not_kept(models: Path, tmp_path: Path, monkeypatch: p
             ["--to", "gguf", "--out", "OUT/b.gguf"],
             "ForSequenceClassification is not among Llama",
         ),
-        ("llama", ["--to", "gguf", "--out", "OUT/half.bin"], "give a name that ends in .gguf"),
+        ("llama", ["--to", "gguf", "--out", "OUT/half.bin"], "the name of a file that ends in .gguf"),
         ("llama", ["--to", "gguf", "--out", "OUT/half.gguf", "--type", "q4"], "Unknown number format of gguf 'q4'"),
         ("llama", ["--to", "gguf", "--out", "OUT/half.gguf", "--dtype", "float16"], "--dtype does nothing here"),
     ],
@@ -95,3 +111,21 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert done.exit_code in (1, 2)
     assert message in done.output
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_inspect_says_which_runtimes_take_the_model(models: Path) -> None:
+    done = CliRunner().invoke(main, ["inspect", str(models / "llama")], env={"COLUMNS": "500"})
+    assert done.exit_code == 0, done.output
+    lines = {line.split()[0]: line for line in done.output.splitlines() if line.strip()}
+    assert "fits: stated to llama.cpp as deci; groups are not equal" in lines["gguf"]
+    assert "does not fit: LlamaForCausalLM is not among" in lines["ctranslate2"]
+    assert "fits: the graph keeps no cache" in lines["onnx"]
+
+
+def test_a_pruned_folder_has_a_card(models: Path, tmp_path: Path) -> None:
+    given = ["--remove", "encoder.0.0", "--out", str(tmp_path / "half"), "--no-verify"]
+    done = CliRunner().invoke(main, ["prune", str(models / "bert"), *given])
+    assert done.exit_code == 0, done.output
+    card = (tmp_path / "half" / "README.md").read_text()
+    assert "# bert without 1 of its 12 attention heads" in card
+    assert "heads chosen by hand" in card

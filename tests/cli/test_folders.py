@@ -32,6 +32,7 @@ WITH_OUT = {
     "roles": ["DIR/no", "--data", "DIR/no"],
     "score": ["DIR/no", *TASK],
     "train": ["--data", "DIR/no"],
+    "study agreement": ["DIR/no", *TASK],
     "study all": ["DIR/no", "--data", "DIR/no"],
     "study compensation": ["DIR/no", *TASK],
     "study curves": ["DIR/no", *TASK],

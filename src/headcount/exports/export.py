@@ -23,6 +23,8 @@ from headcount.hooks import original_module
 from headcount.record.results.inspect import Fit
 from headcount.registry import Registry
 
+_ONE_FILE = (".gguf", ".onnx")
+_WRITTEN = (".safetensors", ".json", ".bin", ".xml", ".onnx", ".py", ".txt", ".spm", ".model", ".jinja")
 RUNTIMES: Registry[Runtime] = Registry("runtime", "headcount.exports", "RUNTIME")
 
 
@@ -68,16 +70,19 @@ def export(
     runtime = RUNTIMES[to]
     number_format = check_dtype(runtime, to, dtype)
     check_installed(runtime, to)
+    target = Path(out)
+    check_free(target, overwrite=overwrite)
+    if isinstance(model, str | os.PathLike) and Path(model).resolve() == target.resolve():
+        raise UsageError(f"{target} is the model itself; give another place for the export.")
     subject = _subject(model, tokenizer, loading)
     refuse(subject, to)
-    target = Path(out)
     suffix = runtime.suffix(subject.model)
-    check_out(target, suffix, overwrite=overwrite, what=f"{to} of a {type(subject.model).__name__}")
+    check_name(target, suffix, what=f"{to} of a {type(subject.model).__name__}")
     if suffix:
         with journal.new_file(target.resolve()) as fresh:
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
     else:
-        with journal.new_folder(target.resolve()) as fresh:
+        with journal.new_folder(target.resolve(), carry_over=_is_foreign) as fresh:
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
     notes = tuple(runtime.costs(subject))
     return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
@@ -116,20 +121,27 @@ def refuse(subject: Subject, to: str) -> None:
     raise NotExportable(f"{subject.name} cannot be exported to {to}: {obstacle}{nearest}")
 
 
-def check_out(target: Path, suffix: str, *, overwrite: bool, what: str) -> None:
-    """Raise where the file or folder cannot be written, or is there already."""
-    if not suffix:
-        if target.suffix in (".gguf", ".onnx"):
-            raise UsageError(f"{what} is a folder of files; give a name without {target.suffix}, not {target}.")
+def check_free(target: Path, *, overwrite: bool) -> None:
+    """Raise where nothing can be written, or where something is already; worth asking before a model is loaded."""
+    if target.is_dir():
         check_target(target, overwrite)
         return
-    if target.suffix != suffix:
-        raise UsageError(f"{what} is one file; give a name that ends in {suffix}, not {target}.")
-    if target.is_dir():
-        raise FolderError(f"{target} is a folder; give the name of a file to write.")
     journal.check_place(target)
     if target.exists() and not overwrite:
         raise FolderError(f"{target} exists; pass overwrite=True (--overwrite) to replace it.")
+
+
+def check_name(target: Path, suffix: str, *, what: str) -> None:
+    """Raise where the name is that of a folder and the format one file, or the other way round."""
+    if suffix and (target.suffix != suffix or target.is_dir()):
+        raise UsageError(f"{what} is one file; give the name of a file that ends in {suffix}, not {target}.")
+    if not suffix and (target.suffix in _ONE_FILE or target.is_file()):
+        raise UsageError(f"{what} is a folder of files; give the name of a folder, not {target}.")
+
+
+def _is_foreign(path: Path) -> bool:
+    """What no export writes outlives an export that is replaced."""
+    return path.suffix not in _WRITTEN
 
 
 def size_on_disk(path: Path) -> int:

@@ -35,7 +35,8 @@ def test_onnx_runtime_computes_what_the_model_computes(architecture: str, tmp_pa
     out = tmp_path / ("half" if model.config.is_encoder_decoder else "half.onnx")
     done = hc.export(model, "onnx", out, tokenizer=word_tokenizer())
     assert done.agreement is not None
-    assert done.agreement.difference < (1e-3 if architecture == "t5" else 1e-4)  # its logits are ten times as large
+    # PyTorch's own float32 is 1e-4 away from float64 on this T5, on the others 1e-6.
+    assert done.agreement.difference < (1e-3 if architecture == "t5" else 1e-4)
     assert done.agreement.same_tokens == done.agreement.tokens
     assert (done.agreement.tokens > 0) == (architecture != "bert")
     files = [path.name for path in (out.glob("*.onnx") if out.is_dir() else [out])]

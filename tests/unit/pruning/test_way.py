@@ -45,7 +45,7 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("l1", "Unknown way of pruning 'l1'; known: ablation, confidence, fisher, gradient, greedy, l0"),
+        ("l1", "Unknown way of pruning 'l1'; known: ablation, attribution-patching, confidence"),
         ("rank-l0", "Unknown way"),
         ("l0+lstsq", "trains its weights"),
         ("scratch+lstsq", "trains its weights"),

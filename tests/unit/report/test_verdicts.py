@@ -51,7 +51,7 @@ def test_the_numbers_of_figures_say_so(figure: str, column: str, tmp_path: Path)
 
 
 def test_what_is_close_is_counted() -> None:
-    def one(value: float, holds: bool | None) -> dict[str, object]:
-        return {"value": value, "threshold": 0.9, "baseline": 0.1, "holds": holds}
+    def one(value: float, holds: bool | None) -> Evidence:
+        return Evidence("positional", "-1", value, 0.1, 0.9, 0.0, 1.0, 80, holds)
 
     assert uncertain([one(0.95, False), one(0.95, True), one(0.95, None), one(0.5, False)]) == 1

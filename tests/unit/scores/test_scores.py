@@ -17,6 +17,8 @@ from headcount.scores.score import members
 from headcount.sites.inputs import example_batch
 from tokens import sentences, word_tokenizer
 
+QUICK: dict[str, dict[str, int]] = {"shapley": {"permutations": 2}, "integrated-gradients": {"steps": 2}}
+
 
 def labelled(batch_size: int, count: int = 7) -> Any:
     texts, labels = sentences(count), [i % 2 for i in range(count)]
@@ -156,7 +158,7 @@ def test_the_model_is_left_as_it_was(bert: nn.Module) -> None:
     bert.bert.embeddings.word_embeddings.weight.requires_grad_(False)
     before, trained = weights(bert), [p.requires_grad for p in bert.parameters()]
     for name in members.names():
-        hc.score(name, bert, labelled(4))
+        hc.score(name, bert, labelled(4), **QUICK.get(name, {}))
     assert identical(weights(bert), before)
     assert [p.requires_grad for p in bert.parameters()] == trained
     assert all(p.grad is None for p in bert.parameters())
@@ -167,7 +169,7 @@ def test_the_model_is_left_as_it_was(bert: nn.Module) -> None:
 def test_pruned_models_are_scored_under_their_old_numbers(bert: nn.Module) -> None:
     small = hc.remove(bert, hc.locate(bert).mask(off=["encoder.0.1", "encoder.1.*"]))
     for name in members.names():
-        assert hc.score(name, small, labelled(4)).heads == hc.locate(small).heads
+        assert hc.score(name, small, labelled(4), **QUICK.get(name, {})).heads == hc.locate(small).heads
 
 
 def test_scores_say_where_they_come_from(bert: nn.Module) -> None:

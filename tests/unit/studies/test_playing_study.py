@@ -15,7 +15,7 @@ import zoo
 from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
 from headcount.metrics import LOSS
-from headcount.roles.evidence import Evidence
+from headcount.roles.evidence import HalvedEvidence
 from headcount.roles.measure import Roles
 from headcount.studies.playing import comparison, play, task_of
 from planted import tokenizer
@@ -61,32 +61,32 @@ def own_answers(model: nn.Module) -> Any:
 
 def test_only_the_head_that_is_its_role_can_be_replaced_by_it() -> None:
     model = reader()
-    said = Evidence("positional", "-1", 1.0, 0.2, 0.9, 0.99, 1.0, 400, True)
-    nothing = Evidence("delimiter", "end", 1.0, 0.2, 0.5, 0.99, 1.0, 400, True)
+    said = HalvedEvidence("positional", "-1", 1.0, 0.2, 0.9, 0.99, 1.0, 400, True)
+    nothing = HalvedEvidence("delimiter", "end", 1.0, 0.2, 0.5, 0.99, 1.0, 400, True)
     found = Roles([(hc.Head.parse(f"decoder.0.{index}"), (nothing, said)) for index in range(2)], "object")
     record = play(model, own_answers(model), found, Sentences(["a"]), None)
-    planted, other = record["heads"]["decoder.0.0"], record["heads"]["decoder.0.1"]
-    assert (planted["role"], planted["label"]) == ("positional", "-1")
-    assert planted["off"]["low"] > 0.1, "the head is worth something"
-    assert abs(planted["played"]["difference"]) < 1e-3
-    assert planted["kept"]["low"] > 0.8
-    assert other["off"]["low"] > 0.1
-    assert other["alone"]["low"] > 0.1
-    assert other["kept"]["high"] < 0.8
-    assert record["value"] == pytest.approx(own_answers(model).quality(model).value)
+    planted, other = record.by_head["decoder.0.0"], record.by_head["decoder.0.1"]
+    assert (planted.role, planted.label) == ("positional", "-1")
+    assert planted.off.low > 0.1, "the head is worth something"
+    assert abs(planted.played.difference) < 1e-3
+    assert planted.share_kept.low > 0.8
+    assert other.off.low > 0.1
+    assert other.alone.low > 0.1
+    assert other.share_kept.high < 0.8
+    assert record.value == pytest.approx(own_answers(model).quality(model).value)
 
 
 def test_shares_are_those_of_sums_and_none_where_the_head_is_worth_nothing() -> None:
     random = np.random.default_rng(0)
     base = np.stack([random.normal(5, 1, 200), np.full(200, 2.0)], axis=1)
     off, alone = base + np.array([1.0, 0.0]), base + np.array([0.25, 0.0])
-    found = comparison(LOSS, base, off, base, alone)
-    assert found["kept"] == pytest.approx({"value": 0.75, "low": 0.75, "high": 0.75})
-    assert found["off"]["difference"] == pytest.approx(0.5)
-    assert found["played"]["difference"] == 0.0
+    without, replaced, _, share_kept = comparison(LOSS, base, off, base, alone)
+    assert share_kept == pytest.approx((0.75, 0.75, 0.75))
+    assert without.difference == pytest.approx(0.5)
+    assert replaced.difference == 0.0
     noise = base + np.stack([random.normal(0, 1, 200), np.zeros(200)], axis=1)
-    assert comparison(LOSS, base, noise, base, alone)["kept"] is None
-    assert comparison(LOSS, base, base - np.array([1.0, 0.0]), base, alone)["kept"] is None, "better without the head"
+    assert comparison(LOSS, base, noise, base, alone)[-1] is None
+    assert comparison(LOSS, base, base - np.array([1.0, 0.0]), base, alone)[-1] is None, "better without the head"
 
 
 def test_a_loss_is_needed() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel
 
+from headcount.errors import NotExportable
 from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
 from headcount.exports.gguf import layout as layouts
 from headcount.exports.gguf import vocabulary as vocabularies
@@ -53,6 +54,8 @@ class Gguf(Runtime):
 
         layout = layouts.layout(subject.model)
         rows = subject.model.get_input_embeddings().weight.shape[0]
+        if len(subject.tokenizer) > rows:
+            raise NotExportable(f"The tokenizer has {len(subject.tokenizer)} tokens, the embedding {rows} rows.")
         vocabulary = vocabularies.vocabulary(subject.tokenizer, rows)
         writer = gguf.GGUFWriter(target, layout.architecture)
         _write_settings(writer, subject, layout, rows)

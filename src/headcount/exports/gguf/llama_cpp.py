@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from headcount.errors import VerificationError
+
 _LIKELIEST = 20  # tokens whose log-probabilities are compared at each step
 _CERTAIN = 1e6  # added to a logit
 
@@ -64,7 +66,10 @@ def loaded(path: Path, *, context: int) -> Iterator[LlamaCpp]:
     params.n_ctx, params.n_parallel = context, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.verbosity, params.warmup = -1, False
-    server = xllamacpp.Server(params)
+    try:
+        server = xllamacpp.Server(params)
+    except RuntimeError as error:
+        raise VerificationError(f"llama.cpp {xllamacpp.__version__} does not load {path.name}: {error}") from error
     try:
         yield LlamaCpp(server)
     finally:

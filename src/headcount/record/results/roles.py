@@ -94,7 +94,7 @@ class PlayedHead:
     off: Comparison
     played: Comparison  # the role, and the head's own attention where the role says nothing
     alone: Comparison  # the role, and nothing elsewhere
-    kept: Interval | None  # share of what the head is worth that the role alone gives; None where it is worth nothing
+    share_kept: Interval | None  # of what the head is worth that the role alone gives; None where it is worth nothing
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Played:
 
     metric: str
     value: float  # of the whole model
-    heads: Mapping[str, PlayedHead]
+    by_head: Mapping[str, PlayedHead]
 
 
 @dataclass(frozen=True)

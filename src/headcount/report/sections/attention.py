@@ -48,7 +48,7 @@ class AttentionSketch:
         parts = self._parts
         table = FittedTable(keys=2, gaps=(0,))
         table.add_column("", justify="right", min_width=14)
-        table.add_column("")
+        table.add_column("", min_width=5, no_wrap=True)
         for index in range(len(parts.keys)):
             table.add_column("\n".join(str(index)), no_wrap=True)
         for index, (query, row) in enumerate(zip(parts.queries, parts.weights, strict=True)):

@@ -8,18 +8,19 @@ from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Table, interval
+from headcount.statistics import Interval
 
 _DIGITS = 4  # changes of a loss by one head are small
 
 
 def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
     played = record.parts.played
-    return dict(played.heads) if played else {}
+    return dict(played.by_head) if played else {}
 
 
 def _answer(record: Record[RolesFound]) -> str:
     heads = _heads(record)
-    shares = {name: head.kept for name, head in heads.items() if head.kept}
+    shares = {name: head.share_kept for name, head in heads.items() if head.share_kept}
     if not shares:
         return (
             f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "
@@ -35,14 +36,17 @@ def _answer(record: Record[RolesFound]) -> str:
     )
 
 
+def _share(kept: Interval | None) -> list[Any]:
+    return [100 * kept.value, interval(100 * kept.low, 100 * kept.high, 0)] if kept else [None, None]
+
+
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[RolesFound]) -> list[list[Any]]:
         return [
             [
                 name, f"{head.role} {head.label}", head.alone.difference,
                 interval(head.alone.low, head.alone.high, _DIGITS), head.off.difference,
-                *([100 * head.kept.value, interval(100 * head.kept.low, 100 * head.kept.high, 0)] if head.kept
-                  else [None, None]),
+                *_share(head.share_kept),
             ]
             for name, head in _heads(record).items()
         ]  # fmt: skip
@@ -62,7 +66,7 @@ SECTION = Section(
     title="Roles put to the test",
     question="Is its role all that a head does?",
     studies=("roles",),
-    parts=("played.heads",),
+    parts=("played.by_head",),
     command="headcount roles MODEL --data DATA --play --out DIR",
     answer=_answer,
     how=(
@@ -70,6 +74,6 @@ SECTION = Section(
         "else. What is lost is compared with what is lost without the head."
     ),
     tables=_tables,
-    when=lambda record: bool(record.parts.played.heads),
+    when=lambda record: bool(record.parts.played.by_head),
     without="no head holds a role that can be played, or --play was not given",
 )

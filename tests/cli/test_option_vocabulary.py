@@ -15,7 +15,7 @@ SHARED = (
     "--device-map", "--revision", "--text-column", "--label", "--pair", "--lowercase",
 )  # fmt: skip
 REPLACED = ("--model", "--from", "--other", "--sentences", "--choose-on", "--measure-on")
-WITHOUT_MODEL = ("train", "demo", "report", "figure", "study")  # accelerate places what is trained
+WITHOUT_MODEL = ("train", "demo", "push", "report", "figure", "study")  # accelerate places what is trained
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
