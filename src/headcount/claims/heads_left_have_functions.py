@@ -55,7 +55,7 @@ CLAIM = Claim(
     sentence="With about a third of the encoder's heads left, all that are left have a function of the paper.",
     where="section 6.2.2, Figure 8",
     statistic="share of the heads left with a positional, syntactic or rare-token role; above .9",
-    command="headcount study tradeoff MODEL --keep 8 --ways l0 --kinds encoder --data DATA --out DIR",
+    command="headcount study tradeoff MODEL --keep encoder=8 --ways l0 --task TASK --data DATA --out DIR",
     part="tradeoff",
     changed_by="more heads, seeds or models: a few heads leave a wide exact interval",
     measure=_measure,

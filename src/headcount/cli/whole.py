@@ -116,6 +116,6 @@ def _run(
         show.line(console, f"{part}: {out / 'parts' / part}.json")
     for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
-    show.result(console, record.parts.records[LEDGER])
+    show.ledger(console, record.parts.records[LEDGER])
     show.line(console, options.written(out, figures=bool(figures)), dim=True)
     show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

@@ -42,7 +42,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
     refresh(record)
-    show.result(console, record.parts.records[LEDGER])
+    show.ledger(console, record.parts.records[LEDGER])
     for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
     show.line(console, f"\nOpen {report} in a browser. Every number: {out / 'study' / 'record.json'}.")

@@ -16,8 +16,8 @@ def _answer(record: Record[Ledger]) -> str:
     held, refuted, undecided = (parts.count(holds) for holds in (True, False, None))
     unmeasured = sum(not verdict.models for verdict in parts.verdicts)
     return (
-        f"Of {len(parts.verdicts)} claims of the papers {held} hold here, {refuted} do not, and {undecided} are open"
-        f"{f', {unmeasured} of them because a record is missing' if unmeasured else ''}."
+        f"{len(parts.verdicts)} claims of the papers: here {held} hold, {refuted} do not, {undecided} are open"
+        f"{f' ({unmeasured} for want of a record)' if unmeasured else ''}."
     )
 
 
@@ -28,7 +28,7 @@ def _behind(verdict: Verdict) -> str | None:
     return f"{models}, {verdict.runs} runs" if verdict.runs > 1 else models
 
 
-def _tables(labelled: Labelled) -> list[Table]:
+def verdict_table(labelled: Labelled) -> Table:
     columns = [
         Column("no."), Column("the papers say"), Column("here"), Column("value", 2), Column("95% interval"),
         Column("behind it"), Column("detail"),
@@ -37,11 +37,12 @@ def _tables(labelled: Labelled) -> list[Table]:
         "A claim holds, or does not, only where its whole interval says so; without an interval it is open. "
         "One model's interval has no other models in it."
     )
-    reasons = [Column("no."), Column("statistic"), Column("what would change it"), Column("source")]
-    return [
-        table_of("Claims of the papers", labelled, columns, _verdict_rows, note=note),
-        table_of("How each claim is decided", labelled, reasons, _statistic_rows),
-    ]
+    return table_of("Claims of the papers", labelled, columns, _verdict_rows, note=note)
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    columns = [Column("no."), Column("statistic"), Column("what would change it"), Column("source")]
+    return [verdict_table(labelled), table_of("How each claim is decided", labelled, columns, _statistic_rows)]
 
 
 def _verdict_rows(record: Record[Ledger]) -> list[list[Any]]:
