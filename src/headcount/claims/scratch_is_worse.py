@@ -30,6 +30,11 @@ def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
     return Interval(*(sum(ends) / len(rows) for ends in zip(*rows, strict=True)))
 
 
+def _steps(run: TrainingRun | None, pruning: Pruning) -> str:
+    own = "an unknown number" if run is None else str(run.steps)
+    return f"{pruning.scratch_steps} steps from scratch, the model itself had {own}"
+
+
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     found = [
         (model.first(TrainingRun), pruning)
@@ -40,12 +45,12 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not found:
         return missing("no trade-off over all kinds with models trained from scratch")
     interval = pooled([_lead(pruning) for _, pruning in found])
-    steps = ", ".join(sorted({f"{pruning.scratch_steps} steps from scratch" for _, pruning in found}))
-    fewer = [run for run, pruning in found if run is not None and pruning.scratch_steps < run.steps]
-    note = f", fewer than the {fewer[0].steps} of the model itself: that decides nothing" if fewer else ""
-    holds = None if fewer else above(interval, 0.0)
+    enough = all(run is not None and pruning.scratch_steps >= run.steps for run, pruning in found)
+    holds = above(interval, 0.0)
+    if not enough and holds:  # a short training would explain it too
+        holds = None
     runs = sum(len({pair.seed for pair in pruning.pairs}) for _, pruning in found)
-    return Measurement(interval, holds, len(found), runs, f"{found[0][1].metric}; {steps}{note}")
+    return Measurement(interval, holds, len(found), runs, f"{found[0][1].metric}; {_steps(*found[0])}")
 
 
 CLAIM = Claim(

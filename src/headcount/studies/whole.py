@@ -10,7 +10,7 @@ from headcount import journal
 from headcount.checkpoints.loading import Loading
 from headcount.claims.ledger import ledger
 from headcount.claims.studied import StudiedModel
-from headcount.errors import UnknownName
+from headcount.errors import RecordError, UnknownName
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
@@ -56,14 +56,24 @@ def whole_study(
 
 def with_ledger(record: Record[Combined]) -> Record[Combined]:
     """The record of a whole study with the claims of its papers, decided on its parts."""
-    combined, signature = record.parts, record.signature
+    combined, signature, model = record.parts, record.signature, StudiedModel.of(record)
     papers = [paper for paper in ("voita2019", "michel2019") if combined.name in (paper, "all")]
     verdicts = Record(
         LEDGER,
         Signature(signature.model, arguments={**signature.arguments, "study": combined.name}, time=signature.time),
-        ledger([StudiedModel.of(record)], papers),
+        ledger([replace(model, records=(*model.records, *_training(model.name)))], papers),
     )
     return replace(record, parts=replace(combined, records={**combined.records, LEDGER: verdicts}))
+
+
+def _training(model: str) -> list[Record]:
+    """The record of the run that trained a model, where its folder has one that this version reads."""
+    file = Path(model) / "record.json"
+    try:
+        training = [Record.load(file)] if file.is_file() else []
+    except RecordError:
+        return []
+    return [record for record in training if record.study == "train"]
 
 
 def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from headcount.claims.ledger import decide
 from headcount.claims.relevance_concentrates import broken_stick, gini
 from headcount.claims.specialised_heads_survive import survival
 from headcount.record import Record, Signature
+from subjects import training
 
 CLAIMS = {claim.number: claim for claim in ordered(["voita2019"])}
 SITES = {f"{kind}.{layer}": 4 for kind in ("encoder", "decoder", "cross") for layer in range(6)}
@@ -118,7 +120,7 @@ def from_scratch(holds: bool) -> Planted:
     lead = 3.0 if holds else -3.0
     pairs = [pair(seed, 28 + lead + 0.1 * seed, 28) for seed in range(4)]
     kept = {(20, seed): ["encoder.0.0"] for seed in range(4)}
-    return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds", pairs=pairs))]
+    return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds", pairs=pairs), training())]
 
 
 def functions(holds: bool) -> Planted:
@@ -190,14 +192,15 @@ def test_survival_is_against_the_same_layer_profile() -> None:
 
 
 def test_scratch_with_fewer_steps_than_the_model_decides_nothing() -> None:
-    from subjects import training
-
     run = training()
-    longer = Record("train", run.signature, type(run.parts)(**{**vars(run.parts), "steps": 9000}))
-    (planted,) = from_scratch(True)
-    verdict = decide(CLAIMS["V12"], [model(*planted.records, longer)])
+    longer = Record("train", run.signature, replace(run.parts, steps=9000))
+    (holding,), (refuting,) = from_scratch(True), from_scratch(False)
+    verdict = decide(CLAIMS["V12"], [model(holding.records[0], longer)])
     assert verdict.holds is None
-    assert "fewer than the 9000" in verdict.detail
+    assert verdict.low > 0
+    assert "2400 steps from scratch, the model itself had 9000" in verdict.detail
+    assert "an unknown number" in decide(CLAIMS["V12"], [model(holding.records[0])]).detail
+    assert decide(CLAIMS["V12"], [model(refuting.records[0], longer)]).holds is False, "even so it is no worse"
 
 
 def test_other_roles_than_the_papers_do_not_count() -> None:
