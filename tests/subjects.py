@@ -325,6 +325,21 @@ def specialisation(model: str = "shop/model-a") -> Record:
     return Record("specialisation", Signature(model), pooled(models))
 
 
+def ledger(model: str = "shop/model-a") -> Record:
+    """A claim of each verdict, and one without a number."""
+    row = {
+        "number": "V1", "paper": "voita2019", "claim": "Heads are <few>.", "where": "section 4", "statistic": "share",
+        "value": 0.3, "low": 0.1, "high": 0.5, "models": 1, "runs": 1, "holds": True, "detail": "",
+        "changed_by": "more models",
+    }  # fmt: skip
+    unmeasured = {"value": None, "low": None, "high": None, "models": 0, "runs": 0, "detail": "no record"}
+    verdicts = [
+        row, {**row, "number": "V2", "holds": False, "models": 3, "runs": 9},
+        {**row, "number": "M1", "paper": "michel2019", "holds": None, **unmeasured},
+    ]  # fmt: skip
+    return typed("ledger", Signature(model), {"verdicts": verdicts})
+
+
 COST: dict[str, Any] = {
     "length": 128, "parameters": 134_515_008, "flops": 25_000_000_000, "cache_bytes": 5_900_000,
     "kinds": {kind: {"num_heads": 72, "parameters": 10**7, "flops": 10**9} for kind in ("encoder", "decoder", "cross")},
@@ -358,5 +373,5 @@ def everything(sites: Sites, model: str = "shop/model-a", seed: int = 0) -> list
         examples(sites, ["the", "cat", "sees", "me"], model), bench(len(names(sites)), model), pruned(sites, model),
         sweep(sites, model), tradeoff(sites, model, pruned="encoder heads"), tradeoff(sites, model),
         rules(sites, model), replacement(sites, model), agreement(sites, model), compensation(model), training(model),
-        explored(model), specialisation(model), inspection(model), evaluation(model),
+        explored(model), specialisation(model), inspection(model), evaluation(model), ledger(model),
     ]  # fmt: skip

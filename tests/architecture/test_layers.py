@@ -14,7 +14,7 @@ LAYERS = (
     ("__main__",),
     ("cli",),
     ("exports", "studies"),
-    ("report", "pruning"),
+    ("claims", "report", "pruning"),
     ("training",),
     ("checkpoints",),
     ("surgery",),

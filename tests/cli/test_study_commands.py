@@ -238,8 +238,9 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     done = run("study", "michel2019", "--config", str(config), "--format", "svg", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
     assert {path.stem for path in (tmp_path / "out" / "parts").iterdir()} == {
-        "gradient", "ablation", "replacement", "curves", "dynamics", "speed",
+        "gradient", "ablation", "replacement", "curves", "dynamics", "speed", "ledger",
     }  # fmt: skip
+    assert "9 claims of the papers: here" in done.output
     assert (tmp_path / "out" / "figures" / "dynamics" / "dynamics.svg").is_file()
     config.write_text("model = ")
     assert "is not TOML" in run("study", "all", "--config", str(config)).output

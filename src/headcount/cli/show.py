@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
+from rich.text import Text
 
 from headcount import processes
 from headcount.cli.characters import printable
@@ -59,6 +60,19 @@ def result(console: Console, record: Record, *, all_rows: bool = False) -> None:
     from headcount.report.text import show_result
 
     show_result(console, record, all_rows=all_rows)
+
+
+def ledger(console: Console, record: Record) -> None:
+    """The claims of the papers with their verdicts; how each is decided is on the page."""
+    from headcount.report.section import sections
+    from headcount.report.sections.ledger import verdict_table
+    from headcount.report.text import terminal_table
+
+    section, table = sections["ledger"], verdict_table([("", record)])
+    console.print(Text(section.question, style="bold"))
+    console.print(Text(section.answer(record)))
+    console.print(terminal_table(table))
+    console.print(Text(table.note, style="dim"))
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:

@@ -102,7 +102,7 @@ def _run(
 ) -> None:
     from headcount.cli import show
     from headcount.report.figure import write_all
-    from headcount.studies.whole import whole_study
+    from headcount.studies.whole import LEDGER, whole_study
 
     with show.Bars(every_part=True) as bars:
         record = whole_study(
@@ -119,5 +119,6 @@ def _run(
         show.line(console, f"{part}: {out / 'parts' / part}.json")
     for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
+    show.ledger(console, record.parts.records[LEDGER])
     show.line(console, options.written(out, figures=bool(figures)), dim=True)
     show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

@@ -30,6 +30,7 @@ SCRIPTS = (
     "colour.js", "drawing.js", "downloads.js", "tables.js", "map.js", "attention.js", "card.js", "charts.js",
     "slider.js", "compare.js", "page.js",
 )  # fmt: skip  # in the order in which they need each other
+_FIRST = ("ledger",)  # sections that stand right after the map
 _CROWDED = 600  # heads from which on a still map of all of them cannot be read: the living one is above
 
 
@@ -53,6 +54,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         name: _stills(name, section, labelled, [other for _, other in sections], drawable)
         for name, section, labelled in filled
     }
+    written = {name: _section(name, section, labelled, stills[name]) for name, section, labelled in filled}
     slots = {
         "title": escape(heading),
         "lead": escape(_lead(data)),
@@ -60,7 +62,8 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "style": read("page.css"),
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
-        "sections": "".join(_section(name, section, labelled, stills[name]) for name, section, labelled in filled),
+        "ledger": "".join(written.get(name, "") for name in _FIRST),
+        "sections": "".join(text for name, text in written.items() if name not in _FIRST),
         "other": _other(all_subjects, [section for _, section in sections], drawable),
         "papers": _papers(shown(all_subjects, sections, all_figures)),
         "missing": _missing([section for _, section, labelled in present if not labelled], all_subjects),

@@ -14,7 +14,7 @@ from headcount.report.figure import named, part_of
 from headcount.report.joined import joined
 
 Parts = TypeVar("Parts")
-_MANY = ("score", "prune", "attention")  # a subject has several of these, told apart by their arguments
+_MANY = ("score", "prune", "attention", "ledger")  # a subject has several of these, told apart by their arguments
 _BY = {"tradeoff": "pruned"}  # and of these, told apart by this part
 
 

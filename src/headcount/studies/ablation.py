@@ -29,6 +29,7 @@ def ablate(
     *,
     name: str = "",
     other: Task | None = None,
+    choose_on: Task | None = None,
     alone: bool = True,
     alpha: float = 0.01,
     early: bool = False,
@@ -38,6 +39,7 @@ def ablate(
     """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
 
     other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
+    choose_on: other examples, on which the best head of each layer is chosen instead.
     alone: also leave every head alone in its layer.
     early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
         time of stopping (`scores.sequential`); for accuracy only. Its numbers are then of fewer examples.
@@ -55,13 +57,19 @@ def ablate(
         return _effects(model, data, out, lonely, alpha, finished, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
+    choices = [effect.value for effect in alones]
+    if choose_on is not None and alone:
+        signature = Signature(name, weights, choose_on.fingerprint, arguments={"metric": metric.name})
+        finished = shelf(folder / "choice" if folder else None, choose_on, identity(signature, lonely))
+        outcome = measure(model, choose_on, lonely, finished=finished, progress=named("choosing heads", progress))
+        choices = [choose_on.metric.of(statistics) for statistics in outcome.variants]
     transfer, best_elsewhere = None, None
     if other is not None:
         other_value, ones_there, alones_there = both(other, "masking heads, second data", "second")
         # Whether the same heads matter on both data sets (the paper: r = .56 and .68).
         pair = [effect.difference for effect in ones], [effect.difference for effect in ones_there]
         transfer = Transfer(other_value, pearson(*pair), spearman(*pair), _by_head(out, ones_there))
-        best_elsewhere = _best(model, lonely, alones, alones_there, better) if alone else None
+        best_elsewhere = _best(model, lonely, choices, alones_there, better) if alone else None
     parts = Ablation(
         metric=metric.name,
         higher_is_better=better,
@@ -70,11 +78,13 @@ def ablate(
         alpha=alpha,
         one_out=_by_head(out, ones),
         summary=_summary(ones, better, alpha),
-        all_but_one=_best(model, lonely, alones, alones, better) if alone else None,
+        all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
+        alone_held_out=alone and choose_on is not None,
     )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
+    arguments |= {"chosen_on": choose_on.fingerprint} if choose_on else {}
     return Record("ablate", Signature(name, weights, task.fingerprint, arguments=arguments), parts)
 
 
@@ -146,12 +156,12 @@ def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Su
 
 
 def _best(
-    model: nn.Module, lonely: list[Variant], chosen_on: list[Effect], measured_on: list[Effect], higher_is_better: bool
+    model: nn.Module, lonely: list[Variant], choices: list[float], measured_on: list[Effect], higher_is_better: bool
 ) -> dict[str, BestAlone]:
-    """For each site the head that does best alone; chosen and measured on the same data, or not (paper's appendix)."""
+    """For each site the head that does best alone, by its metric in `choices`, as measured on some data."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
-        values = [chosen_on[index].value for index in places]
+        values = [choices[index] for index in places]
         best = places[int(np.argmax(values) if higher_is_better else np.argmin(values))]
         head = next(head for head in sites[name].head_names() if head not in lonely[best].off)
         table[name] = BestAlone(head=str(head), **asdict(measured_on[best]))

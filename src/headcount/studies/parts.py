@@ -122,8 +122,10 @@ def _attention(subject: StudySubject) -> Record:
 def _ablation(subject: StudySubject) -> Record:
     from headcount.studies.ablation import ablate
 
-    name = subject.settings.model
-    return ablate(subject.model, subject.measuring, name=name, other=subject.other, progress=subject.progress)
+    return ablate(
+        subject.model, subject.measuring, name=subject.settings.model, other=subject.other, choose_on=subject.choosing,
+        progress=subject.progress,
+    )  # fmt: skip
 
 
 def _replacement(subject: StudySubject) -> Record:

@@ -421,3 +421,16 @@ def test_a_page_of_12_by_12_by_3_heads_needs_no_torch_and_is_quick(tmp_path: Pat
     assert time.perf_counter() - start < 120
     # 3 seconds on a free core; what other work on the machine does to caches and clocks is left room for
     assert float(done.stdout.rpartition("CPU")[2]) < 9
+
+
+def test_the_ledger_stands_right_after_the_map(whole: str) -> None:
+    assert re.findall(r'<section id="([^"]*)"', whole)[:3] == ["heads", "ledger", "short"]
+    assert "3 claims of the papers: here 1 hold, 1 do not, 1 are open (1 for want of a record)." in whole
+
+
+def test_ledgers_of_both_papers_belong_to_one_model() -> None:
+    voita, michel = made.ledger(), made.ledger()
+    for record, study in ((voita, "voita2019"), (michel, "michel2019")):
+        record.signature = replace(record.signature, arguments={"study": study})
+    (subject,) = subjects([made.combined([made.roles(SITES), voita]), made.combined([made.curves(SITES), michel])])
+    assert len(subject.of("ledger")) == 2

@@ -15,6 +15,8 @@ import headcount as hc
 import laboratory
 from headcount.errors import UsageError
 from headcount.metrics import LOSS
+from headcount.record import Record
+from headcount.record.results.curves import Curves
 from headcount.studies.curves import CurvePlan, gain_over, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
 from headcount.studies.speed import Bench, speed
@@ -53,6 +55,7 @@ def test_a_good_order_beats_random_ones() -> None:
     assert [line.order for line in lines] == ["gradient", *["random"] * 4]
     assert [point.removed for point in lines[0].points] == [0, 2, 4, 6, 8]
     assert lines[0].points[0].value == record.parts.value == 1.0
+    assert isinstance(Record.from_json(record.to_json()).parts, Curves), "read back as what it was"
     assert "encoder.1.1" in lines[0].points[-2].heads, "the head that does it all goes last"
     assert record.parts.by_kind is None, "one kind of attention"
     for place, point in enumerate(record.parts.against_random["gradient"]):

@@ -26,6 +26,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     from headcount.record import Record
     from headcount.report.html import page
     from headcount.studies.demo import demo, train_model
+    from headcount.studies.whole import LEDGER
     from headcount.training.run import Watch
 
     quiet()
@@ -41,6 +42,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     with show.Bars(every_part=True) as bars:
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
     refresh(record)
+    show.ledger(console, record.parts.records[LEDGER])
     for part, reason in record.parts.missing.items():
         show.line(console, f"{part} is missing: {reason}")
     show.line(console, f"\nOpen {report} in a browser. Every number: {out / 'study' / 'record.json'}.")

@@ -61,9 +61,10 @@ class Ablation(Result):
     alpha: float
     one_out: Mapping[str, Effect]  # head -> effect of masking it
     summary: Summary
-    all_but_one: Mapping[str, BestAlone] | None = None  # site -> its best head, chosen on the same data
+    all_but_one: Mapping[str, BestAlone] | None = None  # site -> its best head; see alone_held_out
     other: Transfer | None = None  # a second data set
-    all_but_one_chosen_elsewhere: Mapping[str, BestAlone] | None = None  # chosen on the first, measured on the second
+    all_but_one_chosen_elsewhere: Mapping[str, BestAlone] | None = None  # the same heads, measured on the second
+    alone_held_out: bool = False  # whether best heads were chosen on other examples, not on the first data set itself
 
     def harm(self, effect: Effect) -> float:
         """How much worse the model is."""

@@ -35,7 +35,8 @@ def _tables(labelled: Labelled) -> list[Table]:
         digits_for(effect.difference) for _, record in labelled for effect in record.parts.all_but_one.values()
     )
     columns = [Column("layer"), Column("best head")]
-    for data in ("same data", "second data")[: 1 + has_second]:
+    held_out = all(record.parts.alone_held_out for _, record in labelled)
+    for data in ("held out" if held_out else "same data", "second data")[: 1 + has_second]:
         columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval"), Column("corrected p", 4)]
 
     def cells(effect: BestAlone | None) -> list[Any]:
@@ -70,7 +71,8 @@ SECTION = Section(
     answer=_answer,
     how=(
         "In each layer all heads but one are masked; the head that does best is shown. Choosing and measuring on the "
-        "same data flatters; with a second data set the choice is made on the first and measured on the second."
+        "same data flatters: whole studies choose on the development split (held out), and a second data set measures "
+        "the same head elsewhere."
     ),
     tables=_tables,
     printed=_printed,

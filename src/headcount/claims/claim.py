@@ -1,0 +1,101 @@
+"""Claim: a statement of a paper with the statistic that decides it, and what it needs to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+import numpy as np
+
+from headcount.claims.studied import StudiedModel
+from headcount.registry import Registry
+from headcount.statistics import Interval, over_runs
+
+_DRAWS = 2000
+_NOTHING = Interval(float("nan"), float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The statistic of a claim on some records."""
+
+    interval: Interval
+    holds: bool | None  # None: open
+    models: int = 0
+    runs: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, and how it is decided."""
+
+    number: str
+    paper: str  # voita2019 or michel2019
+    sentence: str
+    where: str  # the paper says it
+    statistic: str
+    command: str  # that makes the records it needs
+    part: str  # of a whole study that makes them
+    changed_by: str  # what would change the verdict
+    measure: Callable[[Sequence[StudiedModel]], Measurement]
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """Voita et al. first, then by number."""
+        return self.paper != "voita2019", int(self.number[1:])
+
+
+claims: Registry[Claim] = Registry("claim", "headcount.claims", "CLAIM")
+
+
+def ordered(papers: Sequence[str] = ("voita2019", "michel2019")) -> list[Claim]:
+    """The claims of these papers by number."""
+    return sorted((claim for _, claim in claims.items() if claim.paper in papers), key=lambda claim: claim.order)
+
+
+def missing(reason: str) -> Measurement:
+    """A claim that these records cannot decide."""
+    return Measurement(_NOTHING, None, detail=reason)
+
+
+def above(interval: Interval, threshold: float) -> bool | None:
+    """True or False where the whole interval is on one side of the threshold, else None."""
+    if isnan(interval.low) or isnan(interval.high):
+        return None
+    return True if interval.low > threshold else False if interval.high < threshold else None
+
+
+def pooled(intervals: Sequence[Interval]) -> Interval:
+    """The mean over models; one model's own interval where there is one, else a t-interval with both parts in it."""
+    if len(intervals) == 1:
+        return intervals[0]
+    random = np.random.default_rng(0)
+    drawn = [[interval.value + deviation(interval) * random.standard_normal(_DRAWS)] for interval in intervals]
+    runs = over_runs([[interval.value] for interval in intervals], drawn)
+    return Interval(runs.value, runs.low, runs.high)
+
+
+def deviation(interval: Interval) -> float:
+    """The standard deviation that a 95% interval stands for; 0 where it has no ends."""
+    width = interval.high - interval.low
+    return 0.0 if isnan(width) else width / (2 * 1.959964)
+
+
+def difference(left: Interval, right: Interval) -> Interval:
+    """The first minus the second, of independent measurements; wider than a paired comparison would be."""
+    value = left.value - right.value
+    if any(isnan(end) for end in (*left, *right)):
+        return Interval(value, float("nan"), float("nan"))
+    low = value - np.hypot(left.value - left.low, right.high - right.value)
+    high = value + np.hypot(left.high - left.value, right.value - right.low)
+    return Interval(value, float(low), float(high))
+
+
+def share_interval(count: int, total: int) -> Interval:
+    """A share of independent cases with its exact (Clopper-Pearson) interval."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
+    return Interval(count / total, float(ends.low), float(ends.high))

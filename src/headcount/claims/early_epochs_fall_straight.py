@@ -1,0 +1,70 @@
+"""M8: early in training all heads matter alike: the score falls in a straight line (Michel et al. 2019, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headcount.claims.claim import Claim, Measurement, above, deviation, missing, pooled
+from headcount.claims.studied import StudiedModel
+from headcount.record.results.dynamics import Dynamics, Epoch
+from headcount.statistics import Interval
+
+_DRAWS = 2000
+EARLY, LATE = 2, 10  # epochs: up to, and from
+
+
+def bend(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """[..., points] -> [...]: mean distance of a curve from the line between its ends, as a share of its fall."""
+    fall = values[..., :1] - values[..., -1:]
+    straight = values[..., :1] - fall * shares / shares[-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: np.ndarray = np.abs((values - straight) / fall).mean(-1)
+    return result
+
+
+def _drawn(epoch: Epoch, random: np.random.Generator) -> tuple[float, np.ndarray]:
+    """The bend of an epoch's curve, and with every point drawn anew within its interval."""
+    values = np.array([point.value for point in epoch.points])
+    noise = np.array([deviation(Interval(point.value, point.low, point.high)) for point in epoch.points])
+    shares = np.array([point.share for point in epoch.points])
+    drawn = bend(values + noise * random.standard_normal((_DRAWS, len(values))), shares)
+    return float(bend(values, shares)), drawn
+
+
+def _straighter(dynamics: Dynamics) -> Interval | None:
+    early = [epoch for epoch in dynamics.by_epoch if epoch.epoch <= EARLY]
+    late = [epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE]
+    if not early or not late or len(early[0].points) < 4:
+        return None
+    random = np.random.default_rng(0)
+    first, last = _drawn(early[0], random), _drawn(late[-1], random)
+    gaps = last[1] - first[1]
+    low, high = np.percentile(gaps[np.isfinite(gaps)], [2.5, 97.5])
+    return Interval(last[0] - first[0], float(low), float(high))
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    found = [dynamics for model in models if (dynamics := model.first(Dynamics))]
+    if not found:
+        return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
+    intervals = [interval for dynamics in found if (interval := _straighter(dynamics)) is not None]
+    if not intervals:
+        last = max(epoch.epoch for dynamics in found for epoch in dynamics.by_epoch)
+        return missing(f"it needs an epoch up to {EARLY} and one from {LATE} on; the last one is {last}")
+    interval = pooled(intervals)
+    return Measurement(interval, above(interval, 0.0), len(intervals), 1)
+
+
+CLAIM = Claim(
+    number="M8",
+    paper="michel2019",
+    sentence="Early in training the score falls in a straight line as heads go, later it bends.",
+    where="section 6, Figure 5",
+    statistic="mean distance of the pruning curve from a straight line, late epoch less early epoch; above 0",
+    command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
+    part="dynamics",
+    changed_by="checkpoints within the first epoch: a model that learns fast is late already after one",
+    measure=_measure,
+)

@@ -1,0 +1,43 @@
+"""M4: 20 to 40% of the heads go without a noticeable loss (Michel et al. 2019, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.steps import at, kept, ordered_by
+from headcount.claims.studied import StudiedModel
+from headcount.record.results.curves import Curves
+from headcount.statistics import Interval
+
+NOTICEABLE = 0.95  # of the score
+
+
+def _kept(curves: Curves, share: float) -> Interval | None:
+    curve = ordered_by(curves, "gradient")
+    step = at(curve.points, share) if curve else None
+    return kept(step, curves.value, higher_is_better=curves.higher_is_better) if step else None
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    curves = [parts for model in models if (parts := model.first(Curves)) and parts.value]
+    fifth = [interval for parts in curves if (interval := _kept(parts, 0.2)) is not None]
+    if not fifth:
+        return missing("no curve by gradient scores with a step near 20%")
+    interval = pooled(fifth)
+    forty = [interval for parts in curves if (interval := _kept(parts, 0.4)) is not None]
+    detail = f"with 40% gone {pooled(forty).value:.0%}" if forty else ""
+    return Measurement(interval, above(interval, NOTICEABLE), len(fifth), 1, detail)
+
+
+CLAIM = Claim(
+    number="M4",
+    paper="michel2019",
+    sentence="A fifth of all heads can go at once without a noticeable loss.",
+    where="section 4.2, Figure 3",
+    statistic="share of the score that is left with 20% of the heads gone, lowest gradient score first; above .95",
+    command="headcount study curves MODEL --task TASK --data DATA --out DIR",
+    part="curves",
+    changed_by="more examples: the interval is over examples; where a loss becomes noticeable (here at 5%)",
+    measure=_measure,
+)

@@ -1,0 +1,62 @@
+"""V13: with a third of the heads left, all that are left have a function (Voita et al. 2019, section 6.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled, share_interval
+from headcount.claims.pruned import PrunedModel, Pruning, of_kind, prunings
+from headcount.claims.studied import StudiedModel
+from headcount.heads import PAPER_ROLES
+from headcount.statistics import Interval
+
+ALMOST_ALL = 0.9
+THIRD = 17 / 48  # the paper's model
+
+
+def _nearest(pruning: Pruning) -> list[PrunedModel]:
+    """The models, one for each seed, whose share of heads is nearest to the paper's."""
+    with_roles = [model for model in pruning.models if model.roles]
+    if not with_roles:
+        return []
+    keep = min((model.keep for model in with_roles), key=lambda keep: abs(keep / pruning.budgeted - THIRD))
+    return [model for model in with_roles if model.keep == keep]
+
+
+def _share(pruning: Pruning, model: PrunedModel) -> Interval:
+    heads = [str(head) for head in of_kind(model.heads, pruning.kind)]
+    return share_interval(
+        sum(bool(model.roles.get(head, frozenset()) & set(PAPER_ROLES)) for head in heads), len(heads)
+    )
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    found = [
+        (pruning, nearest)
+        for model in models
+        for pruning in prunings(model, all_kinds=False)
+        if (nearest := _nearest(pruning))
+    ]
+    if not found:
+        return missing("no trade-off with gates on heads of one kind whose roles were looked at")
+    interval = pooled([pooled([_share(pruning, model) for model in nearest]) for pruning, nearest in found])
+    bounded = Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
+    sizes = ", ".join(dict.fromkeys(f"{nearest[0].keep} of {pruning.budgeted}" for pruning, nearest in found))
+    detail = f"{sizes} heads left; delimiter, same-token and induction heads do not count"
+    return Measurement(
+        bounded, above(bounded, ALMOST_ALL), len(found), sum(len(nearest) for _, nearest in found),
+        detail + "".join(dict.fromkeys(pruning.unsettled for pruning, _ in found)),
+    )  # fmt: skip
+
+
+CLAIM = Claim(
+    number="V13",
+    paper="voita2019",
+    sentence="With about a third of the encoder's heads left, all that are left have a function of the paper.",
+    where="section 6.2.2, Figure 8",
+    statistic="share of the heads left with a positional, syntactic or rare-token role; above .9",
+    command="headcount study tradeoff MODEL --keep encoder=8 --ways l0 --task TASK --data DATA --out DIR",
+    part="tradeoff",
+    changed_by="more heads, seeds or models: a few heads leave a wide exact interval",
+    measure=_measure,
+)

@@ -1,0 +1,33 @@
+"""M3: the same heads matter on other data (Michel et al. 2019, section 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.studied import StudiedModel
+from headcount.record.results.ablate import Ablation
+from headcount.statistics import Interval
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    found = [parts.other for model in models if (parts := model.first(Ablation)) and parts.other]
+    found = [other for other in found if other.pearson.r == other.pearson.r]
+    if not found:
+        return missing("no record of ablation on two data sets: give --other-split")
+    interval = pooled([Interval(other.pearson.r, other.pearson.low, other.pearson.high) for other in found])
+    detail = ", ".join(f"{other.spearman.r:.2f}" for other in found)
+    return Measurement(interval, above(interval, 0.0), len(found), 1, f"Spearman's {detail}")
+
+
+CLAIM = Claim(
+    number="M3",
+    paper="michel2019",
+    sentence="Heads that matter on one data set matter on another.",
+    where="section 3.4, Figure 2",
+    statistic="Pearson's correlation of the change without each head on two data sets, bootstrap over heads; above 0",
+    command="headcount ablate MODEL --task TASK --data DATA --other-split ood --out DIR",
+    part="ablation",
+    changed_by="one or two heads that carry the correlation: the bootstrap over heads shows it",
+    measure=_measure,
+)

@@ -1,0 +1,49 @@
+"""M9: from epoch 10 on, 40% of the heads go and 85 to 90% of the score stays (Michel et al. 2019, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.early_epochs_fall_straight import LATE
+from headcount.claims.steps import kept
+from headcount.claims.studied import StudiedModel
+from headcount.record.results.dynamics import Dynamics, Epoch
+from headcount.statistics import Interval
+
+ENOUGH = 0.85
+
+
+def _kept(epoch: Epoch, dynamics: Dynamics) -> Interval:
+    step = min(epoch.points, key=lambda point: abs(point.share - 0.4))
+    return kept(step, epoch.value, higher_is_better=dynamics.higher_is_better)
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    found = [dynamics for model in models if (dynamics := model.first(Dynamics))]
+    if not found:
+        return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
+    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in found]
+    if not any(late):
+        last = max(epoch.epoch for dynamics in found for epoch in dynamics.by_epoch)
+        return missing(f"no epoch from {LATE} on; the last one is {last}")
+    worst = [
+        min((_kept(epoch, dynamics) for epoch in epochs), key=lambda interval: interval.low)
+        for dynamics, epochs in zip(found, late, strict=True)
+        if epochs
+    ]
+    interval = pooled(worst)
+    return Measurement(interval, above(interval, ENOUGH), len(worst), sum(map(len, late)), "runs: epochs")
+
+
+CLAIM = Claim(
+    number="M9",
+    paper="michel2019",
+    sentence="From epoch 10 on, a model keeps at least 85% of its score with 40% of its heads gone.",
+    where="section 6, Figure 5",
+    statistic="share of its own score left with 40% of the heads gone, in the worst epoch from 10 on; above .85",
+    command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
+    part="dynamics",
+    changed_by="more examples: the interval is over examples; more training runs",
+    measure=_measure,
+)

@@ -1,0 +1,111 @@
+"""Pruned models of a trade-off record: which heads gates leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headcount.claims.studied import StudiedModel
+from headcount.heads import PAPER_ROLES, Head
+from headcount.record.result import Quality
+from headcount.record.results.roles import Evidence, RolesFound
+from headcount.record.results.tradeoff import HeldRole, Point, Tradeoff
+from headcount.statistics import Interval
+
+ALL_KINDS = "heads of all kinds"
+SETTLED = 0.9  # share of gates that are within .05 of 0 or 1
+
+
+@dataclass(frozen=True)
+class PrunedModel:
+    """One model by gates, with so many heads left, for one seed."""
+
+    keep: int
+    seed: int
+    heads: tuple[str, ...]
+    roles: Mapping[str, frozenset[str]]  # of the heads left, measured without the others
+    settled: float  # share of the gates; NaN where it was not recorded
+
+
+@dataclass(frozen=True)
+class ScratchPair:
+    """A pruned model beside one trained from random weights with the same heads."""
+
+    keep: int
+    seed: int
+    trained: Interval
+    scratch: Interval
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """The models of one trade-off that gates made."""
+
+    kind: str  # that lost heads; empty: all kinds
+    metric: str
+    sites: Mapping[str, int]  # site -> heads of the whole model
+    roles: Mapping[str, frozenset[str]]  # of the whole model's heads
+    models: tuple[PrunedModel, ...]
+    pairs: tuple[ScratchPair, ...]
+    scratch_steps: int
+    budgeted: int  # heads that might go
+
+    @property
+    def heads(self) -> list[str]:
+        """Of the whole model."""
+        return [f"{site}.{index}" for site, count in self.sites.items() for index in range(count)]
+
+    @property
+    def marked(self) -> set[str]:
+        """Heads with a role of the paper."""
+        return {head for head, names in self.roles.items() if names & set(PAPER_ROLES)}
+
+    @property
+    def unsettled(self) -> str:
+        """What to know of gates that were not done; empty where all had settled."""
+        least = min((model.settled for model in self.models if model.settled == model.settled), default=1.0)
+        return "" if least >= SETTLED else f"; only {100 * least:.0f}% of the gates had settled"
+
+
+def prunings(model: StudiedModel, *, all_kinds: bool) -> list[Pruning]:
+    """Trade-offs of one kind of heads, or of all kinds together, that have models by gates."""
+    tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
+    rows = [_pruning(tradeoff, model.first(RolesFound)) for tradeoff in tradeoffs]
+    return [row for row in rows if (not row.kind) == all_kinds and row.models]
+
+
+def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
+    points = [point for point in tradeoff.points if point.keep < tradeoff.gated]
+    ways = sorted({point.way for point in points if point.way.split("/")[0] == "l0"}, key=len)
+    by_head = tradeoff.whole_roles or (roles.roles if roles else {})
+    return Pruning(
+        kind="" if tradeoff.pruned == ALL_KINDS else tradeoff.pruned.removesuffix(" heads"),
+        metric=tradeoff.metric,
+        sites=tradeoff.heads_by_site,
+        roles=_role_names(by_head),
+        models=tuple(_model(point) for point in points if point.way in ways[:1]),
+        pairs=tuple(
+            ScratchPair(row.keep, row.seed, _interval(row.trained), _interval(row.scratch))
+            for row in tradeoff.all_kinds or ()
+            if row.scratch
+        ),
+        scratch_steps=tradeoff.steps.scratch,
+        budgeted=tradeoff.gated,
+    )
+
+
+def _role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
+    return {head: frozenset(item.role for item in held) for head, held in by_head.items()}
+
+
+def _model(point: Point) -> PrunedModel:
+    settled = point.gates.settled if point.gates else float("nan")
+    return PrunedModel(point.keep, point.seed, point.heads, _role_names(point.roles or {}), settled)
+
+
+def _interval(quality: Quality) -> Interval:
+    return Interval(quality.value, quality.low, quality.high)
+
+
+def of_kind(heads: Sequence[str], kind: str) -> list[Head]:
+    return [head for head in map(Head.parse, heads) if head.kind == kind]

@@ -1,0 +1,55 @@
+"""V4: the most relevant head of the first layer looks at rare tokens (Voita et al. 2019, section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.studied import StudiedModel
+from headcount.heads import Head
+from headcount.record.results.roles import RareHead, RolesFound
+from headcount.record.results.score import Scoring
+from headcount.statistics import Interval
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    with_both = [
+        (roles.paper.rare, relevance)
+        for model in models
+        if (roles := model.first(RolesFound)) and roles.paper.rare and (relevance := model.scores("relevance"))
+    ]
+    if not with_both:
+        return missing("it needs a record of relevance, and one of roles on sentences with rare tokens")
+    playing = [(rare, relevance) for rare, relevance in with_both if rare.holds]
+    if not playing:
+        return missing(f"no head of the first layer looks at rare tokens beyond doubt in {len(with_both)} model(s)")
+    leads = [_lead(rare, relevance) for rare, relevance in playing]
+    interval = pooled(leads)
+    heads = ", ".join(f"{rare.head} ({rare.two_rarest:.0%} at the two rarest)" for rare, _ in playing)
+    return Measurement(interval, above(interval, 0.0), len(leads), 1, f"{heads}; of {len(with_both)} models")
+
+
+def _lead(rare: RareHead, relevance: Scoring) -> Interval:
+    """Over the most relevant other head of its layer."""
+    site = Head.parse(rare.head).site
+    rivals = [name for name in relevance.scores if Head.parse(name).site == site and name != rare.head]
+    best = max(rivals, key=lambda name: relevance.scores[name])
+    return difference(_relevance(relevance, rare.head), _relevance(relevance, best))
+
+
+def _relevance(scoring: Scoring, head: str) -> Interval:
+    low, high = ((ends or {}).get(head, float("nan")) for ends in (scoring.low, scoring.high))
+    return Interval(scoring.scores[head], low, high)
+
+
+CLAIM = Claim(
+    number="V4",
+    paper="voita2019",
+    sentence="The head of the first layer that looks at rare tokens is the most relevant one of its layer.",
+    where="section 5.3",
+    statistic="relevance of that head less that of the most relevant other head of its layer; above 0",
+    command="headcount study voita2019 MODEL --data DATA --parts relevance,roles --out DIR",
+    part="roles",
+    changed_by="a model without such a head, or whose first layer has a more relevant one",
+    measure=_measure,
+)

@@ -1,0 +1,107 @@
+"""V8: specialised heads are the last to be pruned (Voita et al. 2019, section 6.2).
+
+The null: roles are dealt anew among the heads of each layer, once for all pruned models of a run, so that budgets which
+share heads do not pass for independent ones. Shapes: R rounds, H heads, M pruned models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.pruned import Pruning, of_kind, prunings
+from headcount.claims.studied import StudiedModel
+from headcount.heads import PAPER_ROLES
+from headcount.statistics import Interval
+
+_ROUNDS = 5000
+
+
+class Survival(NamedTuple):
+    """Share of marked heads that masks keep, and what it is with marks dealt anew within layers."""
+
+    share: float
+    expected: float
+    drawn_R: np.ndarray
+
+    @property
+    def excess(self) -> Interval:
+        """Over chance; its interval has the width that chance has."""
+        low, high = np.percentile(self.drawn_R, [2.5, 97.5])
+        value = self.share - self.expected
+        return Interval(value, value - (high - self.expected), value + (self.expected - low))
+
+    @property
+    def p(self) -> float:
+        return float((1 + (self.drawn_R >= self.share - 1e-12).sum()) / (len(self.drawn_R) + 1))
+
+
+def survival(kept_MH: np.ndarray, marked_H: np.ndarray, layer_H: np.ndarray, *, seed: int = 0) -> Survival:
+    """How many marked heads the masks keep, on average."""
+    kept_H = kept_MH.mean(0)
+    random, dealt_RH = np.random.default_rng(seed), np.empty((_ROUNDS, len(marked_H)))
+    for layer in np.unique(layer_H):
+        inside = layer_H == layer
+        dealt_RH[:, inside] = random.permuted(np.tile(marked_H[inside], (_ROUNDS, 1)), axis=1)
+    total = marked_H.sum()
+    expected = sum(kept_H[layer_H == layer].mean() * marked_H[layer_H == layer].sum() for layer in np.unique(layer_H))
+    return Survival(float(kept_H @ marked_H / total), float(expected / total), dealt_RH @ kept_H / total)
+
+
+def _survival(pruning: Pruning, marked: set[str]) -> Survival | None:
+    heads = of_kind(pruning.heads, pruning.kind)
+    marked_H = np.array([str(head) in marked for head in heads], dtype=float)
+    if not 0 < marked_H.sum() < len(heads):
+        return None
+    kept_MH = np.array([[str(head) in model.heads for head in heads] for model in pruning.models], dtype=float)
+    return survival(kept_MH, marked_H, np.array([head.layer for head in heads]))
+
+
+def _by_role(run_prunings: Sequence[Pruning]) -> str:
+    parts = []
+    for role in PAPER_ROLES:
+        rows = [
+            row
+            for pruning in run_prunings
+            if (row := _survival(pruning, {head for head, names in pruning.roles.items() if role in names}))
+        ]
+        if rows:
+            shares = [float(np.mean([getattr(row, name) for row in rows])) for name in ("share", "expected")]
+            parts.append(f"{role} {shares[0]:.0%} kept, {shares[1]:.0%} by chance")
+    return ", ".join(parts)
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    by_model = [pruning for model in models for pruning in prunings(model, all_kinds=False) if pruning.sites]
+    if not by_model:
+        return missing("no trade-off with gates on heads of one kind")
+    rows = [(pruning, row) for pruning in by_model if (row := _survival(pruning, pruning.marked)) is not None]
+    if not rows:
+        return missing("no model has heads both with and without a role of the paper")
+    interval = pooled([row.excess for _, row in rows])
+    pruned = [model for pruning, _ in rows for model in pruning.models]
+    p = f"; p = {rows[0][1].p:.3g}" if len(rows) == 1 else ""
+    detail = (
+        f"{_by_role([pruning for pruning, _ in rows])}; {len(pruned)} pruned models{p}"
+        f"{''.join(dict.fromkeys(pruning.unsettled for pruning, _ in rows))}"
+    )
+    return Measurement(interval, above(interval, 0.0), len(rows), len({model.seed for model in pruned}), detail)
+
+
+CLAIM = Claim(
+    number="V8",
+    paper="voita2019",
+    sentence="Specialised heads are the last to be pruned.",
+    where="abstract; section 6.2.2, Figure 8",
+    statistic=(
+        "share of the heads with a role of the paper that gates keep, less the share that a random choice of as many "
+        "heads in each layer keeps; mean over budgets and seeds; above 0"
+    ),
+    command="headcount study tradeoff MODEL --keep encoder=12,8,3 --ways l0 --task TASK --data DATA --out DIR",
+    part="tradeoff",
+    changed_by="more models and seeds; gates that have settled",
+    measure=_measure,
+)

@@ -1,0 +1,44 @@
+"""Steps of pruning curves, read as intervals: the score left as heads go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headcount.record.result import Step
+from headcount.record.results.curves import Curve, Curves
+from headcount.record.results.dynamics import EpochStep
+from headcount.statistics import Interval
+
+_CLOSE = 0.05  # a step counts for a share that it is so near to
+
+
+def at(points: Sequence[Step], share: float) -> Step | None:
+    """The step with about this share of heads gone; None where no step is near."""
+    nearest = min(points, key=lambda point: abs(point.share - share))
+    return nearest if abs(nearest.share - share) <= _CLOSE + 1e-9 else None
+
+
+def between(points: Sequence[Step], low: float, high: float) -> list[Step]:
+    return [point for point in points if low - 1e-9 <= point.share <= high + 1e-9]
+
+
+def kept(point: Step | EpochStep, base: float, *, higher_is_better: bool) -> Interval:
+    """Share of the unpruned score that is left; of a loss or perplexity, how much of it was there before."""
+    if higher_is_better:
+        return Interval(point.value / base, point.low / base, point.high / base)
+    return Interval(base / point.value, base / point.high, base / point.low)
+
+
+def lost(points: Sequence[Step], whole: float, *, higher_is_better: bool) -> Interval:
+    """What is lost against the whole model, mean over steps; ends are averaged: steps share their examples."""
+    value, low, high = (float(np.mean([getattr(point, name) for point in points])) for name in Interval._fields)
+    if higher_is_better:
+        return Interval(whole - value, whole - high, whole - low)
+    return Interval(value - whole, low - whole, high - whole)
+
+
+def ordered_by(curves: Curves, order: str) -> Curve | None:
+    """The curve of all kinds in this order; None where there is none."""
+    return next((curve for curve in curves.curves if curve.order == order), None)

@@ -1,0 +1,62 @@
+"""V7: subjects are followed more where their person varies more (Voita et al. 2019, section 5.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import log
+
+from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.studied import StudiedModel
+from headcount.claims.syntactic_heads_beat_offsets import paper_relations
+from headcount.record.results.roles import RolesFound
+from headcount.statistics import Interval
+
+_VARIETY = 0.05  # nats of entropy by which two domains have to differ
+
+
+def _variety(roles: RolesFound) -> float:
+    """Entropy of the subjects' person."""
+    total = sum(roles.persons.values())
+    return -sum(count / total * log(count / total) for count in roles.persons.values() if count) if total else 0.0
+
+
+def _subject_lead(roles: RolesFound) -> Interval | None:
+    """The lead of the best head for verb -> subject over the best offset."""
+    row = next((row for row in paper_relations(roles) if row.label == "nsubj v->s"), None)
+    if row is None:
+        return None
+    return Interval(row.value - row.baseline, row.low - row.baseline, row.high - row.baseline)
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    measured = [
+        (model.domain, _variety(roles), lead)
+        for model in models
+        if (roles := model.first(RolesFound)) and (lead := _subject_lead(roles)) is not None
+    ]
+    pairs = [
+        sorted(pair, key=lambda row: -row[1])
+        for pair in combinations(measured, 2)
+        if pair[0][0] != pair[1][0] and abs(pair[0][1] - pair[1][1]) > _VARIETY
+    ]
+    if not pairs:
+        return missing("it needs studies of models of two domains whose subjects differ in person")
+    interval = pooled([difference(varied[2], uniform[2]) for varied, uniform in pairs])
+    return Measurement(interval, above(interval, 0.0), len(measured), len(pairs), f"more varied: {pairs[0][0][0]}")
+
+
+CLAIM = Claim(
+    number="V7",
+    paper="voita2019",
+    sentence="Where subjects vary more in person, a head finds the subject of a verb better.",
+    where="section 5.2.2",
+    statistic=(
+        "lead of the best head for nsubj v->s over the best offset, in the domain with more varied persons less in "
+        "the other; above 0"
+    ),
+    command="headcount study voita2019 MODEL --data grammar:rich:dialogue --out DIR",
+    part="roles",
+    changed_by="several models of each domain: two models differ by their seeds alone",
+    measure=_measure,
+)

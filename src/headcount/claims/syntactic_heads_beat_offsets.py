@@ -1,0 +1,41 @@
+"""V5: some heads follow dependencies better than any fixed offset (Voita et al. 2019, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.studied import StudiedModel
+from headcount.record.results.roles import Best, RolesFound
+from headcount.statistics import mean_interval
+
+
+def paper_relations(roles: RolesFound) -> list[Best]:
+    """The best head of the encoder for each relation and direction that has enough trials."""
+    return [row for row in roles.syntax if row.kind == roles.paper.kind and row.holds is not None]
+
+
+def _measure(models: Sequence[StudiedModel]) -> Measurement:
+    found = [rows for model in models if (roles := model.first(RolesFound)) and (rows := paper_relations(roles))]
+    if not found:
+        return missing("no record of roles on sentences with trees, or too few instances of every relation")
+    interval = pooled([mean_interval([row.value - row.baseline for row in rows]) for rows in found])
+    rows = [row for model_rows in found for row in model_rows]
+    detail = (
+        f"{sum(bool(row.holds) for row in rows)} of {len(rows)} relations have a head beyond the role's threshold; "
+        f"{sum(row.held_out for row in rows)} of the heads were chosen on other sentences than they are measured on"
+    )
+    return Measurement(interval, above(interval, 0.0), len(found), 1, detail)
+
+
+CLAIM = Claim(
+    number="V5",
+    paper="voita2019",
+    sentence="The best head of a dependency relation finds it more often than the best fixed offset does.",
+    where="section 5.2, Table 1",
+    statistic="accuracy of the best head less that of the best offset, mean over relations and directions; above 0",
+    command="headcount roles MODEL --data TREEBANK --out DIR",
+    part="roles",
+    changed_by="more relations, more models: the interval is over relations",
+    measure=_measure,
+)

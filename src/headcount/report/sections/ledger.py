@@ -1,0 +1,80 @@
+"""The ledger: every claim of the papers with its number, its interval and a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.record import Record
+from headcount.record.results.ledger import Ledger, Verdict
+from headcount.report.papers import SPELLED
+from headcount.report.section import Labelled, Section, table_of
+from headcount.report.table import Column, Table, interval
+
+
+def _answer(record: Record[Ledger]) -> str:
+    parts = record.parts
+    held, refuted, undecided = (parts.count(holds) for holds in (True, False, None))
+    unmeasured = sum(not verdict.models for verdict in parts.verdicts)
+    return (
+        f"{len(parts.verdicts)} claims of the papers: here {held} hold, {refuted} do not, {undecided} are open"
+        f"{f' ({unmeasured} for want of a record)' if unmeasured else ''}."
+    )
+
+
+def _behind(verdict: Verdict) -> str | None:
+    if not verdict.models:
+        return None
+    models = "1 model" if verdict.models == 1 else f"{verdict.models} models"
+    return f"{models}, {verdict.runs} runs" if verdict.runs > 1 else models
+
+
+def verdict_table(labelled: Labelled) -> Table:
+    columns = [
+        Column("no."), Column("the papers say"), Column("here"), Column("value", 2), Column("95% interval"),
+        Column("behind it"), Column("detail"),
+    ]  # fmt: skip
+    note = (
+        "A claim holds, or does not, only where its whole interval says so; without an interval it is open. "
+        "One model's interval has no other models in it."
+    )
+    return table_of("Claims of the papers", labelled, columns, _verdict_rows, note=note)
+
+
+def _tables(labelled: Labelled) -> list[Table]:
+    columns = [Column("no."), Column("statistic"), Column("what would change it"), Column("source")]
+    return [verdict_table(labelled), table_of("How each claim is decided", labelled, columns, _statistic_rows)]
+
+
+def _verdict_rows(record: Record[Ledger]) -> list[list[Any]]:
+    return [
+        [
+            verdict.number, verdict.claim, verdict.word, verdict.value, interval(verdict.low, verdict.high, 2),
+            _behind(verdict), verdict.detail or None,
+        ]
+        for verdict in record.parts.verdicts
+    ]  # fmt: skip
+
+
+def _statistic_rows(record: Record[Ledger]) -> list[list[Any]]:
+    return [
+        [verdict.number, verdict.statistic, verdict.changed_by, f"{SPELLED[verdict.paper]}, {verdict.where}"]
+        for verdict in record.parts.verdicts
+    ]
+
+
+SECTION = Section(
+    order=1,
+    title="The ledger",
+    question="Which claims of the papers hold here?",
+    studies=("ledger",),
+    parts=("verdicts",),
+    command="headcount study all MODEL --data DATA --out DIR",
+    answer=_answer,
+    how=(
+        "Each claim has one statistic and one thing that it has to reach, and is decided by its 95% interval on the "
+        "records of this study. Several models or seeds give a t-interval over them with the examples' part inside; "
+        "one gives the interval over examples, heads, layers or relations that the statistic names. Thresholds that "
+        "the papers leave open are ours and stand in the statistic."
+    ),
+    tables=_tables,
+)

@@ -1,0 +1,113 @@
+"""The ledger: every claim once, with its verdict, on the page, in the terminal and in the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from claimed import ablation, model, pair, tradeoff
+from headcount.claims.claim import above, claims, difference, ordered, pooled, share_interval
+from headcount.claims.ledger import ledger
+from headcount.claims.page import page
+from headcount.claims.studied import StudiedModel
+from headcount.cli.main import main
+from headcount.record import Record, Signature
+from headcount.record.results.combined import Combined
+from headcount.report.section import sections
+from headcount.statistics import Interval
+from headcount.studies.whole import LEDGER, PAPERS, with_ledger
+from subjects import training
+
+PAGE = Path(__file__).parents[3] / "docs" / "claims.md"
+NAN = float("nan")
+
+
+def combined(name: str, **missing: str) -> Record[Combined]:
+    return Record("combined", Signature("shop/m"), Combined(name, {"ablation": ablation(4)}, missing, {}))
+
+
+def test_numbers_are_in_order_and_complete() -> None:
+    numbers = [claim.number for claim in ordered()]
+    assert numbers == [*(f"V{number}" for number in range(1, 14)), *(f"M{number}" for number in range(1, 10))]
+    assert len(claims) == len(numbers)
+    assert all(claim.part in PAPERS[claim.paper] for claim in ordered())
+
+
+@pytest.mark.parametrize("name", claims)
+def test_commands_exist_with_their_options(name: str) -> None:
+    words = claims[name].command.split()[1:]
+    command: Any = main
+    while hasattr(command, "get_command"):
+        command = command.get_command(click.Context(main), words.pop(0))
+        assert command is not None
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_the_page_is_written_from_the_claims() -> None:
+    """Write it with: python -m headcount.claims.page > docs/claims.md"""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_the_page_takes_figures_from_records() -> None:
+    text = page([StudiedModel.of(combined("all"))])
+    (line,) = [line for line in text.splitlines() if line.startswith("| M1.")]
+    assert "| 0.92 (0.80 to 0.98), 1 model | **holds**: 44 of 48 heads" in line
+    assert text.count("**open**") == 19
+
+
+@pytest.mark.parametrize(("name", "count"), [("all", 22), ("voita2019", 13), ("michel2019", 9)])
+def test_a_whole_study_decides_the_claims_of_its_papers(name: str, count: int) -> None:
+    record = with_ledger(combined(name))
+    assert len(record.parts.records[LEDGER].parts.verdicts) == count
+    again = Record.from_json(record.to_json())
+    assert again.to_json() == record.to_json()
+
+
+def test_a_study_knows_how_its_model_was_trained(tmp_path: Path) -> None:
+    training().save(tmp_path / "record.json")
+    pairs = [pair(seed, 31 + 0.1 * seed, 28) for seed in range(4)]
+    kept = {(20, seed): ["encoder.0.0"] for seed in range(4)}
+    planted = {"all-kinds": tradeoff(kept, sites={"encoder.0": 24}, pruned="heads of all kinds", pairs=pairs)}
+    record = Record("combined", Signature(str(tmp_path)), Combined("voita2019", planted, {}, {}))
+    verdicts = {row.number: row for row in with_ledger(record).parts.records[LEDGER].parts.verdicts}
+    assert verdicts["V12"].holds is True
+    (tmp_path / "record.json").write_text("{}")
+    verdicts = {row.number: row for row in with_ledger(record).parts.records[LEDGER].parts.verdicts}
+    assert verdicts["V12"].holds is None
+
+
+def test_a_part_that_could_not_be_measured_gives_the_reason() -> None:
+    record = with_ledger(combined("michel2019", dynamics="no checkpoints named by epoch"))
+    verdicts = {row.number: row for row in record.parts.records[LEDGER].parts.verdicts}
+    assert verdicts["M8"].detail.startswith("no checkpoints named by epoch; headcount study dynamics")
+
+
+def test_the_answer_counts_verdicts() -> None:
+    record = Record(LEDGER, Signature("m"), ledger([model(ablation(4, r=-0.8))]))
+    answer = sections["ledger"].answer(record)
+    assert answer.startswith("22 claims of the papers: here 2 hold, 1 do not, 19 are open (19 for want of a record).")
+
+
+def test_verdicts_respect_their_interval() -> None:
+    assert above(Interval(1, 0.5, 2), 0) is True
+    assert above(Interval(-1, -2, -0.5), 0) is False
+    assert above(Interval(1, -0.5, 2), 0) is None
+    assert above(Interval(1, NAN, NAN), 0) is None
+
+
+def test_pooling_has_models_and_examples_in_it() -> None:
+    assert pooled([Interval(1, 0, 2)]) == (1, 0, 2)
+    alike = pooled([Interval(1.0, 0.0, 2.0)] * 3)
+    assert alike.low < 1 - 1 / 3**0.5  # t with two degrees of freedom is wider than the normal
+    apart = pooled([Interval(value, value, value) for value in (0.0, 1.0, 2.0)])
+    assert apart.low == pytest.approx(1 - 4.3027 / 3**0.5, abs=1e-3)
+
+
+def test_intervals_by_hand() -> None:
+    assert difference(Interval(5, 4, 6), Interval(3, 3, 3)) == pytest.approx((2, 1, 3))
+    assert difference(Interval(5, 2, 6), Interval(3, 2, 7)) == pytest.approx((2, -3, 2 + 2**0.5))
+    assert share_interval(0, 10).high == pytest.approx(0.3085, abs=1e-4)

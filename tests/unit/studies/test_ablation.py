@@ -1,0 +1,33 @@
+"""Ablation: where the best head of a layer is chosen, and where it is measured."""
+
+from __future__ import annotations
+
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+
+import headcount as hc
+from headcount.studies.ablation import ablate
+from headcount.tasks.task import Task
+from tokens import sentences, word_tokenizer
+
+
+def labelled(seed: int) -> Task:
+    texts = sentences(30, seed=seed)
+    labels = [len(text) % 2 for text in texts]
+    return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
+
+
+def test_best_heads_are_chosen_on_other_examples() -> None:
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 32}
+    model = BertForSequenceClassification(BertConfig(vocab_size=99, initializer_range=0.5, **size)).eval()
+    dev, test = labelled(1), labelled(2)
+    on_dev, on_test = ablate(model, dev).parts, ablate(model, test).parts
+    apart = ablate(model, test, choose_on=dev, other=dev).parts
+    heads = {site: best.head for site, best in apart.all_but_one.items()}
+    assert heads == {site: best.head for site, best in on_dev.all_but_one.items()}
+    assert heads != {site: best.head for site, best in on_test.all_but_one.items()}, "or there is nothing to see"
+    for site, best in apart.all_but_one.items():
+        assert best.value <= on_test.all_but_one[site].value, "no head is better than the best one there"
+        assert apart.all_but_one_chosen_elsewhere[site].value == on_dev.all_but_one[site].value
+    assert (apart.alone_held_out, on_test.alone_held_out) == (True, False)
