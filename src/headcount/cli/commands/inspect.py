@@ -26,7 +26,7 @@ def COMMAND(  # noqa: N802
     with show.working(f"Loading {model}"):
         live = loading.load(model)
         record = inspection(live, name=model, length=length)
-    record.parts = replace(record.parts, runtimes=fits(live, model))
+    record = replace(record, parts=replace(record.parts, runtimes=fits(live, model)))
     removable = (site for site in record.parts.sites if site.indices and not site.obstacle)
     heads = [f"{site.site}.{site.indices[0]}" for site in removable]
     output.present(
