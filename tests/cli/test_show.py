@@ -61,7 +61,7 @@ def test_text_of_a_record_is_text(tmp_path: Path) -> None:
     shown = CliRunner().invoke(main, ["report", "--plain", str(tmp_path)], color=True)
     assert shown.exit_code == 0
     assert "modelred" in shown.output
-    Record("odd\x1b[31mstudy", signature, {}).save(tmp_path / "record.json")
+    Record("odd\x1b[31mstudy", signature, Scoring("x", {}, {})).save(tmp_path / "record.json")
     wrong = CliRunner().invoke(main, ["figure", "all", str(tmp_path), "--out", str(tmp_path / "out")], color=True)
     assert "oddstudy" in wrong.output
     assert not set("\x1b\x9b\x07") & set(shown.output + wrong.output)

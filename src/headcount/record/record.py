@@ -95,12 +95,13 @@ class Record(Generic[Parts]):
 
     def to_plain(self) -> dict[str, Any]:
         """What its JSON holds."""
+        parts: Any = self.parts
         return {
             "schema": SCHEMA,
             "study": self.study,
-            "version": self.parts.VERSION,
+            "version": parts.VERSION,
             "signature": encode(self.signature),
-            "parts": encode(self.parts),
+            "parts": encode(parts),
         }
 
     @classmethod
@@ -117,7 +118,7 @@ class Record(Generic[Parts]):
         plain = decode(_Plain, {key: value for key, value in data.items() if key != "schema"}, source=source)
         if plain.study not in results:
             raise RecordError(
-                f"{source} is a record of {plain.study!r}, which this headcount does not know; it reads "
+                f"{source} is a record of {plain.study}, which this headcount does not know; it reads "
                 f"{', '.join(results.names())}. Run the command again that wrote it."
             )
         kind = results[plain.study]

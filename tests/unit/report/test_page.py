@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ import records
 import subjects as made
 from headcount.cli.main import main
 from headcount.record import Record, Signature
+from headcount.record.codec import encode
+from headcount.record.result import Result
 from headcount.report.exhibits import exhibits
 from headcount.report.figure import figures
 from headcount.report.html import page
@@ -168,15 +170,8 @@ def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_who
 
 @pytest.mark.parametrize("held_out", [True, False])
 def test_quality_on_texts_that_heads_were_chosen_on_is_said_to_flatter(held_out: bool) -> None:
-    cost = {"before": {"parameters": 10}, "after": {"parameters": 9}}
-    parts = {
-        "removed": ["encoder.0.0"],
-        "heads": 4,
-        "cost": cost,
-        "quality": {"before": {"value": 0.9}, "after": {"value": 0.8}},
-        "measured_on": {"held_out": held_out},
-    }
-    answer = sections["pruned"].answer(Record("prune", Signature("m"), parts))
+    measured = {**records.MEASURED_ON, "held_out": held_out}
+    answer = sections["pruned"].answer(records.changed(made.pruned(SITES), measured_on=measured))
     assert ("which flatters" in answer) is (not held_out)
 
 
@@ -249,11 +244,10 @@ def test_every_exhibit_that_is_not_there_says_why() -> None:
         assert line.section or line.reason == f"no {line.exhibit.part} here"
 
     bare = made.tradeoff(SITES, pruned="encoder heads")
-    for part in ("whole_roles", "looked", "drift", "hard_concrete"):
-        del bare.parts[part]
-    for point in bare.parts["tradeoff"]:
-        del point["roles"]
-    bare.parts["lacking"] = {"whole_roles": "there were no sentences to look at"}
+    points = [{**point, "roles": None} for point in encode(bare.parts.points)]
+    absent = dict.fromkeys(("whole_roles", "looked", "drift", "hard_concrete"))
+    lacking = {"whole_roles": "there were no sentences to look at"}
+    bare = records.changed(bare, points=points, lacking=lacking, **absent)
     plain = records.changed(made.roles(SITES), best=[], relative={})
     alone = records.changed(made.curves(SITES), by_kind=None)
     one = records.changed(made.ablation(SITES), all_but_one=None)
@@ -328,7 +322,7 @@ def test_combined_records_are_flattened_and_stay_together() -> None:
 
 def test_two_records_of_a_study_are_two_subjects_with_names_that_differ() -> None:
     first, second = made.ablation(SITES), made.ablation(SITES, seed=5)
-    second.signature = Signature("shop/model-a", "a1b2c3", "other data")
+    second = replace(second, signature=Signature("shop/model-a", "a1b2c3", "other data"))
     third = made.ablation(SITES, "elsewhere/model-a")
     found = subjects([first, made.score(SITES), second, third, made.score(SITES, "fisher")])
     assert [len(subject.records) for subject in found] == [3, 1, 1]
@@ -350,8 +344,16 @@ def test_a_record_out_of_shape_leaves_the_rest_readable(monkeypatch: pytest.Monk
     assert 'data-name="ablation-map"' in text
 
 
+@dataclass(frozen=True)
+class Flock(Result):
+    """The result of a study that headcount does not have."""
+
+    sheep: int
+    breed: str
+
+
 def test_a_record_no_section_knows_is_shown_as_it_is() -> None:
-    text = page([Record("counting sheep", Signature("farm/one"), {"sheep": 42, "breed": "<merino>"})])
+    text = page([Record("counting sheep", Signature("farm/one"), Flock(42, "<merino>"))])
     assert "counting sheep" in text
     assert ">42<" in text.replace("42.0000", "42")
     assert "&lt;merino&gt;" in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -23,21 +22,16 @@ from screens import WIDTHS, check_whole, screen
 
 def pruned(heads: int) -> Record:
     record = made.pruned(made.even(12, heads))
-    site = {"rho": 0.0123, "explained_without": 0.912, "explained": 0.987}
-    fitted = {"how": "lstsq", "rows": 12345, "sites": {f"decoder.{layer}": site for layer in range(heads)}}
-    parts = {
-        "compensation": {**fitted, "quality": records.quality(30.0)},
-        "cost": {"before": made.COST, "after": made.COST},
-    }
-    return replace(record, parts={**record.parts, **parts})
+    site = {"rho": 0.0123, "unchanged": False, "explained_without": 0.912, "explained": 0.987}
+    fitted = {"how": "lstsq", "data": "", "rows": 12345, "sites": {f"decoder.{layer}": site for layer in range(heads)}}
+    costs = {"before": made.COST, "after": made.COST}
+    return records.changed(record, compensation={**fitted, "quality": records.quality(30.0)}, cost=costs)
 
 
 def compared(heads: int) -> Record:
-    difference = {"difference": -0.58, "low": -1.15, "high": 0.05}
     row = {"way": "rank-gradient+lstsq/distilled", "keep": heads, "seeds": [0, 1]}
-    row |= dict.fromkeys(("lost", "lost_tuned", "against"), difference)
-    record = records.tradeoff()
-    return replace(record, parts={**record.parts, "compared": [row], "against": "rank-gradient"})
+    row |= dict.fromkeys(("lost", "lost_tuned", "against"), records.difference(-0.58))
+    return records.changed(records.tradeoff(), compared=[row], against="rank-gradient")
 
 
 SECTIONS = dict(ordered())
