@@ -103,7 +103,8 @@ def tradeoff(
     everyone = [f"{site}.{index}" for site, count in sites.items() for index in range(count)]
     points = [
         {
-            "way": "l0", "keep": keep, "seed": seed, "heads": list(heads), "kept": {}, "cut": None, "after": quality(30.0),
+            "way": "l0", "keep": keep, "seed": seed, "heads": list(heads), "kept": {}, "cut": None,
+            "after": quality(30.0),
             "gates": {"settled": 0.95, "reached": None, "cut_by_rank": 0}, "steps": 600, "seconds": SECONDS,
             "command": "headcount prune m",
             "roles": {head: [has("positional" if after(head) else "delimiter")] for head in heads},
