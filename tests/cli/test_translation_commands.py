@@ -242,7 +242,7 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
     )
     assert small.exit_code == 0, small.output
     parameters = hc.Record.load(tmp_path / "p" / "record.json").parts.cost
-    assert parameters["after"]["parameters"] <= 0.95 * parameters["before"]["parameters"]
+    assert parameters.after.parameters <= 0.95 * parameters.before.parameters
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_quarter_of_the_heads_learns_the_task(made: Any, method: str, options:
     found = hc.prune(model, task, choose=method, keep=hc.Budget(heads=2), measure_on=task, **TRAINING, **options)
     assert len(hc.locate(found.model).heads) == 2
     quality = found.record.parts.quality
-    first, last = quality["before"]["value"], quality["after"]["value"]
+    first, last = quality.before.value, quality.after.value
     if made is classifier:
         assert last > 0.95 > first
     else:

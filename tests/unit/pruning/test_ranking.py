@@ -75,7 +75,7 @@ def test_the_result_is_the_masked_model(task: Any) -> None:
     assert result.record.parts.verified
     assert points[0].removed == 0
     assert points[-1].removed == total // 2
-    assert all(point["low"] <= point["value"] <= point["high"] for point in points)
+    assert all(point.low <= point.value <= point.high for point in points)
 
 
 @pytest.mark.parametrize("order", ["gradient", "ablation", "magnitude", "random"])

@@ -431,8 +431,9 @@ def test_the_ledger_stands_right_after_the_map(whole: str) -> None:
 
 
 def test_ledgers_of_both_papers_belong_to_one_model() -> None:
-    voita, michel = made.ledger(), made.ledger()
-    for record, study in ((voita, "voita2019"), (michel, "michel2019")):
-        record.signature = replace(record.signature, arguments={"study": study})
+    voita, michel = (
+        replace(record, signature=replace(record.signature, arguments={"study": study}))
+        for record, study in ((made.ledger(), "voita2019"), (made.ledger(), "michel2019"))
+    )
     (subject,) = subjects([made.combined([made.roles(SITES), voita]), made.combined([made.curves(SITES), michel])])
     assert len(subject.of("ledger")) == 2

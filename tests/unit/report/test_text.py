@@ -55,6 +55,7 @@ RESULTS: dict[str, Callable[[int], Record]] = {
     "explore": lambda _: made.explored(),
     "roles": lambda heads: made.roles(made.even(3, heads, ("decoder",))),
     "specialisation": lambda _: made.specialisation(),
+    "ledger": lambda _: made.ledger(),
     "agreement": lambda heads: made.agreement(made.even(1, heads)),
     "study replacement": lambda heads: made.replacement(made.even(1, heads)),
 }

@@ -133,10 +133,10 @@ def test_the_trade_off_gives_its_tables_and_figures(translation: StudySettings, 
     record = whole_study("voita2019", translation, tmp_path / "out", parts=["roles", "tradeoff", "all-kinds"])
     assert record.parts.missing == {}
     encoder, every = (record.parts.records[part].parts for part in ("tradeoff", "all-kinds"))
-    assert [row["keep"] for row in every["all_kinds"]] == [9]
-    assert every["all_kinds"][0]["scratch"]["value"] > 0
-    assert encoder["looked"]["sentences"] == 10
-    assert encoder["whole_roles"].keys() == {f"encoder.{layer}.{head}" for layer in range(2) for head in range(4)}
+    assert [row.keep for row in every.all_kinds] == [9]
+    assert every.all_kinds[0].scratch.value > 0
+    assert encoder.looked.sentences == 10
+    assert encoder.whole_roles.keys() == {f"encoder.{layer}.{head}" for layer in range(2) for head in range(4)}
     lines = {
         line.exhibit.name: line
         for line in shown(subjects([record]), ordered(), dict(figures.items()))
