@@ -31,13 +31,19 @@ class Recipe:
     seed: int = 0
 
     def with_steps(self, steps: int) -> Recipe:
-        """The same recipe for a longer or shorter run; warm-up and cooldown stay the same shares of it."""
+        """The same recipe for a longer or shorter run; warm-up and cooldown stay the same shares, the peak rate stays.
+
+        The peak of Vaswani et al. 2017 is at the end of warm-up and depends on it: a warm-up a quarter as long would
+        double the rate, which models that normalise after each sum do not survive.
+        """
         if self.steps is None:
             return replace(self, steps=steps)
         scale = steps / self.steps
+        warmup = max(1, round(scale * self.warmup))
         return replace(
-            self, steps=steps, warmup=max(1, round(scale * self.warmup)), cooldown=round(scale * self.cooldown)
-        )
+            self, steps=steps, warmup=warmup, cooldown=round(scale * self.cooldown),
+            factor=self.factor * (warmup / self.warmup) ** 0.5,
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.steps is None and self.epochs is None and not self.patience:

@@ -87,6 +87,16 @@ def test_rate_is_that_of_the_paper() -> None:
     assert learning_rate(400, 512, recipe) == max(learning_rate(step, 512, recipe) for step in range(1, 2000))
 
 
+@pytest.mark.parametrize("kind", [{"factor": 2.0}, {"rate": 3e-3}])
+@pytest.mark.parametrize("steps", [300, 40_000])
+def test_a_shorter_or_longer_run_has_the_same_peak(kind: dict, steps: int) -> None:
+    recipe = Recipe(warmup=800, steps=12_000, **kind)
+    other = recipe.with_steps(steps)
+    peaks = [max(learning_rate(step, 128, each) for step in range(1, each.warmup + 2)) for each in (recipe, other)]
+    assert peaks[1] == pytest.approx(peaks[0])
+    assert other.warmup / other.steps == pytest.approx(800 / 12_000, rel=0.02)
+
+
 def test_cooldown_ends_near_zero() -> None:
     recipe, same = Recipe(warmup=10, steps=1000, cooldown=200), Recipe(warmup=10, steps=1000)
     assert learning_rate(800, 64, recipe) == learning_rate(800, 64, same)
