@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
 
@@ -15,6 +16,7 @@ from headcount.head_roles.measure import Roles
 from headcount.heads import Head, HeadGrid
 from headcount.notebook import Cell, strengths, table
 from headcount.record import Record, Signature
+from headcount.record.result import Result
 from headcount.scores.score import Scores
 
 HOSTILE = "<script>alert('1')</script>&\"x"
@@ -126,8 +128,19 @@ def test_sites_say_what_is_left() -> None:
     assert found.rows[2][-1] == "llama"
 
 
+@dataclass(frozen=True)
+class Sample(Result):
+    """A result of every kind of part."""
+
+    metric: str
+    value: float
+    one_out: dict[str, Any]
+    curve: tuple[int, ...]
+    gone: dict[str, Any]
+
+
 def test_a_record_sums_up_its_parts() -> None:
-    parts = {"metric": "BLEU", "value": 30.123456789, "one_out": dict.fromkeys("abcd"), "curve": [1, 2], "gone": {}}
+    parts = Sample("BLEU", 30.123456789, dict.fromkeys("abcd"), (1, 2), {})
     found = read(Record("ablate", Signature(model="shop/model", time="2026-01-01"), parts))
     assert "Record of ablate" in found.text
     assert found.rows == [
@@ -143,7 +156,7 @@ def test_a_record_sums_up_its_parts() -> None:
     [
         HeadGrid([(Head("encoder", 0, 0), HOSTILE)]),
         Scores(RAGGED, signature=Signature(model=HOSTILE)),
-        Record(HOSTILE, Signature(model=HOSTILE), {HOSTILE: HOSTILE, "b": {HOSTILE: 1}}),
+        Record(HOSTILE, Signature(model=HOSTILE), Sample(HOSTILE, 1.0, {HOSTILE: 1}, (), {})),
     ],
     ids=["grid", "scores", "record"],
 )

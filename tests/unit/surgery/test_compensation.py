@@ -19,6 +19,7 @@ from forks import shared_by
 from headcount.errors import UnknownName, UsageError, VerificationError
 from headcount.probes.padding import real_tokens
 from headcount.probes.projections import Projection, projected
+from headcount.record.codec import encode
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
@@ -379,8 +380,8 @@ def test_an_error_on_the_way_leaves_nothing_behind(bert: nn.Module) -> None:
 
 def test_what_it_did_is_plain_json(bert: nn.Module) -> None:
     found = hc.compensate(bert, hc.locate(bert).mask(off=["encoder.0.1", "encoder.2.0"]), task_of(bert))
-    said = json.loads(json.dumps(found.to_plain(), allow_nan=False))
-    assert said["how"] == "lstsq"
+    said = json.loads(json.dumps(encode(found.described()), allow_nan=False))
+    assert "lstsq" in said.values()
     assert set(said["sites"]) == {"encoder.0", "encoder.2"}
     assert all(site["explained"] >= site["explained_without"] for site in said["sites"].values())
     assert said["rows"] == sum(int(batch["attention_mask"].sum()) for batch in batches(bert))
