@@ -41,7 +41,8 @@ def training_settings(seed: int, *, quick: bool) -> TranslationSettings:
 def study(model: Path, *, quick: bool) -> StudySettings:
     """Both papers at demo size: as many sentences of each split as a quarter of an hour on two cores allows."""
     settings = StudySettings(
-        model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", followed=60, random=3,
+        model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", role_limit=1000, followed=60,
+        random=3,
         batches=(1, 16), lengths=(16,), repeats=5, gate_steps=60, tune_steps=140,
         all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from headcount.corpora.sentences import Sentences
 from headcount.errors import HeadcountError, UsageError
 from headcount.progress import named
 from headcount.record import Record
@@ -31,7 +32,7 @@ def _roles(subject: StudySubject) -> Record:
 
     settings, relevance = subject.settings, subject.finished_parts.get("relevance")
     try:
-        play_on = task_of(subject.model, subject.sentences, subject.tokenizer)
+        play_on = task_of(subject.model, _first(subject.sentences, settings.source.limit), subject.tokenizer)
     except UsageError:
         play_on = None
     return look(
@@ -39,6 +40,13 @@ def _roles(subject: StudySubject) -> Record:
         data=f"{settings.trees or settings.source.data} {settings.source.split}", frequencies=subject.frequencies,
         relevance=relevance, progress=named("looking at roles", subject.progress),
     )  # fmt: skip
+
+
+def _first(sentences: Sentences, count: int | None) -> Sentences:
+    """As many as the other parts measure on: heads are replaced one at a time."""
+    return replace(
+        sentences, items=sentences.items[:count], targets=sentences.targets[:count] if sentences.targets else None
+    )
 
 
 def _tradeoff(subject: StudySubject) -> Record:

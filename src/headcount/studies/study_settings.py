@@ -26,6 +26,7 @@ class StudySettings:
     batch_size: int = 16
     max_length: int = 256
     followed: int = 200  # sentences that relevance is measured on: each of their predictions is followed back
+    role_limit: int = 0  # sentences that roles are measured on; as many as of a split if 0
     trees: str = ""  # treebank for the roles (.conllu); the data if empty, which have trees where they are the grammar
     orders: tuple[str, ...] = ("gradient", "ablation")
     random: int = 5  # random orders as control

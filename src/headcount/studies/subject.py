@@ -91,7 +91,8 @@ class StudySubject:
     @cached_property
     def sentences(self) -> Any:
         """What roles are looked for on: what is read on the split that heads are chosen on, or a treebank."""
-        return self.work.sentences(self.settings.trees or None)
+        work = self.work.with_limit(self.settings.role_limit) if self.settings.role_limit else self.work
+        return work.sentences(self.settings.trees or None)
 
     @cached_property
     def frequencies(self) -> Any:
