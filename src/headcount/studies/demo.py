@@ -43,7 +43,7 @@ def study(model: Path, *, quick: bool) -> StudySettings:
     settings = StudySettings(
         model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", role_limit=1000, followed=60,
         random=3,
-        batches=(1, 16), lengths=(16,), repeats=5, gate_steps=60, tune_steps=140,
+        batches=(1, 16), lengths=(16,), repeats=5, gate_steps=200, tune_steps=140,
         all_kinds_keep=(8,), scratch_steps=700,
     )  # fmt: skip
     if not quick:
