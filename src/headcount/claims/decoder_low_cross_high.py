@@ -20,11 +20,11 @@ def _depth(pruning: Pruning, heads: Sequence[str], kind: str) -> float:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = of_all_kinds(models)
-    if not found:
+    studied = of_all_kinds(models)
+    if not studied:
         return missing("no trade-off with gates on heads of all kinds of an encoder-decoder")
     firsts, seconds = [], []
-    for pruning in found:
+    for pruning in studied:
         decoder, cross = (
             [_depth(pruning, model.heads, kind) for model in pruning.models] for kind in ("decoder", "cross")
         )
@@ -38,10 +38,10 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     weaker = min(lower, higher, key=lambda interval: interval.value)
     detail = (
         f"against the middle of the stack: decoder {-lower.value:+.2f}, cross {higher.value:+.2f} of its depth"
-        f"{''.join(dict.fromkeys(pruning.unsettled for pruning in found))}"
+        f"{''.join(dict.fromkeys(pruning.unsettled for pruning in studied))}"
     )
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning in found)
-    return Measurement(weaker, holds, len(found), seeds, detail)
+    seeds = sum(len({model.seed for model in pruning.models}) for pruning in studied)
+    return Measurement(weaker, holds, len(studied), seeds, detail)
 
 
 CLAIM = Claim(

@@ -39,19 +39,19 @@ def _straighter(dynamics: Dynamics) -> Interval | None:
     if not early or not late or len(early[0].points) < 4:
         return None
     random = np.random.default_rng(0)
-    first, last = _drawn(early[0], random), _drawn(late[-1], random)
-    gaps = last[1] - first[1]
+    early_curve, last = _drawn(early[0], random), _drawn(late[-1], random)
+    gaps = last[1] - early_curve[1]
     low, high = np.percentile(gaps[np.isfinite(gaps)], [2.5, 97.5])
-    return Interval(last[0] - first[0], float(low), float(high))
+    return Interval(last[0] - early_curve[0], float(low), float(high))
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [dynamics for model in models if (dynamics := model.first(Dynamics))]
-    if not found:
+    studied = [dynamics for model in models if (dynamics := model.first(Dynamics))]
+    if not studied:
         return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
-    intervals = [interval for dynamics in found if (interval := _straighter(dynamics)) is not None]
+    intervals = [interval for dynamics in studied if (interval := _straighter(dynamics)) is not None]
     if not intervals:
-        last = max(epoch.epoch for dynamics in found for epoch in dynamics.by_epoch)
+        last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
         return missing(f"it needs an epoch up to {EARLY} and one from {LATE} on; the last one is {last}")
     interval = pooled(intervals)
     return Measurement(interval, above(interval, 0.0), len(intervals), 1)

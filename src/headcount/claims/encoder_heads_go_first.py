@@ -33,27 +33,27 @@ def of_all_kinds(models: Sequence[StudiedModel]) -> list[Pruning]:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = of_all_kinds(models)
-    if not found:
+    studied = of_all_kinds(models)
+    if not studied:
         return missing("no trade-off with gates on heads of all kinds of an encoder-decoder")
-    tables = [[shares(pruning, model.heads) for model in pruning.models] for pruning in found]
+    tables = [[shares(pruning, model.heads) for model in pruning.models] for pruning in studied]
     gaps = [
         by_seed(pruning, [min(row["cross"], row["decoder"]) - row["encoder"] for row in table])
-        for pruning, table in zip(found, tables, strict=True)
+        for pruning, table in zip(studied, tables, strict=True)
     ]
     lasts = [
         by_seed(pruning, [row["cross"] - max(row["encoder"], row["decoder"]) for row in table])
-        for pruning, table in zip(found, tables, strict=True)
+        for pruning, table in zip(studied, tables, strict=True)
     ]
-    first, last = pooled(gaps), pooled(lasts)
-    weaker = min(first, last, key=lambda interval: interval.value)
-    verdicts = (above(first, 0.0), above(last, 0.0))
+    encoder_gap, last = pooled(gaps), pooled(lasts)
+    weaker = min(encoder_gap, last, key=lambda interval: interval.value)
+    verdicts = (above(encoder_gap, 0.0), above(last, 0.0))
     holds = True if all(verdicts) else False if False in verdicts else None
     rows = [row for table in tables for row in table]
     left = ", ".join(f"{sum(row[kind] for row in rows) / len(rows):.0%} of {kind}" for kind in KINDS)
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning in found)
-    detail = f"left on average: {left}{''.join(dict.fromkeys(pruning.unsettled for pruning in found))}"
-    return Measurement(weaker, holds, len(found), seeds, detail)
+    seeds = sum(len({model.seed for model in pruning.models}) for pruning in studied)
+    detail = f"left on average: {left}{''.join(dict.fromkeys(pruning.unsettled for pruning in studied))}"
+    return Measurement(weaker, holds, len(studied), seeds, detail)
 
 
 CLAIM = Claim(

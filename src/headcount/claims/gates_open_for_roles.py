@@ -56,11 +56,11 @@ def _gates(model: StudiedModel) -> list[Gates]:
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     areas = [
-        found
+        measured_area
         for model in models
         if (roles := model.first(RolesFound))
         for gates in _gates(model)
-        if (found := _area(gates, roles)) is not None
+        if (measured_area := _area(gates, roles)) is not None
     ]
     if not areas:
         return missing("it needs a record of roles and one of headcount prune --choose l0 of the same model")

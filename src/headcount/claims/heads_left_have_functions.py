@@ -31,21 +31,21 @@ def _share(pruning: Pruning, model: PrunedModel) -> Interval:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [
+    studied = [
         (pruning, nearest)
         for model in models
         for pruning in prunings(model, all_kinds=False)
         if (nearest := _nearest(pruning))
     ]
-    if not found:
+    if not studied:
         return missing("no trade-off with gates on heads of one kind whose roles were looked at")
-    interval = pooled([pooled([_share(pruning, model) for model in nearest]) for pruning, nearest in found])
+    interval = pooled([pooled([_share(pruning, model) for model in nearest]) for pruning, nearest in studied])
     bounded = Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
-    sizes = ", ".join(dict.fromkeys(f"{nearest[0].keep} of {pruning.budgeted}" for pruning, nearest in found))
+    sizes = ", ".join(dict.fromkeys(f"{nearest[0].keep} of {pruning.budgeted}" for pruning, nearest in studied))
     detail = f"{sizes} heads left; delimiter, same-token and induction heads do not count"
     return Measurement(
-        bounded, above(bounded, ALMOST_ALL), len(found), sum(len(nearest) for _, nearest in found),
-        detail + "".join(dict.fromkeys(pruning.unsettled for pruning, _ in found)),
+        bounded, above(bounded, ALMOST_ALL), len(studied), sum(len(nearest) for _, nearest in studied),
+        detail + "".join(dict.fromkeys(pruning.unsettled for pruning, _ in studied)),
     )  # fmt: skip
 
 

@@ -11,13 +11,13 @@ from headcount.statistics import Interval
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [parts.other for model in models if (parts := model.first(Ablation)) and parts.other]
-    found = [other for other in found if other.pearson.r == other.pearson.r]
-    if not found:
+    studied = [parts.other for model in models if (parts := model.first(Ablation)) and parts.other]
+    studied = [other for other in studied if other.pearson.r == other.pearson.r]
+    if not studied:
         return missing("no record of ablation on two data sets: give --other-split")
-    interval = pooled([Interval(other.pearson.r, other.pearson.low, other.pearson.high) for other in found])
-    detail = ", ".join(f"{other.spearman.r:.2f}" for other in found)
-    return Measurement(interval, above(interval, 0.0), len(found), 1, f"Spearman's {detail}")
+    interval = pooled([Interval(other.pearson.r, other.pearson.low, other.pearson.high) for other in studied])
+    detail = ", ".join(f"{other.spearman.r:.2f}" for other in studied)
+    return Measurement(interval, above(interval, 0.0), len(studied), 1, f"Spearman's {detail}")
 
 
 CLAIM = Claim(

@@ -21,8 +21,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     by_model = [(model, rows) for model in models if model.language and (rows := _accuracies(model))]
     pairs = [
         (left, right)
-        for (one, left), (other, right) in combinations(by_model, 2)
-        if one.language != other.language and one.domain == other.domain
+        for (left_name, left), (other, right) in combinations(by_model, 2)
+        if left_name.language != other.language and left_name.domain == other.domain
     ]
     if not pairs:
         return missing("it needs studies of models with other target languages, on the same source sentences")

@@ -20,16 +20,16 @@ def _kept(epoch: Epoch, dynamics: Dynamics) -> Interval:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [dynamics for model in models if (dynamics := model.first(Dynamics))]
-    if not found:
+    studied = [dynamics for model in models if (dynamics := model.first(Dynamics))]
+    if not studied:
         return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
-    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in found]
+    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in studied]
     if not any(late):
-        last = max(epoch.epoch for dynamics in found for epoch in dynamics.by_epoch)
+        last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
         return missing(f"no epoch from {LATE} on; the last one is {last}")
     worst = [
         min((_kept(epoch, dynamics) for epoch in epochs), key=lambda interval: interval.low)
-        for dynamics, epochs in zip(found, late, strict=True)
+        for dynamics, epochs in zip(studied, late, strict=True)
         if epochs
     ]
     interval = pooled(worst)

@@ -16,10 +16,10 @@ def _best_heads(parts: Ablation) -> Mapping[str, BestAlone]:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
-    held_out = [(parts, best) for parts in found if (best := _best_heads(parts))]
+    studied = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
+    held_out = [(parts, best) for parts in studied if (best := _best_heads(parts))]
     if not held_out:
-        reason = "the head was chosen on the examples it is measured on" if found else ""
+        reason = "the head was chosen on the examples it is measured on" if studied else ""
         return missing(reason or "no record of ablation by a metric that is no distance")
     counts = []
     for parts, best in held_out:

@@ -16,14 +16,15 @@ def _needed(parts: Ablation) -> int:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
-    if not found:
+    studied = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
+    if not studied:
         return missing("no record of ablation by a metric that is no distance")
-    counts = [(len(parts.one_out) - _needed(parts), len(parts.one_out)) for parts in found]
+    counts = [(len(parts.one_out) - _needed(parts), len(parts.one_out)) for parts in studied]
     interval = pooled([share_interval(*count) for count in counts])
     bounded = Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
-    detail = f"{sum(free for free, _ in counts)} of {sum(total for _, total in counts)} heads, p of {found[0].alpha:g}"
-    return Measurement(bounded, above(bounded, 0.5), len(found), 1, detail)
+    free, total = map(sum, zip(*counts, strict=True))
+    detail = f"{free} of {total} heads, p of {studied[0].alpha:g}"
+    return Measurement(bounded, above(bounded, 0.5), len(studied), 1, detail)
 
 
 CLAIM = Claim(

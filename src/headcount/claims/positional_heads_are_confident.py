@@ -12,18 +12,18 @@ CONFIDENT = 0.8
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [roles for model in models if (roles := model.first(RolesFound)) is not None]
-    if not found:
+    studied = [roles for model in models if (roles := model.first(RolesFound)) is not None]
+    if not studied:
         return missing("no record of roles")
-    confidences = [roles.confidence[head] for roles in found for head in roles.paper.positional.labels]
+    confidences = [roles.confidence[head] for roles in studied for head in roles.paper.positional.labels]
     if not confidences:
-        return missing(f"no positional head in {len(found)} model{'s' if len(found) > 1 else ''}")
+        return missing(f"no positional head in {len(studied)} model{'s' if len(studied) > 1 else ''}")
     least = min(confidences, key=lambda interval: interval.value)
     verdicts = [above(interval, CONFIDENT) for interval in confidences]
     holds = True if all(verdicts) else False if False in verdicts else None
     exceeding = sum(interval.value > CONFIDENT for interval in confidences)
     detail = f"{exceeding} of {len(confidences)} positional heads are above {CONFIDENT:g}"
-    return Measurement(least, holds, len(found), 1, detail)
+    return Measurement(least, holds, len(studied), 1, detail)
 
 
 CLAIM = Claim(

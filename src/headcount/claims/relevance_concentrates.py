@@ -62,7 +62,7 @@ def gini(values: np.ndarray) -> float:
 
 def broken_stick(heads: int, count: int) -> float:
     """What the `count` longest of a stick's `heads` pieces hold on average when it is broken at random places."""
-    return sum(sum(1 / place for place in range(rank, heads + 1)) for rank in range(1, count + 1)) / heads
+    return sum(sum(1 / size for size in range(rank, heads + 1)) for rank in range(1, count + 1)) / heads
 
 
 def _dealt(layers: Sequence[np.ndarray]) -> float:

@@ -31,26 +31,26 @@ def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
 
 
 def _steps(run: TrainingRun | None, pruning: Pruning) -> str:
-    own = "an unknown number" if run is None else str(run.steps)
-    return f"{pruning.scratch_steps} steps from scratch, the model itself had {own}"
+    trained_steps = "an unknown number" if run is None else str(run.steps)
+    return f"{pruning.scratch_steps} steps from scratch, the model itself had {trained_steps}"
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [
+    studied = [
         (model.first(TrainingRun), pruning)
         for model in models
         for pruning in prunings(model, all_kinds=True)
         if pruning.pairs
     ]
-    if not found:
+    if not studied:
         return missing("no trade-off over all kinds with models trained from scratch")
-    interval = pooled([_lead(pruning) for _, pruning in found])
-    enough = all(run is not None and pruning.scratch_steps >= run.steps for run, pruning in found)
+    interval = pooled([_lead(pruning) for _, pruning in studied])
+    enough = all(run is not None and pruning.scratch_steps >= run.steps for run, pruning in studied)
     holds = above(interval, 0.0)
     if not enough and holds:  # a short training would explain it too
         holds = None
-    runs = sum(len({pair.seed for pair in pruning.pairs}) for _, pruning in found)
-    return Measurement(interval, holds, len(found), runs, f"{found[0][1].metric}; {_steps(*found[0])}")
+    runs = sum(len({pair.seed for pair in pruning.pairs}) for _, pruning in studied)
+    return Measurement(interval, holds, len(studied), runs, f"{studied[0][1].metric}; {_steps(*studied[0])}")
 
 
 CLAIM = Claim(

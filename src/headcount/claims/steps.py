@@ -31,12 +31,12 @@ def kept(point: Step | EpochStep, base: float, *, higher_is_better: bool) -> Int
     return Interval(base / point.value, base / point.high, base / point.low)
 
 
-def lost(points: Sequence[Step], whole: float, *, higher_is_better: bool) -> Interval:
+def lost(points: Sequence[Step], unpruned: float, *, higher_is_better: bool) -> Interval:
     """What is lost against the whole model, mean over steps; ends are averaged: steps share their examples."""
     value, low, high = (float(np.mean([getattr(point, name) for point in points])) for name in Interval._fields)
     if higher_is_better:
-        return Interval(whole - value, whole - high, whole - low)
-    return Interval(value - whole, low - whole, high - whole)
+        return Interval(unpruned - value, unpruned - high, unpruned - low)
+    return Interval(value - unpruned, low - unpruned, high - unpruned)
 
 
 def ordered_by(curves: Curves, order: str) -> Curve | None:

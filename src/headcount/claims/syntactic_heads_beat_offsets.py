@@ -16,16 +16,16 @@ def paper_relations(roles: RolesFound) -> list[Best]:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    found = [rows for model in models if (roles := model.first(RolesFound)) and (rows := paper_relations(roles))]
-    if not found:
+    studied = [rows for model in models if (roles := model.first(RolesFound)) and (rows := paper_relations(roles))]
+    if not studied:
         return missing("no record of roles on sentences with trees, or too few instances of every relation")
-    interval = pooled([mean_interval([row.value - row.baseline for row in rows]) for rows in found])
-    rows = [row for model_rows in found for row in model_rows]
+    interval = pooled([mean_interval([row.value - row.baseline for row in rows]) for rows in studied])
+    rows = [row for model_rows in studied for row in model_rows]
     detail = (
         f"{sum(bool(row.holds) for row in rows)} of {len(rows)} relations have a head beyond the role's threshold; "
         f"{sum(row.held_out for row in rows)} of the heads were chosen on other sentences than they are measured on"
     )
-    return Measurement(interval, above(interval, 0.0), len(found), 1, detail)
+    return Measurement(interval, above(interval, 0.0), len(studied), 1, detail)
 
 
 CLAIM = Claim(

@@ -52,8 +52,8 @@ def follow(
             return tuple(steps)
     if len(steps) < len(sizes):  # to begin costs a run over the data
         started = time.perf_counter()
-        for taken in search.steps(sizes[len(steps) :], at_least=at_least):
-            steps.append(taken.described(time.perf_counter() - started))
+        for search_step in search.steps(sizes[len(steps) :], at_least=at_least):
+            steps.append(search_step.described(time.perf_counter() - started))
             trail.write(steps)
             if reached(search.mask):
                 break

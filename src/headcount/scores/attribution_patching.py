@@ -21,13 +21,10 @@ from headcount.probes.masks import Means, masked
 from headcount.probes.means import mean_outputs
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
-from headcount.record import Signature
-from headcount.scores.gradient import check_gradient, standard_error
-from headcount.scores.pieces import shelf, summed
-from headcount.scores.score import Scores, scores
-from headcount.sites.fingerprint import weight_hash
+from headcount.scores.example_mean import mean_over_examples
+from headcount.scores.gradient import check_gradient
+from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Task
 
 Replacement = Literal["zero", "mean"]
@@ -54,21 +51,10 @@ def attribution_patching(
         raise UnknownName("replacement", replace, get_args(Replacement))
     means = mean_outputs(model, task.batches(), run=task.nll) if replace == "mean" else None
 
-    def contributed(batch: Batch) -> dict[str, np.ndarray]:
-        values_BH = patched(model, task, batch, means)
-        count = np.array(float(len(values_BH)))
-        return {"total": values_BH.sum(0), "squares": np.square(values_BH).sum(0), "count": count}
-
     arguments: dict[str, Any] = {"score": "attribution-patching", "replace": replace, "normalize": normalize}
-    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
-    with evaluating(model, gradients=True):
-        sums = summed(task.batches(), contributed, finished=finished, progress=progress)
-    if finished:
-        finished.clear()
-    mean_H = sums["total"] / sums["count"]
-    error_H = standard_error(mean_H, sums["squares"], sums["count"])
-    return scores(locate(model).heads, mean_H, signature, error=error_H, normalize=normalize)
+    return mean_over_examples(
+        model, task, lambda batch: patched(model, task, batch, means), arguments, folder=folder, progress=progress
+    )
 
 
 def patched(model: nn.Module, task: Task, batch: Batch, means: Means | None) -> np.ndarray:

@@ -19,14 +19,11 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
-from headcount.record import Signature
-from headcount.scores.gradient import check_gradient, standard_error
-from headcount.scores.pieces import shelf, summed
-from headcount.scores.score import Scores, scores
+from headcount.scores.example_mean import mean_over_examples
+from headcount.scores.gradient import check_gradient
+from headcount.scores.score import Scores
 from headcount.scores.variants import rows_of
-from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Task
 
 
@@ -50,21 +47,10 @@ def integrated_gradients(
     if steps < 1:
         raise UsageError(f"steps is at least 1; got {steps}.")
 
-    def contributed(batch: Batch) -> dict[str, np.ndarray]:
-        values_BH = integrated(model, task, batch, steps)
-        count = np.array(float(len(values_BH)))
-        return {"total": values_BH.sum(0), "squares": np.square(values_BH).sum(0), "count": count}
-
     arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
-    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
-    with evaluating(model, gradients=True):
-        sums = summed(task.batches(), contributed, finished=finished, progress=progress)
-    if finished:
-        finished.clear()
-    mean_H = sums["total"] / sums["count"]
-    error_H = standard_error(mean_H, sums["squares"], sums["count"])
-    return scores(locate(model).heads, mean_H, signature, error=error_H, normalize=normalize)
+    return mean_over_examples(
+        model, task, lambda batch: integrated(model, task, batch, steps), arguments, folder=folder, progress=progress
+    )
 
 
 def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.ndarray:

@@ -20,10 +20,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for record, plot in zip(records, axes, strict=True):
         way, of = shown_way(record.parts), record.parts.of
         kept_counts = [of, *(point.kept for point in record.parts.points if point.way == way)]  # the whole model first
-        sizes = sorted({sum(kept.values()) for kept in kept_counts})
+        sizes = sorted({sum(counts.values()) for counts in kept_counts})
         for number, kind in enumerate(of):
             left = [
-                float(np.mean([kept.get(kind, 0) for kept in kept_counts if sum(kept.values()) == size]))
+                float(np.mean([counts.get(kind, 0) for counts in kept_counts if sum(counts.values()) == size]))
                 for size in sizes
             ]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}

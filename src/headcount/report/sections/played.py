@@ -36,8 +36,8 @@ def _answer(record: Record[RolesFound]) -> str:
     )
 
 
-def _share(kept: Interval | None) -> list[Any]:
-    return [100 * kept.value, interval(100 * kept.low, 100 * kept.high, 0)] if kept else [None, None]
+def _share(share: Interval | None) -> list[Any]:
+    return [100 * share.value, interval(100 * share.low, 100 * share.high, 0)] if share else [None, None]
 
 
 def _tables(labelled: Labelled) -> list[Table]:
