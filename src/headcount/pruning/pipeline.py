@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +87,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Chooser(Options):
+class Chooser(Options, ABC):
     """A way to choose heads: its fields are its options, `choose` does it. One file of `choosers/` each."""
 
     about: ClassVar[str] = ""  # one line for --help
@@ -117,8 +118,9 @@ class Chooser(Options):
         if not isinstance(keep, Budget):
             raise UsageError(f"{self.name} needs a budget (--keep): one number or share, for all kinds together.")
 
+    @abstractmethod
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        raise NotImplementedError
+        """Decide which heads stay."""
 
 
 @dataclass(frozen=True)
