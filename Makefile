@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 THREADS := OMP_NUM_THREADS=1
 
-.PHONY: venv demo test test-slow bench lint clean
+.PHONY: venv demo test test-slow bench docs lint clean
 
 venv: .venv/.fresh
 
@@ -26,6 +26,10 @@ test-slow: venv
 
 bench: venv
 	$(BIN)/python -m benchmarks
+
+# The documentation as a site, to open at build/site/index.html.
+docs: venv
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 lint: venv
 	$(BIN)/ruff check src tests benchmarks

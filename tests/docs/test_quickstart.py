@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "quickstart.ipynb"
+from notebooks import FOLDER, cells, run
 
-
-def cells(kind: str) -> list[str]:
-    found = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    assert found["nbformat"] == 4
-    return ["".join(cell["source"]) for cell in found["cells"] if cell["cell_type"] == kind]
-
-
-def shown(code: str, space: dict[str, Any]) -> Any:
-    """Run a cell as Jupyter does: all of it, and the value of its last line if that is an expression."""
-    tree = ast.parse(code)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "quickstart.ipynb", "exec"), space)
-    return eval(compile(ast.Expression(last.value), "quickstart.ipynb", "eval"), space) if last else None
+NOTEBOOK = FOLDER / "quickstart.ipynb"
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +18,11 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What is there after the last cell, and under `shown` what each cell showed."""
     import os
 
-    space: dict[str, Any] = {"__name__": "__main__"}
+    space: dict[str, Any] = {}
     before = Path.cwd()
     os.chdir(tmp_path_factory.mktemp("notebook"))
     try:
-        space["shown"] = [shown(code, space) for code in cells("code")]
+        space["shown"] = [shown.value for shown in run(NOTEBOOK, space)]
     finally:
         os.chdir(before)
     return space
@@ -43,7 +30,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_it_is_small_and_explains_more_than_it_computes() -> None:
     assert NOTEBOOK.stat().st_size < 100_000
-    assert len(cells("markdown")) >= len(cells("code")) - 1
+    assert len(cells(NOTEBOOK, "markdown")) >= len(cells(NOTEBOOK, "code")) - 1
 
 
 def test_every_cell_runs_and_what_it_shows_is_readable(space: dict[str, Any]) -> None:

@@ -38,18 +38,23 @@ def load(
     trust_remote_code: bool = False,
     **options: Any,
 ) -> PreTrainedModel:
-    """A model in eval mode from a folder or a hub id, plain or pruned by headcount.
+    """Load a model in eval mode from a folder or a hub id, plain or pruned by headcount.
 
-    Weights that the checkpoint lacks would be random: they are refused unless `classes` or `new_weights` asks for them.
+    Weights that the checkpoint lacks would be random. They are refused unless `classes` or `new_weights` allows them.
 
-    task: one of `TASKS`, such as "classification" or "masked-language-modelling", chooses the model's head, which the
-        checkpoint must have; None takes the class the checkpoint was saved from.
-    model_class: the class itself, for classes that are not part of transformers.
-    classes: names of the classes of a new classifier, for fine-tuning; its weights are random where the checkpoint
-        has none of that size.
-    new_weights: weights that may be random because you train them: "head" for those on top of the model's body,
-        "any" for all outside its layers.
-    options: further options of `from_pretrained`, such as `revision` or `attn_implementation`.
+    Args:
+        source: Folder or hub id of a checkpoint.
+        task: One of `TASKS`, such as "classification" or "masked-language-modelling". It selects the model class, whose
+            weights the checkpoint must have. By default the class that the checkpoint was saved from.
+        model_class: The class itself, for classes that are not part of transformers.
+        classes: Class names of a new classifier to fine-tune. Its weights are random where the checkpoint has none of
+            that size.
+        new_weights: Which weights may be random because you train them: "head" for those on top of the model's body,
+            "any" for all outside its layers.
+        dtype: Data type of the weights. By default that of the checkpoint.
+        device_map: Devices to place the model on, as in `from_pretrained`.
+        trust_remote_code: Whether code in the checkpoint may run.
+        options: Further options of `from_pretrained`, such as `revision` or `attn_implementation`.
     """
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)

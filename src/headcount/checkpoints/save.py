@@ -31,14 +31,18 @@ def save(
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
 
-    A pruned model's config carries the manifest of its heads, and stock `from_pretrained` refuses the folder; a model
-    pruned evenly is written as a plain stock checkpoint where its architecture can state the smaller shape.
+    The config of a pruned model carries the manifest of its heads, and stock `from_pretrained` refuses the folder. An
+    evenly pruned model is written as a stock checkpoint where its architecture can state the smaller shape.
 
-    tokenizer: saved beside the model.
-    standalone: add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without headcount.
-    overwrite: replace a checkpoint that is there; other files of the folder stay.
-    add_files: writes further files into the folder before it appears in its place.
-    push_to: upload the folder to the hub under this name, user/name.
+    Args:
+        model: The model.
+        folder: Folder to write.
+        tokenizer: Tokenizer to save with the model.
+        standalone: Add code with which `from_pretrained(..., trust_remote_code=True)` loads it without headcount.
+        overwrite: Replace an existing checkpoint. Other files of the folder stay.
+        max_shard_size: Largest size of one weight file.
+        add_files: Function that writes more files into the folder before it appears under its name.
+        push_to: Hub name, user/name, to upload the folder to.
     """
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):

@@ -58,14 +58,15 @@ def export(
 ) -> Export:
     """Write a model for another runtime, run it there on a few texts and compare it with the PyTorch model.
 
-    model: a model, or the folder or hub id of a checkpoint, plain or pruned.
-    to: the runtime, one of `RUNTIMES`: "gguf", "vllm", "onnx", "openvino", "ctranslate2".
-    out: a file for formats that are one file, such as half.gguf; a folder for the others.
-    tokenizer: the one of the model; that of the folder if none is given.
-    dtype: number format of the weights, one of the runtime's `types`.
-    overwrite: replace what is there.
-    check: run the export in its runtime where that is installed.
-    loading: options of `hc.load` for a folder or hub id.
+    Args:
+        model: A model, or the folder or hub id of a checkpoint, plain or pruned.
+        to: Runtime, one of `RUNTIMES`: "gguf", "vllm", "onnx", "openvino", "ctranslate2".
+        out: A file for formats that are one file, such as half.gguf; a folder for the others.
+        tokenizer: Tokenizer of the model. By default the one in the folder of the checkpoint.
+        dtype: Number format of the weights, one of the runtime's `types`.
+        overwrite: Replace what is there.
+        check: Run the export in its runtime if that is installed.
+        loading: Options of `hc.load` for a folder or hub id.
     """
     runtime = RUNTIMES[to]
     number_format = check_dtype(runtime, to, dtype)

@@ -87,15 +87,21 @@ def roles(
     progress: Progress = silent,
     **reading: Any,
 ) -> Roles:
-    """What every head of a model does: evidence for each role, its baseline, and bootstrap intervals over sentences.
+    """Measure what every head of a model does: evidence for each role, its baseline and bootstrap intervals.
 
-    corpus: trees (a Treebank, or the trees of the grammar) or plain texts, which have no syntax.
-    targets: translations of the sentences; without them an encoder-decoder shows its encoder only.
-    roles: names of the roles to look for; all if not given.
-    frequencies: of tokens in the training data, for the rare role; counted in the corpus itself if not given.
-    tokens: at most so many at once, padding included.
-    reading: how definitions are read: relations, directions, margin, excess, diagonal, edges, thresholds, furthest,
-        common; see `Reading`.
+    Args:
+        model: The model.
+        corpus: Trees (a treebank, or the trees of the grammar) or plain texts, which have no syntax.
+        tokenizer: Tokenizer of the model.
+        targets: Translations of the sentences. Without them only the encoder of an encoder-decoder is measured.
+        roles: Names of the roles to measure. By default all.
+        frequencies: Token frequencies in the training data, for the rare role. By default counted in the corpus.
+        tokens: Most tokens in a batch, padding included.
+        resamples: Bootstrap resamples of the sentences.
+        seed: Random seed of the bootstrap.
+        progress: Called with what is done and how much there is.
+        reading: How definitions are read: relations, directions, margin, excess, diagonal, edges, thresholds, furthest,
+            common; see `Reading`.
     """
     _check_text(model)
     read = Reading(**reading)

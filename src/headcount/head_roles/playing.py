@@ -45,14 +45,17 @@ def played(
     elsewhere: Elsewhere = "own",
     **reading: Any,
 ) -> Iterator[None]:
-    """Have heads do what a role says inside the block: they look at its targets, at each alike, and nowhere else.
+    """Make heads do exactly what a role says inside the block: attend to its targets evenly, and to nothing else.
 
-    parts: head -> role and label as evidence has them: "positional -1", "syntactic nsubj v->s", "rare rarest".
-    trees: of the sentences that will be run, for syntactic roles; needs their tokenizer. Other roles need none, and of
-        sentences given as plain text a syntactic role says nothing.
-    frequencies: of tokens, for the rare role; needs the tokenizer.
-    elsewhere: what the head does for queries that the role says nothing about: its "own" attention, or "zero" output.
-    reading: how definitions are read, see `Reading`.
+    Args:
+        model: The model.
+        parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest".
+        tokenizer: Tokenizer of the model, for syntactic and rare roles.
+        trees: Trees of the sentences that will be run, for syntactic roles. In plain texts a syntactic role has no
+            targets.
+        frequencies: Token frequencies, for the rare role.
+        elsewhere: What the head does for queries without a target: its "own" attention, or "zero" output.
+        reading: How definitions are read, see `Reading`.
     """
     if elsewhere not in get_args(Elsewhere):
         raise UnknownName("behaviour elsewhere", elsewhere, get_args(Elsewhere))

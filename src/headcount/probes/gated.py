@@ -110,9 +110,9 @@ def gated(
     gates: HardConcreteGates | None = None,
     seed: int = 0,
 ) -> Iterator[HardConcreteGates]:
-    """Trainable gates on a model's heads inside the block; nothing is left behind after it.
+    """Put trainable gates on a model's heads inside the block and take them off after it.
 
-    While the model is in training mode every run draws new gates, in eval mode they are those of test time.
+    In training mode every run draws new gates; in eval mode they have their test-time values.
 
         with hc.gated(model, kinds=("encoder",)) as gates:
             optimizer = Adam([{"params": model.parameters()}, {"params": gates.parameters(), "lr": 0.02}])
@@ -120,9 +120,14 @@ def gated(
             ...
         small = hc.remove(model, gates.mask())
 
-    gates: gates of an earlier block, to go on with, instead of the other arguments.
-    variant: "default", "paper" or "voita2019-code"; gates of the last are soft at test time, and `hc.fold_gates` makes
-    them part of the weights before heads are removed.
+    Args:
+        model: The model.
+        kinds: Kinds of attention to gate. By default all.
+        heads: Names of the heads to gate. By default all of these kinds.
+        variant: "default", "paper" or "voita2019-code". Gates of the last are soft at test time; `hc.fold_gates`
+            multiplies them into the weights before heads are removed.
+        gates: Gates of an earlier block to continue with, instead of the other arguments.
+        seed: Random seed of the draws.
     """
     if gates is not None and (kinds is not None or heads is not None or variant != "default"):
         raise UsageError("gates= are gates of an earlier block: kinds, heads and variant are theirs already.")

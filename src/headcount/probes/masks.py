@@ -34,13 +34,16 @@ def masked(
     calibration: Iterable[Mapping[str, object]] | None = None,
     repeat: int = 1,
 ) -> Iterator[None]:
-    """Multiply every head's output by its value in `mask` inside the block; nothing is left behind after it.
+    """Multiply every head's output by its value in `mask` inside the block.
 
-    mask: a HeadGrid, or a tensor [H] or [B, H] with columns in the order of `locate(model).heads`; a tensor may
-        require gradients and may be changed in place inside the block.
-    replace: what stands in for a head that is off: zero; its mean output over the batches of `calibration` (or
-        means taken before by `mean_outputs`); "resample", its output on the example before it in the batch.
-    repeat: rows of the model's batch per row of a [B, H] mask, the number of beams in beam search.
+    Args:
+        model: The model.
+        mask: A HeadGrid, or a tensor [H] or [B, H] with columns in the order of `locate(model).heads`. A tensor may
+            require gradients and may be changed in place inside the block.
+        replace: What a masked head gives instead: "zero"; "mean", its mean output over `calibration`; the means that
+            `mean_outputs` returned; or "resample", its output on the previous example of the batch.
+        calibration: Batches over which "mean" averages.
+        repeat: Rows of the model's batch per row of a [B, H] mask: the number of beams in beam search.
     """
     sites = locate(model)
     values = site_values(sites, mask)

@@ -21,9 +21,12 @@ def mean_outputs(
     *,
     run: Callable[[nn.Module, Mapping[str, Any]], Any] | None = None,
 ) -> dict[tuple[str, int], Tensor]:
-    """Each head's mean output over all tokens that are not padding: site -> [H, D], summed in float64.
+    """Average each head's output over all tokens that are not padding: site -> [H, D], summed in float64.
 
-    run: how the model is run on a batch; with the batch as its arguments if not given.
+    Args:
+        model: The model.
+        batches: Batches of calibration data.
+        run: Function that runs the model on a batch. By default the batch is passed as keyword arguments.
     """
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}

@@ -74,14 +74,16 @@ class Taps:
 def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None = None) -> Iterator[Taps]:
     """Read from every site while the model runs inside the block.
 
-    what: "outputs", each head's output [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q, K];
-        "max", "argmax", "entropy" of it per query [B, H, Q]; or a function of the attention. Several at once give
-        a dict per site. Reductions are taken as each layer runs: no attention map is kept.
-    sink: a function of (site, value) that takes the values instead of the returned Taps.
-
     Reading attention computes it eagerly inside the block, whatever backend the model has; in training mode the
     probabilities are those after dropout, as the model used them. Under reentrant gradient checkpointing values
     carry no gradient.
+
+    Args:
+        model: The model.
+        what: "outputs", each head's output [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q, K];
+            "max", "argmax", "entropy" of it per query [B, H, Q]; or a function of the attention. Several at once give
+            a dict per site. Reductions are computed as each layer runs, so no attention map is stored.
+        sink: Function of (site, value) that takes the values instead of the returned Taps.
     """
     single = isinstance(what, str) or callable(what)
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]

@@ -56,14 +56,20 @@ def compensate(
     room: int = ROOM,
     progress: Progress = silent,
 ) -> Compensation:
-    """Fit new output projections of the sites that lose heads, from the bottom up.
+    """Fit new output projections for the sites that lose heads, from the bottom up.
 
-    Each is fitted to what the full model's site gives, from what the heads that stay give in the pruned model, whose
+    Each is fitted to the output of the full model's site, from the outputs of the kept heads in the pruned model, whose
     lower sites are compensated already. Padding is left out. Under several processes each runs its share of the
-    batches, and all come to the same result.
+    batches, and all get the same result.
 
-    method: none, bias, scale or lstsq. add_bias: give projections that have no bias one, where they lose heads.
-    room: bytes of activations that may stay in memory; what is more goes to disk meanwhile.
+    Args:
+        model: The model.
+        mask: Which heads stay (1) and go (0).
+        task: Calibration data.
+        method: "none", "bias", "scale" or "lstsq".
+        add_bias: Add a bias to projections that have none, where they lose heads.
+        room: Bytes of activations to hold in memory. The rest is kept on disk meanwhile.
+        progress: Called with what is done and how much there is.
     """
     if method not in compensations:
         raise UnknownName("compensation", method, compensations.names())

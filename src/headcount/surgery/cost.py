@@ -18,9 +18,12 @@ from headcount.sites.site import Site
 
 
 def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | None = None) -> Cost:
-    """Parameters, operations of one forward pass over one example, and key/value cache, in total and by kind.
+    """Count parameters, operations of one forward pass over one example, and key/value cache, in total and by kind.
 
-    batch: the example to count operations on; made up if none is given.
+    Args:
+        model: The model.
+        length: Tokens of the example.
+        batch: The example to count operations on. By default a synthetic one.
     """
     if length < 1:
         raise UsageError(f"length is a number of tokens, at least 1; got {length}.")

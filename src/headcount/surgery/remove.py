@@ -36,15 +36,19 @@ def remove(
     task: Task | None = None,
     add_bias: bool = False,
 ) -> nn.Module:
-    """A new, smaller, plain model without the heads that are 0 in `mask`; the original stays as it is.
+    """Return a smaller, plain model without the heads that are 0 in `mask`; the original is not changed.
 
-    inplace: cut the given model itself, for models too large to hold twice; if verification fails it stays cut.
-    verify: compare the masked and the pruned model on a small batch, site by site and in greedy text; where they differ
-        by more than rounding, raise VerificationError, with the pruned model as its `model`.
-    batch: the batch to compare them on, a small one; made up if none is given.
-    compensate: bias, scale or lstsq folds into the plain weights what makes up for the heads that go, fitted on the
-        data of `task` without training; or what `hc.compensate` gave for this model and mask.
-    add_bias: give output projections that have no bias one, where they lose heads.
+    Args:
+        model: The model.
+        mask: Which heads stay (1) and go (0).
+        inplace: Cut the given model itself, for models too large to hold twice. If verification fails it stays cut.
+        verify: Compare the masked and the pruned model on a small batch, site by site and in greedy text. Where they
+            differ by more than rounding, raise VerificationError with the pruned model as its `model`.
+        batch: Batch to compare them on, a small one. By default a synthetic one.
+        compensate: "bias", "scale" or "lstsq" folds a correction for the removed heads into the weights, fitted on the
+            data of `task` without training. Or the result of `hc.compensate` for this model and mask.
+        task: Calibration data of the compensation.
+        add_bias: Add a bias to output projections that have none, where they lose heads.
     """
     if not isinstance(mask, HeadGrid):
         raise UsageError(

@@ -45,12 +45,21 @@ def verify(
     batch: Mapping[str, Tensor] | None = None,
     compensation: Compensation | None = None,
 ) -> float:
-    """Compare a model under a mask with its pruned version, on a batch of yours or a made-up one.
+    """Compare a model under a mask with its pruned version.
 
-    batch: a small one: what every site gives on it is held in memory.
-    compensation: what was folded into the pruned model; the masked one then runs with it attached.
-    Returns the largest difference of a head, a site or an output as a share of its own size; raises VerificationError
-    where one is more than rounding explains.
+    Args:
+        model: The whole model.
+        small: The pruned model.
+        mask: Which heads it kept.
+        batch: Batch to compare them on, a small one: the output of every site is held in memory. By default a
+            synthetic one.
+        compensation: What was folded into the pruned model. The masked model then runs with it attached.
+
+    Returns:
+        The largest difference of a head, a site or an output as a share of its own size.
+
+    Raises:
+        VerificationError: If a difference is more than rounding explains.
     """
     model, small = original_module(model), original_module(small)
     if _dtype(model) != _dtype(small):

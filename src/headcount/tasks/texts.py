@@ -5,6 +5,7 @@ Shapes: B batch, T tokens.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,7 +61,21 @@ class Texts:
         if self.max_length:
             options |= {"truncation": True, "max_length": self.max_length}
         pairs = [self.pairs[row] for row in rows] if self.pairs is not None else None
-        return self.tokenizer([self.texts[row] for row in rows], pairs, **options)
+        return self._padding_tokenizer([self.texts[row] for row in rows], pairs, **options)
+
+    @cached_property
+    def _padding_tokenizer(self) -> Any:
+        """The tokenizer; a copy that pads with the end token where it has no padding token, as Llama and GPT-2."""
+        if self.tokenizer.pad_token is not None:
+            return self.tokenizer
+        if self.tokenizer.eos_token is None:
+            raise UsageError(
+                "The tokenizer has neither a padding nor an end token, so texts cannot be put side by side. "
+                "Set tokenizer.pad_token to one of its tokens."
+            )
+        padded = copy.deepcopy(self.tokenizer)
+        padded.pad_token = padded.eos_token
+        return padded
 
 
 def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:

@@ -1,0 +1,28 @@
+"""Texts of tokenizers that cannot pad."""
+
+from __future__ import annotations
+
+import pytest
+
+import headcount as hc
+import zoo
+from headcount.errors import UsageError
+from tokens import sentences, word_tokenizer
+
+
+def test_a_tokenizer_without_a_padding_token_gives_the_same_quality_and_stays_as_it_is() -> None:
+    model, texts = zoo.build("llama"), sentences(5)
+    with_padding = hc.task("language-modelling", texts=texts, tokenizer=word_tokenizer(), batch_size=3)
+    tokenizer = word_tokenizer()
+    tokenizer.pad_token = None
+    without = hc.task("language-modelling", texts=texts, tokenizer=tokenizer, batch_size=3)
+    assert without.quality(model).value == pytest.approx(with_padding.quality(model).value, rel=1e-6)
+    assert tokenizer.pad_token is None
+
+
+def test_a_tokenizer_that_cannot_pad_at_all_is_refused() -> None:
+    tokenizer = word_tokenizer()
+    tokenizer.pad_token = tokenizer.eos_token = None
+    task = hc.task("language-modelling", texts=sentences(2), tokenizer=tokenizer)
+    with pytest.raises(UsageError, match=r"tokenizer\.pad_token"):
+        task.quality(zoo.build("llama"))
