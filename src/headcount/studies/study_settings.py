@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, Self
 
+from headcount.corpora.location import Location
 from headcount.corpora.source import Source
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import RecordError, UnknownName, UsageError
+from headcount.record import Record
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,17 @@ class StudySettings:
     def to_toml(self) -> str:
         """All settings as a TOML file; what is not set is left out."""
         return "\n".join(_table(asdict(self), ""))
+
+
+def trained_on(model: str) -> str:
+    """The embedded corpus that `headcount train` made a model from; empty where it is another one, or not known."""
+    file = Path(model) / "record.json"
+    try:
+        record = Record.load(file) if model and file.is_file() else None
+    except RecordError:
+        return ""
+    data = str(record.signature.arguments.get("data", "")) if record and record.study == "train" else ""
+    return data if data and Location.of(data).kind == "grammar" else ""
 
 
 def _check_names(what: str, values: Mapping[str, object], settings: type[Any]) -> None:
