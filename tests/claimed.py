@@ -97,6 +97,8 @@ def tradeoff(
     marked: Sequence[str] = (),
     after: Callable[[str], bool] = lambda _: True,
     pairs: Sequence[dict[str, Any]] = (),
+    compared: Sequence[dict[str, Any]] = (),
+    whole_steps: int | None = 2400,
     metric: str = "BLEU",
 ) -> Record:
     """kept: (heads left, seed) -> their names; after: whether a head that is left has a role then."""
@@ -114,7 +116,8 @@ def tradeoff(
     parts = {
         "metric": metric, "higher_is_better": True, "measured_on": MEASURED_ON, "whole": quality(30.0),
         "gated": len(everyone), "of": {}, "heads_by_site": sites, "pruned": pruned, "points": points, "against": "l0",
-        "compared": [], "steps": {"tuned": 600, "scratch": 2400}, "unfinished": 0, "seconds_by_way": {},
+        "compared": list(compared), "steps": {"tuned": 600, "scratch": 2400, "gates": 150, "whole": whole_steps},
+        "unfinished": 0, "seconds_by_way": {},
         "whole_roles": {head: [has("syntactic" if head in marked else "same-token")] for head in everyone},
         "all_kinds": list(pairs),
     }  # fmt: skip

@@ -22,7 +22,7 @@ def studied_papers(name: str) -> list[str]:
 def ledger_of(studies: Sequence[Record[Combined]]) -> Record:
     """The claims of the papers, decided on whole studies of the same name."""
     name, signatures = studies[0].parts.name, [study.signature for study in studies]
-    models = [StudiedModel.of(study).with_training() for study in studies]
+    models = [StudiedModel.of(study) for study in studies]
     return Record(
         LEDGER,
         Signature(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
-from headcount.errors import RecordError
 from headcount.record import Record
 from headcount.record.results.combined import Combined
 from headcount.record.results.score import Scoring
@@ -31,15 +29,6 @@ class StudiedModel:
         """The model of a whole study."""
         parts = record.parts
         return cls(record.signature.model, tuple(_flat(record)), parts.missing, parts.settings)
-
-    def with_training(self) -> StudiedModel:
-        """Also with the record of the run that trained it, where its folder has one that this version reads."""
-        file = Path(self.name) / "record.json"
-        try:
-            training = [Record.load(file)] if file.is_file() else []
-        except RecordError:
-            return self
-        return replace(self, records=(*self.records, *(record for record in training if record.study == "train")))
 
     def first(self, kind: type[Parts]) -> Parts | None:
         """The result of this kind, None where there is none."""

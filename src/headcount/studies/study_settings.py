@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Self
 
 from headcount.corpora.location import Location
 from headcount.corpora.source import Source
-from headcount.errors import RecordError, UnknownName, UsageError
-from headcount.record import Record
+from headcount.errors import UnknownName, UsageError
+from headcount.record.model_folder import training_record
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,8 @@ class StudySettings:
 
 def trained_on(model: str) -> str:
     """The embedded corpus that `headcount train` made a model from; empty where it is another one, or not known."""
-    file = Path(model) / "record.json"
-    try:
-        record = Record.load(file) if model and file.is_file() else None
-    except RecordError:
-        return ""
-    data = str(record.signature.arguments.get("data", "")) if record and record.study == "train" else ""
+    record = training_record(model)
+    data = str(record.signature.arguments.get("data", "")) if record else ""
     return data if data and Location.of(data).kind == "grammar" else ""
 
 

@@ -121,6 +121,8 @@ class StepsOfWays:
 
     tuned: int  # of every way that trains
     scratch: int  # from random weights
+    gates: int | None = None  # of those with gates; None where there were none
+    whole: int | None = None  # of the whole model before; None where its folder does not say
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from headcount.report.canvas import band, panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import MARKERS, kind_colour
-from headcount.report.points import shown_way
+from headcount.report.points import shown_way, way_heading
 from headcount.statistics import Interval, mean_interval
 
 
@@ -40,7 +40,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_ylim(0, 105)
         plot.set_xlabel("heads left in all")
         plot.set_ylabel("left of its kind (%)")
-        plot.set_title(f"{group_name(group)}, {way}")
+        plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
         plot.legend()
     several = " Bands: 95% t-intervals over models, each the mean of its seeds." if len(groups) < len(records) else ""
     caption = f"Share of the heads of each kind that are left, against all that are left.{several}"

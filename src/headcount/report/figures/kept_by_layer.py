@@ -14,7 +14,7 @@ from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
-from headcount.report.points import shown_way
+from headcount.report.points import shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         way, by_site = shown_way(group[0].parts), group[0].parts.heads_by_site
         columns = _columns(group[0], way) if len(group) == 1 else _mean_columns(group, way)
         _table(plot, list(by_site), [("all", by_site), *((str(keep), counts) for keep, _, counts in columns)])
-        plot.set_title(f"{group_name(group)}, {way}")
+        plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
         plot.set_xlabel("heads left, one column per model" if len(group) == 1 else "heads left, mean over models")
         row = {"model": group_name(group), "models": len(group), "way": way}
         rows += [
