@@ -27,6 +27,7 @@ _RECIPE = (
 _COLUMNS = ("text_column", "label", "pair")
 _TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # of a MODEL alone
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
+_SNAPSHOTS = 3  # of a model that starts from nothing
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
@@ -93,6 +94,10 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option(
     "--save-seconds", default=60.0, show_default=True, type=_POSITIVE, help="How often to save a state to go on from."
 )
+@click.option(
+    "--snapshots", type=_ANY,
+    help="Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on; 3 if not given, 0 with MODEL.",
+)  # fmt: skip
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
 def COMMAND(  # noqa: N802
     model: str | None,
@@ -103,6 +108,7 @@ def COMMAND(  # noqa: N802
     preset: str,
     seeds: str | None,
     save_seconds: float,
+    snapshots: int | None,
     tensorboard: bool,
     **arguments: Any,
 ) -> None:
@@ -122,7 +128,10 @@ def COMMAND(  # noqa: N802
 
         of_seed = arguments | {"seed": seed}
         with show.Training(folder / "training" / "tensorboard" if tensorboard else None) as display:
-            options_of_run = {"watch": Watch(step=display.step, message=display.say), "save_seconds": save_seconds}
+            options_of_run = {
+                "watch": Watch(step=display.step, message=display.say), "save_seconds": save_seconds,
+                "snapshots": snapshots if snapshots is not None else _SNAPSHOTS if model is None else 0,
+            }  # fmt: skip
             if model is None:
                 return _translation(source, preset, like, folder, of_seed, options_of_run)
             return _fine_tuned(task, model, source, folder, of_seed, options_of_run)
