@@ -23,6 +23,7 @@ class PrunedModel:
     heads: tuple[str, ...]
     roles: Mapping[str, frozenset[str]]  # of the heads left, measured without the others
     settled: float  # share of the gates; NaN where it was not recorded
+    gate_values: Mapping[str, float]  # head -> logit of its gate; none where they were not recorded
 
 
 @dataclass(frozen=True)
@@ -66,19 +67,20 @@ def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
     return Pruning(
         kind="" if tradeoff.pruned == ALL_KINDS else tradeoff.pruned.removesuffix(" heads"),
         sites=tradeoff.heads_by_site,
-        roles=_role_names(by_head),
+        roles=role_names(by_head),
         models=tuple(_model(point) for point in points if point.way in ways[:1]),
         budgeted=tradeoff.gated,
     )
 
 
-def _role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
+def role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
     return {head: frozenset(item.role for item in held) for head, held in by_head.items()}
 
 
 def _model(point: Point) -> PrunedModel:
     settled = point.gates.settled if point.gates else float("nan")
-    return PrunedModel(point.keep, point.seed, point.heads, _role_names(point.roles or {}), settled)
+    roles = role_names(point.roles or {})
+    return PrunedModel(point.keep, point.seed, point.heads, roles, settled, point.gate_values or {})
 
 
 def of_kind(heads: Sequence[str], kind: str) -> list[Head]:

@@ -9,10 +9,11 @@ import click
 import pytest
 
 from claimed import ablation, model
-from headcount.claims.claim import above, claims, difference, ordered, pooled, share_interval
+from headcount.claims.claim import above, claims, difference, ordered, pooled
 from headcount.claims.ledger import ledger
 from headcount.claims.page import page
 from headcount.claims.pool import LEDGER
+from headcount.claims.shares import share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.cli.main import main
 from headcount.record import Record, Signature

@@ -90,6 +90,19 @@ def gated(holds: bool) -> Planted:
     return [model(pruned_by_gates(values), roles(roles=marked))]
 
 
+def test_gates_of_a_trade_off_are_enough() -> None:
+    """A whole study has these; one pruned model more narrows nothing."""
+    (planted,) = gated(True)
+    values = planted.records[0].parts.chosen.gates.values
+    marked = [head for head in ENCODER if int(head[-1]) < 3]
+    kept = {(24, seed): ENCODER[:24] for seed in (0, 1)}
+    record = tradeoff(kept, sites=ENCODER_SITES, marked=marked, gate_values=values)
+    verdict = decide(CLAIMS["V9"], [model(record)])
+    assert (verdict.holds, verdict.models, verdict.runs) == (True, 1, 2)
+    single = decide(CLAIMS["V9"], [planted])
+    assert (verdict.value, verdict.low, verdict.high) == (single.value, single.low, single.high)
+
+
 def _left(counts: dict[str, int], *, seed: int) -> list[str]:
     """So many heads of each layer of a kind; one more of the first kind for an odd seed."""
     return [

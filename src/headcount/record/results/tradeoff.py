@@ -31,6 +31,7 @@ class Point:
     cut: Quality | None  # before fine-tuning, with gates after their training; None from scratch
     after: Quality  # at the end
     gates: GatesEnd | None = None  # where there were some
+    gate_values: Mapping[str, float] | None = None  # head -> logit of its gate, higher is more open
     steps: int  # of training
     seconds: Seconds
     like: str | None = None  # the way whose heads a model from scratch has
