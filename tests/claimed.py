@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import permutations
+from statistics import mean
 from typing import Any
 
 from headcount.claims.studied import StudiedModel
@@ -97,6 +99,9 @@ def tradeoff(
     marked: Sequence[str] = (),
     after: Callable[[str], bool] = lambda _: True,
     pairs: Sequence[dict[str, Any]] = (),
+    compared: Sequence[dict[str, Any]] = (),
+    whole_steps: int | None = 2400,
+    gate_values: dict[str, float] | None = None,
     metric: str = "BLEU",
 ) -> Record:
     """kept: (heads left, seed) -> their names; after: whether a head that is left has a role then."""
@@ -106,6 +111,7 @@ def tradeoff(
             "way": "l0", "keep": keep, "seed": seed, "heads": list(heads), "kept": {}, "cut": None,
             "after": quality(30.0),
             "gates": {"settled": 0.95, "reached": None, "cut_by_rank": 0}, "steps": 600, "seconds": SECONDS,
+            "gate_values": gate_values,
             "command": "headcount prune m",
             "roles": {head: [has("positional" if after(head) else "delimiter")] for head in heads},
         }
@@ -114,7 +120,8 @@ def tradeoff(
     parts = {
         "metric": metric, "higher_is_better": True, "measured_on": MEASURED_ON, "whole": quality(30.0),
         "gated": len(everyone), "of": {}, "heads_by_site": sites, "pruned": pruned, "points": points, "against": "l0",
-        "compared": [], "steps": {"tuned": 600, "scratch": 2400}, "unfinished": 0, "seconds_by_way": {},
+        "compared": list(compared), "steps": {"tuned": 600, "scratch": 2400, "gates": 150, "whole": whole_steps},
+        "unfinished": 0, "seconds_by_way": {},
         "whole_roles": {head: [has("syntactic" if head in marked else "same-token")] for head in everyone},
         "all_kinds": list(pairs),
     }  # fmt: skip
@@ -179,6 +186,21 @@ def points(fall: Callable[[float], float], *, top: float = 30.0, width: float = 
     ]  # fmt: skip
 
 
+def leads(lines: dict[str, dict[str, Any]], start: float, end: float, width: float) -> list[dict[str, Any]]:
+    """Of each line over each other one, between two shares of heads gone."""
+    means = {
+        name: mean(point["value"] for point in line["points"] if start <= point["share"] <= end)
+        for name, line in lines.items()
+    }
+    return [
+        {
+            "first": first, "second": second, "start": start, "end": end, "value": means[first] - means[second],
+            "low": means[first] - means[second] - width, "high": means[first] - means[second] + width,
+        }
+        for first, second in permutations(means, 2)
+    ]  # fmt: skip
+
+
 def curves(
     gradient: Callable[[float], float],
     *,
@@ -199,13 +221,16 @@ def curves(
         }
         for share in SHARES
     ]  # fmt: skip
+    alone = [
+        {"order": "gradient", "kinds": [kind], "seed": None, "points": points(fall, width=width)}
+        for kind, fall in (by_kind or {}).items()
+    ]
+    by_order, kinds_alone = {line["order"]: line for line in lines}, {line["kinds"][0]: line for line in alone}
     parts = {
         "metric": "BLEU", "higher_is_better": True, "value": 30.0, "measured_on": MEASURED_ON, "num_heads": 48,
-        "curves": lines, "against_random": {"gradient": gains}, "claims": [],
-        "by_kind": [
-            {"order": "gradient", "kinds": [kind], "seed": None, "points": points(fall, width=width)}
-            for kind, fall in (by_kind or {}).items()
-        ],
+        "curves": lines, "against_random": {"gradient": gains}, 
+        "leads": [*leads(by_order, 0.15, 0.65, width), *leads(kinds_alone, 0.61, 1.0, width)],
+        "by_kind": alone,
     }  # fmt: skip
     return typed("curves", Signature("m"), parts)
 
@@ -219,6 +244,5 @@ def dynamics(by_epoch: dict[int, Callable[[float], float]]) -> Record:
         epochs.append({"epoch": epoch, "value": 30.0, "points": rows})
     parts = {
         "metric": "BLEU", "higher_is_better": True, "order": "gradient", "measured_on": MEASURED_ON, "by_epoch": epochs,
-        "claims": [],
     }  # fmt: skip
     return typed("dynamics", Signature("m"), parts)

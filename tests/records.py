@@ -87,7 +87,7 @@ def curves(model: str = "shop/model-a") -> Record:
     alone = [{"order": "gradient", "kinds": [kind], "seed": None, "points": _points(5, 9)} for kind in kinds]
     parts = {
         "metric": "BLEU", "higher_is_better": True, "value": 30.0, "measured_on": MEASURED_ON, "num_heads": 15,
-        "curves": lines, "against_random": {}, "claims": [], "by_kind": alone,
+        "curves": lines, "against_random": {}, "leads": [], "by_kind": alone,
     }  # fmt: skip
     return typed("curves", Signature(model), parts)
 
@@ -105,7 +105,6 @@ def dynamics() -> Record:
         "higher_is_better": True,
         "order": "gradient",
         "by_epoch": epochs,
-        "claims": [],
     }
     parts["measured_on"] = MEASURED_ON
     return typed("dynamics", Signature("shop/model-a"), parts)

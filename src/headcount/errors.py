@@ -12,6 +12,7 @@ HeadcountError
 |-- VerificationError     masked and removed model disagree
 |-- CheckpointError       a folder that is not a sound checkpoint
 |-- FolderError           a folder that cannot be written: in use, not writable, disk full
+|   `-- FolderInUse           another process works in it
 |-- CorpusError           text or trees that cannot be read
 `-- RecordError           a file that is not a sound record
 """
@@ -86,6 +87,10 @@ class CheckpointError(HeadcountError):
 
 class FolderError(HeadcountError):
     """A folder that cannot be written: in use by another process, not writable, or on a full disk."""
+
+
+class FolderInUse(FolderError):
+    """A folder that another process works in."""
 
 
 class CorpusError(HeadcountError):

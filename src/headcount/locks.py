@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from headcount.errors import FolderError
+from headcount.errors import FolderError, FolderInUse
 
 try:
     import fcntl
@@ -72,7 +72,7 @@ def _acquire(folder: Path, shared: bool) -> int:
         if not _try_lock(descriptor, shared=shared):
             holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
             os.close(descriptor)
-            raise FolderError(f"{folder} is in use by {holder}. Wait until it ends, end it, or give another folder.")
+            raise FolderInUse(f"{folder} is in use by {holder}. Wait until it ends, end it, or give another folder.")
         if _is_at(descriptor, folder / FOLDER_LOCK):
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import headcount as hc
 import laboratory
+from headcount import locks
 from headcount.cli.main import main
 
 SMALL = (
@@ -55,6 +57,26 @@ def test_training_again_is_done_at_once(trained: Path, data: Path) -> None:
     )
     assert done.exit_code == 0
     assert (trained / "model.safetensors").read_bytes() == before
+
+
+def test_processes_of_one_command_share_its_seeds(data: Path, tmp_path: Path) -> None:
+    """Seed 3 is another process's at first; the same command later makes it, and takes no step of seed 4 again."""
+    one_step = SMALL.replace("--steps 30", "--steps 1").replace("10", "1")
+    train = ["train", "--data", str(data), "--languages", "en,xx", *one_step.split(), "--out", str(tmp_path / "model")]
+    first, second = tmp_path / "model-3", tmp_path / "model-4"
+    first.mkdir()
+    with open(first / locks.FOLDER_LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = run(*train, "--seeds", "3-4")
+    assert done.exit_code == 0, done.output
+    assert f"{first}: another process is at it" in done.output
+    assert not (first / "config.json").exists()
+    weights = (second / "model.safetensors").read_bytes()
+    done = run(*train, "--seeds", "3-4")
+    assert f"Next: headcount study all {first} {second} --data {data}" in done.output
+    assert [hc.Record.load(folder / "record.json").signature.seed for folder in (first, second)] == [3, 4]
+    assert (second / "model.safetensors").read_bytes() == weights != (first / "model.safetensors").read_bytes()
+    assert not (tmp_path / "model").exists()
 
 
 def test_evaluate_keeps_every_sentence(trained: Path, data: Path, tmp_path: Path) -> None:
@@ -192,6 +214,9 @@ def test_prune_by_rank_with_wrong_input(
         (["--dropout", "1.5"], 2, "1.5"),
         (["--vocabulary", "20"], 1, "different characters"),
         (["--like", "pruned", "--shared"], 2, "--like is for translation"),
+        (["--seeds", "0-2", "--seed", "1"], 2, "--seed does nothing with --seeds"),
+        (["--seeds", "2-0"], 2, "numbers such as"),
+        (["--seeds", "1,1"], 2, "different whole numbers"),
     ],
 )
 def test_train_with_wrong_input(data: Path, tmp_path: Path, change: list[str], status: int, message: str) -> None:

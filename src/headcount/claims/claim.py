@@ -91,11 +91,3 @@ def difference(left: Interval, right: Interval) -> Interval:
     low = value - np.hypot(left.value - left.low, right.high - right.value)
     high = value + np.hypot(left.high - left.value, right.value - right.low)
     return Interval(value, float(low), float(high))
-
-
-def share_interval(count: int, total: int) -> Interval:
-    """A share of independent cases with its exact (Clopper-Pearson) interval."""
-    from scipy.stats import binomtest
-
-    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
-    return Interval(count / total, float(ends.low), float(ends.high))

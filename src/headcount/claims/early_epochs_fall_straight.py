@@ -33,9 +33,15 @@ def _drawn(epoch: Epoch, random: np.random.Generator) -> tuple[float, np.ndarray
     return float(bend(values, shares)), drawn
 
 
+def _falls(epoch: Epoch) -> bool:
+    """Whether a curve has a shape: its ends are apart beyond doubt, as those of a model that knows nothing are not."""
+    start, end = epoch.points[0], epoch.points[-1]
+    return start.low > end.high or start.high < end.low
+
+
 def _straighter(dynamics: Dynamics) -> Interval | None:
-    early = [epoch for epoch in dynamics.by_epoch if epoch.epoch <= EARLY]
-    late = [epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE]
+    early = [epoch for epoch in dynamics.by_epoch if epoch.epoch <= EARLY and _falls(epoch)]
+    late = [epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and _falls(epoch)]
     if not early or not late or len(early[0].points) < 4:
         return None
     random = np.random.default_rng(0)
@@ -52,7 +58,10 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     intervals = [interval for dynamics in studied if (interval := _straighter(dynamics)) is not None]
     if not intervals:
         last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
-        return missing(f"it needs an epoch up to {EARLY} and one from {LATE} on; the last one is {last}")
+        return missing(
+            f"it needs an epoch up to {EARLY}, and one from {LATE} on, that lose something without heads; the last one "
+            f"is {last:g}"
+        )
     interval = pooled(intervals)
     return Measurement(interval, above(interval, 0.0), len(intervals), 1)
 
@@ -62,9 +71,12 @@ CLAIM = Claim(
     paper="michel2019",
     sentence="Early in training the score falls in a straight line as heads go, later it bends.",
     where="section 6, Figure 5",
-    statistic="mean distance of the pruning curve from a straight line, late epoch less early epoch; above 0",
+    statistic=(
+        "mean distance of the pruning curve from a straight line, the last epoch less the earliest checkpoint that has "
+        "learned something; above 0"
+    ),
     command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
     part="dynamics",
-    changed_by="checkpoints within the first epoch: a model that learns fast is late already after one",
+    changed_by="earlier checkpoints (train --snapshots): a model that learns fast is late already after one epoch",
     measure=_measure,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.pruned import prunings, role_names
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES, Head
-from headcount.record.results.prune import Gates, Pruning
+from headcount.record.results.prune import Pruning as SinglePruning
 from headcount.record.results.roles import RolesFound
 from headcount.statistics import Interval
 
@@ -39,33 +40,42 @@ def area(values: np.ndarray, marked: np.ndarray, layers: np.ndarray) -> Interval
     return Interval(observed, observed - (high - 0.5), observed + (0.5 - low))
 
 
-def _area(gates: Gates, roles: RolesFound) -> Interval | None:
-    heads = [name for name in gates.values if name in roles.roles]
-    marked = np.array([bool({item.role for item in roles.roles[name]} & set(PAPER_ROLES)) for name in heads], bool)
+def _area(values_by_head: Mapping[str, float], roles: Mapping[str, frozenset[str]]) -> Interval | None:
+    heads = [name for name in values_by_head if name in roles]
+    marked = np.array([bool(roles[name] & set(PAPER_ROLES)) for name in heads], bool)
     layers = np.array([".".join(map(str, Head.parse(name).site)) for name in heads])
-    values = np.array([gates.values[name] for name in heads], dtype=float)
+    values = np.array([values_by_head[name] for name in heads], dtype=float)
     if not len(heads) or np.isnan(within_layers(values, marked, layers)):
         return None
     return area(values, marked, layers)
 
 
-def _gates(model: StudiedModel) -> list[Gates]:
-    pruned = [record.parts for record in model.records if isinstance(record.parts, Pruning)]
-    return [parts.chosen.gates for parts in pruned if parts.chosen.gates]
+def _areas(model: StudiedModel) -> list[Interval]:
+    """One for each set of gates of a model: those of its trade-offs, and those of single prunings."""
+    of_tradeoffs = [
+        (pruned.gate_values, pruning.roles)
+        for all_kinds in (False, True)
+        for pruning in prunings(model, all_kinds=all_kinds)
+        for pruned in pruning.models
+    ]
+    found_roles = model.first(RolesFound)
+    roles = role_names(found_roles.roles) if found_roles else {}
+    single = [record.parts.chosen.gates for record in model.records if isinstance(record.parts, SinglePruning)]
+    gates = [*of_tradeoffs, *((row.values, roles) for row in single if row)]
+    return [row for values, of_heads in gates if (row := _area(values, of_heads)) is not None]
+
+
+def _mean_of_gates(areas: Sequence[Interval]) -> Interval:
+    """Gates of one model have the same heads and roles: their ends are averaged, not narrowed."""
+    return Interval(*(sum(ends) / len(areas) for ends in zip(*areas, strict=True)))
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    areas = [
-        measured_area
-        for model in models
-        if (roles := model.first(RolesFound))
-        for gates in _gates(model)
-        if (measured_area := _area(gates, roles)) is not None
-    ]
-    if not areas:
-        return missing("it needs a record of roles and one of headcount prune --choose l0 of the same model")
-    interval = pooled(areas)
-    return Measurement(interval, above(interval, 0.5), len(models), len(areas))
+    by_model = [areas for model in models if (areas := _areas(model))]
+    if not by_model:
+        return missing("it needs roles of heads, some of each layer with and some without, and gates on them")
+    interval = pooled([_mean_of_gates(areas) for areas in by_model])
+    return Measurement(interval, above(interval, 0.5), len(by_model), sum(map(len, by_model)), "runs: sets of gates")
 
 
 CLAIM = Claim(
@@ -74,8 +84,8 @@ CLAIM = Claim(
     sentence="Gates open wider for heads with a role than for others of the same layer.",
     where="section 6.2.2",
     statistic="area under the curve of the gates' log a for having a role of the paper, within layers; above .5",
-    command="headcount prune MODEL --keep 50% --choose l0 --task TASK --data DATA --out DIR",
-    part="roles",
+    command="headcount study tradeoff MODEL --keep encoder=12,8,3 --ways l0 --task TASK --data DATA --out DIR",
+    part="tradeoff",
     changed_by="more models: with few heads in a layer chance is wide",
     measure=_measure,
 )

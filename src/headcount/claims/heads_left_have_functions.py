@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled, share_interval
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.pruned import PrunedModel, Pruning, of_kind, prunings
+from headcount.claims.shares import pooled_share, share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.statistics import Interval
@@ -39,12 +40,11 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     ]
     if not studied:
         return missing("no trade-off with gates on heads of one kind whose roles were looked at")
-    interval = pooled([pooled([_share(pruning, model) for model in nearest]) for pruning, nearest in studied])
-    bounded = Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
+    interval = pooled_share([pooled([_share(pruning, model) for model in nearest]) for pruning, nearest in studied])
     sizes = ", ".join(dict.fromkeys(f"{nearest[0].keep} of {pruning.budgeted}" for pruning, nearest in studied))
     detail = f"{sizes} heads left; delimiter, same-token and induction heads do not count"
     return Measurement(
-        bounded, above(bounded, ALMOST_ALL), len(studied), sum(len(nearest) for _, nearest in studied),
+        interval, above(interval, ALMOST_ALL), len(studied), sum(len(nearest) for _, nearest in studied),
         detail + "".join(dict.fromkeys(pruning.unsettled for pruning, _ in studied)),
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in studied]
     if not any(late):
         last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
-        return missing(f"no epoch from {LATE} on; the last one is {last}")
+        return missing(f"no epoch from {LATE} on; the last one is {last:g}")
     worst = [
         min((_kept(epoch, dynamics) for epoch in epochs), key=lambda interval: interval.low)
         for dynamics, epochs in zip(studied, late, strict=True)

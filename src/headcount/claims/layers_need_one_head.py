@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled, share_interval
+from headcount.claims.claim import Claim, Measurement, missing
+from headcount.claims.shares import decided_by_share, is_harmless
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation, BestAlone
-from headcount.statistics import Interval
 
 
 def _best_heads(parts: Ablation) -> Mapping[str, BestAlone]:
@@ -21,14 +21,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not held_out:
         reason = "the head was chosen on the examples it is measured on" if studied else ""
         return missing(reason or "no record of ablation by a metric that is no distance")
-    counts = []
-    for parts, best in held_out:
-        enough = sum(not (row.p < parts.alpha and parts.harm(row) > 0) for row in best.values())
-        counts.append((enough, len(best)))
-    interval = pooled([share_interval(*count) for count in counts])
-    bounded = Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
-    detail = f"{sum(enough for enough, _ in counts)} of {sum(total for _, total in counts)} layers of all kinds"
-    return Measurement(bounded, above(bounded, 0.5), len(held_out), 1, detail)
+    counts = [(sum(is_harmless(parts, row) for row in best.values()), len(best)) for parts, best in held_out]
+    return decided_by_share(counts, 0.5, "layers of all kinds")
 
 
 CLAIM = Claim(

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from headcount.claims.claim import Claim, ordered
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ledger import Ledger, Verdict
+from headcount.record.results.tradeoff import Tradeoff
 
 
 def ledger(models: Sequence[StudiedModel], papers: Sequence[str] = ("voita2019", "michel2019")) -> Ledger:
     """The claims of these papers in the order of their numbers."""
-    return Ledger(tuple(decide(claim, models) for claim in ordered(papers)))
+    seeds = sum(len(_pruning_seeds(model)) for model in models)
+    verdicts = tuple(decide(claim, models) for claim in ordered(papers))
+    return Ledger(verdicts, tuple(model.name for model in models), seeds)
+
+
+def _pruning_seeds(model: StudiedModel) -> set[int]:
+    tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
+    return {point.seed for tradeoff in tradeoffs for point in tradeoff.points}
 
 
 def decide(claim: Claim, models: Sequence[StudiedModel]) -> Verdict:

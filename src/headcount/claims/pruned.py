@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES, Head
-from headcount.record.result import Quality
+from headcount.record.results.prune import SETTLED
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.record.results.tradeoff import HeldRole, Point, Tradeoff
-from headcount.statistics import Interval
 
 ALL_KINDS = "heads of all kinds"
-SETTLED = 0.9  # share of gates that are within .05 of 0 or 1
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,7 @@ class PrunedModel:
     heads: tuple[str, ...]
     roles: Mapping[str, frozenset[str]]  # of the heads left, measured without the others
     settled: float  # share of the gates; NaN where it was not recorded
-
-
-@dataclass(frozen=True)
-class ScratchPair:
-    """A pruned model beside one trained from random weights with the same heads."""
-
-    keep: int
-    seed: int
-    trained: Interval
-    scratch: Interval
+    gate_values: Mapping[str, float]  # head -> logit of its gate; none where they were not recorded
 
 
 @dataclass(frozen=True)
@@ -42,12 +31,9 @@ class Pruning:
     """The models of one trade-off that gates made."""
 
     kind: str  # that lost heads; empty: all kinds
-    metric: str
     sites: Mapping[str, int]  # site -> heads of the whole model
     roles: Mapping[str, frozenset[str]]  # of the whole model's heads
     models: tuple[PrunedModel, ...]
-    pairs: tuple[ScratchPair, ...]
-    scratch_steps: int
     budgeted: int  # heads that might go
 
     @property
@@ -80,31 +66,21 @@ def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
     by_head = tradeoff.whole_roles or (roles.roles if roles else {})
     return Pruning(
         kind="" if tradeoff.pruned == ALL_KINDS else tradeoff.pruned.removesuffix(" heads"),
-        metric=tradeoff.metric,
         sites=tradeoff.heads_by_site,
-        roles=_role_names(by_head),
+        roles=role_names(by_head),
         models=tuple(_model(point) for point in points if point.way in ways[:1]),
-        pairs=tuple(
-            ScratchPair(row.keep, row.seed, _interval(row.trained), _interval(row.scratch))
-            for row in tradeoff.all_kinds or ()
-            if row.scratch
-        ),
-        scratch_steps=tradeoff.steps.scratch,
         budgeted=tradeoff.gated,
     )
 
 
-def _role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
+def role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
     return {head: frozenset(item.role for item in held) for head, held in by_head.items()}
 
 
 def _model(point: Point) -> PrunedModel:
     settled = point.gates.settled if point.gates else float("nan")
-    return PrunedModel(point.keep, point.seed, point.heads, _role_names(point.roles or {}), settled)
-
-
-def _interval(quality: Quality) -> Interval:
-    return Interval(quality.value, quality.low, quality.high)
+    roles = role_names(point.roles or {})
+    return PrunedModel(point.keep, point.seed, point.heads, roles, settled, point.gate_values or {})
 
 
 def of_kind(heads: Sequence[str], kind: str) -> list[Head]:

@@ -5,24 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
-from headcount.claims.pruned import Pruning, prunings
+from headcount.claims.pruned import ALL_KINDS
 from headcount.claims.studied import StudiedModel
-from headcount.metrics import COSINE_DISTANCE, LOSS, PERPLEXITY
-from headcount.record.results.train import TrainingRun
+from headcount.record.result import Quality
+from headcount.record.results.tradeoff import Tradeoff, WayKind
 from headcount.statistics import Interval
 
-_LOWER_IS_BETTER = {metric.name for metric in (LOSS, PERPLEXITY, COSINE_DISTANCE)}
+SCRATCH = "scratch"
 
 
-def _lead(pruning: Pruning) -> Interval:
+def _pairs(tradeoff: Tradeoff) -> list[WayKind]:
+    """Models that have one from scratch beside them."""
+    return [row for row in tradeoff.all_kinds or () if row.scratch and tradeoff.pruned == ALL_KINDS]
+
+
+def _lead(tradeoff: Tradeoff) -> Interval:
+    """Of the pruned model over that from scratch, mean over budgets and seeds."""
+    lead = _mean_of_budgets(_paired(tradeoff)) if _paired(tradeoff) else _unpaired(_pairs(tradeoff))
+    return lead if tradeoff.higher_is_better else Interval(-lead.value, -lead.high, -lead.low)
+
+
+def _paired(tradeoff: Tradeoff) -> list[Interval]:
+    """By example and seed, for each budget; none where the ways were compared with a third one."""
+    if {row.way for row in _pairs(tradeoff)} != {tradeoff.against}:
+        return []
+    compared = [row.against for row in tradeoff.compared if row.way == SCRATCH and row.against]
+    return [Interval(-row.difference, -row.high, -row.low) for row in compared]
+
+
+def _unpaired(rows: Sequence[WayKind]) -> Interval:
     """By seed where there are several; else by the examples' intervals, as if they were other examples."""
-    sign = -1 if pruning.metric in _LOWER_IS_BETTER else 1
-    pairs = {
-        seed: [difference(pair.trained, pair.scratch) for pair in pruning.pairs if pair.seed == seed]
-        for seed in sorted({pair.seed for pair in pruning.pairs})
-    }
-    mean = pooled([_mean_of_budgets(rows) for rows in pairs.values()])
-    return mean if sign > 0 else Interval(-mean.value, -mean.high, -mean.low)
+    by_seed: dict[int, list[Interval]] = {}
+    for row in rows:
+        if row.scratch:
+            by_seed.setdefault(row.seed, []).append(difference(_interval(row.trained), _interval(row.scratch)))
+    return pooled([_mean_of_budgets(leads) for leads in by_seed.values()])
+
+
+def _interval(quality: Quality) -> Interval:
+    return Interval(quality.value, quality.low, quality.high)
 
 
 def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
@@ -30,27 +51,26 @@ def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
     return Interval(*(sum(ends) / len(rows) for ends in zip(*rows, strict=True)))
 
 
-def _steps(run: TrainingRun | None, pruning: Pruning) -> str:
-    trained_steps = "an unknown number" if run is None else str(run.steps)
-    return f"{pruning.scratch_steps} steps from scratch, the model itself had {trained_steps}"
+def _steps(tradeoff: Tradeoff) -> str:
+    steps = tradeoff.steps
+    whole_steps = "an unknown number" if steps.whole is None else str(steps.whole)
+    return f"{steps.scratch} steps from scratch, the model itself had {whole_steps}"
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [
-        (model.first(TrainingRun), pruning)
-        for model in models
-        for pruning in prunings(model, all_kinds=True)
-        if pruning.pairs
-    ]
+    tradeoffs = [record.parts for model in models for record in model.records if isinstance(record.parts, Tradeoff)]
+    studied = [tradeoff for tradeoff in tradeoffs if _pairs(tradeoff)]
     if not studied:
         return missing("no trade-off over all kinds with models trained from scratch")
-    interval = pooled([_lead(pruning) for _, pruning in studied])
-    enough = all(run is not None and pruning.scratch_steps >= run.steps for run, pruning in studied)
+    interval = pooled([_lead(tradeoff) for tradeoff in studied])
+    enough = all(row.steps.whole is not None and row.steps.scratch >= row.steps.whole for row in studied)
     holds = above(interval, 0.0)
     if not enough and holds:  # a short training would explain it too
         holds = None
-    runs = sum(len({pair.seed for pair in pruning.pairs}) for _, pruning in studied)
-    return Measurement(interval, holds, len(studied), runs, f"{studied[0][1].metric}; {_steps(*studied[0])}")
+    runs = sum(len({row.seed for row in _pairs(tradeoff)}) for tradeoff in studied)
+    unpaired = "" if all(map(_paired, studied)) else "; not paired by example"
+    detail = f"{studied[0].metric}; {_steps(studied[0])}{unpaired}"
+    return Measurement(interval, holds, len(studied), runs, detail)
 
 
 CLAIM = Claim(

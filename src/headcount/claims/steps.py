@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from headcount.record.result import Step
 from headcount.record.results.curves import Curve, Curves
 from headcount.record.results.dynamics import EpochStep
@@ -20,23 +18,11 @@ def at(points: Sequence[Step], share: float) -> Step | None:
     return nearest if abs(nearest.share - share) <= _CLOSE + 1e-9 else None
 
 
-def between(points: Sequence[Step], low: float, high: float) -> list[Step]:
-    return [point for point in points if low - 1e-9 <= point.share <= high + 1e-9]
-
-
 def kept(point: Step | EpochStep, base: float, *, higher_is_better: bool) -> Interval:
     """Share of the unpruned score that is left; of a loss or perplexity, how much of it was there before."""
     if higher_is_better:
         return Interval(point.value / base, point.low / base, point.high / base)
     return Interval(base / point.value, base / point.high, base / point.low)
-
-
-def lost(points: Sequence[Step], unpruned: float, *, higher_is_better: bool) -> Interval:
-    """What is lost against the whole model, mean over steps; ends are averaged: steps share their examples."""
-    value, low, high = (float(np.mean([getattr(point, name) for point in points])) for name in Interval._fields)
-    if higher_is_better:
-        return Interval(unpruned - value, unpruned - high, unpruned - low)
-    return Interval(value - unpruned, low - unpruned, high - unpruned)
 
 
 def ordered_by(curves: Curves, order: str) -> Curve | None:

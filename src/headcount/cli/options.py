@@ -227,11 +227,21 @@ def names(text: str | None) -> tuple[str, ...]:
 
 
 def numbers(text: str | None, option: str) -> tuple[int, ...]:
-    """The whole numbers of a list with commas."""
+    """The whole numbers of a list with commas, ranges such as 0-4 among them."""
     try:
-        return tuple(int(part) for part in names(text))
+        return tuple(number for part in names(text) for number in _range(part))
     except ValueError as error:
-        raise click.UsageError(f"{option}: expected whole numbers such as 1,4,16; got {text}.") from error
+        raise click.UsageError(f"{option}: expected whole numbers such as 1,4,16 or 0-4; got {text}.") from error
+
+
+def _range(text: str) -> range:
+    """The numbers from the first to the last one of 0-4, or a single number; a range that goes down is an error."""
+    first, dash, last = text.partition("-")
+    if not first or not dash:
+        return range(int(text), int(text) + 1)
+    if int(last) < int(first):
+        raise ValueError(f"{text} goes down")
+    return range(int(first), int(last) + 1)
 
 
 length = click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,25 @@ import click
 from headcount.cli import data, options
 
 if TYPE_CHECKING:
+    from headcount.record import Record
     from headcount.studies.study_settings import StudySettings
 
-_SETTINGS = ("model", "task", "measure_split", "other_split", "metric", "beams", "batch_size", "max_length")
+_SETTINGS = ("task", "measure_split", "other_split", "metric", "beams", "batch_size", "max_length")
 _SOURCE = ("languages", "columns", "text_column", "label", "pair", "limit", "lowercase")
+
+
+_SEVERAL = (
+    "Of several MODELS each has a folder in --out, and the claims of the papers are decided on all of them; processes "
+    "of the same command share the models. A file of settings may give MODEL and --data; a model that headcount train "
+    "made from the embedded corpus is studied on the same if nothing else is given."
+)
 
 
 def whole(name: str, about: str) -> click.Command:
     """A command that runs the study of this name."""
 
-    @click.command(name, help=f"{about} A file of settings may give MODEL and --data.")
-    @click.argument("model", required=False)
+    @click.command(name, help=f"{about} {_SEVERAL}")
+    @click.argument("models", nargs=-1)
     @options.loading_only
     @click.option(
         "--task", type=click.Choice(data.TASKS.names()), help="What the model does; translation if not given."
@@ -44,6 +53,7 @@ def whole(name: str, about: str) -> click.Command:
     @options.figure_formats
     @options.as_json
     def command(
+        models: tuple[str, ...],
         loading: options.Loading,
         source: data.Source,
         config: Path | None,
@@ -56,18 +66,21 @@ def whole(name: str, about: str) -> click.Command:
     ) -> None:
         from headcount.studies.study_settings import StudySettings
 
-        settings = StudySettings.read(_combined(_read(config), source, arguments))
+        file = _read(config)
+        settings = [StudySettings.read(_combined(file, model, source, arguments)) for model in models or [""]]
         if show_settings:
-            click.echo(settings.to_toml(), nl=False)
+            click.echo(settings[0].to_toml(), nl=False)
             return
-        with options.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
+        with options.reserved(out, shared=True):  # processes begun alike share the work
             _run(name, settings, loading, out, parts, formats, as_json)
 
     return command
 
 
-def _combined(values: dict[str, Any], source: data.Source, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a file, with those of the command line over them."""
+def _combined(values: dict[str, Any], model: str, source: data.Source, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a file, with those of the command line over them; the data of its training by default."""
+    from headcount.studies.study_settings import trained_on
+
     context, nothing = click.get_current_context(), data.Source("")
 
     def typed(name: str) -> bool:
@@ -77,7 +90,10 @@ def _combined(values: dict[str, Any], source: data.Source, arguments: dict[str, 
     if not typed("split"):
         del of_source["split"]
     settings = {name: arguments[name] for name in _SETTINGS if typed(name)}
-    return {**values, **settings, "source": {**values.get("source", {}), **of_source}}
+    settings |= {"model": model} if model else {}
+    corpus = trained_on(model)
+    by_default = {"data": corpus} if corpus else {}
+    return {**values, **settings, "source": {**by_default, **values.get("source", {}), **of_source}}
 
 
 def _read(config: Path | None) -> dict[str, Any]:
@@ -93,7 +109,7 @@ def _read(config: Path | None) -> dict[str, Any]:
 
 def _run(
     name: str,
-    settings: StudySettings,
+    settings: Sequence[StudySettings],
     loading: options.Loading,
     out: Path,
     parts: str | None,
@@ -101,24 +117,42 @@ def _run(
     as_json: bool,
 ) -> None:
     from headcount.cli import show
-    from headcount.report.figure import write_all
-    from headcount.studies.whole import LEDGER, whole_study
+    from headcount.studies.pool import study_pool
+    from headcount.studies.whole import whole_study
 
+    part_names = options.names(parts) or None
     with show.Bars(every_part=True) as bars:
-        record = whole_study(
-            name, settings, out, loading=loading, parts=options.names(parts) or None, progress=bars.show
-        )
-    console = show.console()
+        if len(settings) > 1:
+            record: Record = study_pool(name, settings, out, loading=loading, parts=part_names, progress=bars.show)
+        else:
+            record = whole_study(name, settings[0], out, loading=loading, parts=part_names, progress=bars.show)
+    _present(record, out, formats, as_json)
+
+
+def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
+    """Draw the figures of a study, or of all studies of a pool together, and print the ledger."""
+    from headcount.cli import show
+    from headcount.record.results.pool import Pool
+    from headcount.report.figure import write_together
+
+    console, parts = show.console(), record.parts
+    studies = list(parts.studies.values()) if isinstance(parts, Pool) else [record]
+    by_part: dict[str, list[Record]] = {}
+    for study in studies:
+        for part, result in study.parts.records.items():
+            by_part.setdefault(part, []).append(result)
     figures: list[Path] = []
-    for part, result in record.parts.records.items():
-        figures += write_all(result, out / "figures" / part, formats)
+    for part, results in by_part.items():
+        figures += write_together(results, out / "figures" / part, formats)
     if as_json:
         show.json(console, record)
         return
-    for part in record.parts.records:
-        show.line(console, f"{part}: {out / 'parts' / part}.json")
-    for part, reason in record.parts.missing.items():
-        show.line(console, f"{part} is missing: {reason}")
-    show.ledger(console, record.parts.records[LEDGER])
+    for study in studies:
+        name = study.signature.model if len(studies) > 1 else ""
+        for part in study.parts.records if not name else ():
+            show.line(console, f"{part}: {out / 'parts' / part}.json")
+        for part, reason in study.parts.missing.items():
+            show.line(console, f"{name} {part} is missing: {reason}".strip())
+    show.ledger(console, parts.ledger if isinstance(parts, Pool) else parts.records["ledger"])
     show.line(console, options.written(out, figures=bool(figures)), dim=True)
     show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headcount.statistics import Interval
-
 
 @dataclass(frozen=True)
 class Result:
@@ -41,30 +39,6 @@ class Quality:
     value: float
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One number behind a claim."""
-
-    at: str  # where it was measured: a share of heads, a kind, an epoch
-    value: float
-    low: float = float("nan")  # 95% interval, where there is one
-    high: float = float("nan")
-
-    @classmethod
-    def of(cls, at: str, interval: Interval) -> Finding:
-        return cls(at, *interval)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of a paper, and whether it holds here."""
-
-    claim: str
-    holds: bool | None  # None: open
-    evidence: tuple[Finding, ...]
-    significant: bool | None = None  # whether the intervals say so too; None where there are none
 
 
 @dataclass(frozen=True)

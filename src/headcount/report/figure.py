@@ -110,7 +110,16 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
 
 def write_all(record: Record, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Every figure that fits a record."""
-    return [file for name in fitting(record) for file in write(name, [record], folder, formats)]
+    return write_together([record], folder, formats)
+
+
+def write_together(records: Sequence[Record], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Every figure that fits some of these records, of one study on several models, drawn of all that it fits."""
+    by_figure: dict[str, list[Record]] = {}
+    for record in records:
+        for name in fitting(record):
+            by_figure.setdefault(name, []).append(record)
+    return [file for name, drawn in by_figure.items() for file in write(name, drawn, folder, formats)]
 
 
 def _csv(rows: Sequence[Mapping[str, object]]) -> str:

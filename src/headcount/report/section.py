@@ -138,16 +138,3 @@ def table_of(
         return Table(title, columns, rows(labelled[0][1]), note, ranked, grouped)
     lines = [[label, *line] for label, record in labelled for line in rows(record)]
     return Table(title, [Column("model"), *columns], lines, note, grouped=ranked or grouped)
-
-
-def claims_table(labelled: Labelled) -> list[Table]:
-    """What the paper says of a result, and whether it holds here."""
-    words = {True: "holds", False: "does not hold", None: "open"}
-    columns = [Column("the paper says"), Column("here")]
-    table = table_of(
-        "Claims of the paper",
-        labelled,
-        columns,
-        lambda record: [[c.claim, words[c.holds]] for c in record.parts.claims],
-    )
-    return [table] if table.rows else []

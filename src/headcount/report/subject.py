@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from headcount.record import Record, Signature
 from headcount.record.codec import encode
 from headcount.record.results.combined import Combined
+from headcount.record.results.pool import Pool
 from headcount.report.figure import named, part_of
 from headcount.report.joined import joined
 
@@ -43,8 +44,18 @@ def flat(record: Record) -> Iterator[Record]:
         yield from flat(part)
 
 
-def subjects(records: Sequence[Record]) -> list[Subject]:
+def _split(record: Record) -> list[Record]:
+    """The studies of a pool, its one ledger with the first of them; any other record as it is."""
+    if not isinstance(record.parts, Pool):
+        return [record]
+    head, *tail = record.parts.studies.values()
+    with_ledger = replace(head.parts, records={**head.parts.records, "ledger": record.parts.ledger})
+    return [replace(head, parts=with_ledger), *tail]
+
+
+def subjects(all_records: Sequence[Record]) -> list[Subject]:
     """Records that were combined stay together; a record joins a subject of its model that lacks all it brings."""
+    records = [part for record in all_records for part in _split(record)]
     groups = [list(flat(record)) for record in records]
     combined = [index for index, record in enumerate(records) if groups[index] != [record]]
     loose = [index for index in range(len(records)) if index not in combined]

@@ -6,8 +6,9 @@ Shapes: K random orders, N examples, C columns of statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from torch import nn
@@ -16,12 +17,11 @@ from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
 from headcount.record import Record, Signature
-from headcount.record.result import Claim, Finding
-from headcount.record.results.curves import Curve, Curves, Gain
+from headcount.record.results.curves import Curve, Curves, Gain, Lead
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import Runs, bootstrap_sums, over_runs
+from headcount.statistics import Interval, Runs, bootstrap_interval, bootstrap_sums, over_runs
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
 
@@ -85,7 +85,7 @@ def pruning_curves(
         num_heads=len(locate(model).heads),
         curves=tuple(line.result() for line in lines if line.kinds == kinds),
         against_random=against_random,
-        claims=(*_better_than_random(against_random), *_cross_suffers_most(lines, kinds)),
+        leads=tuple(_leads(lines, kinds)),
         by_kind=by_kind if plan.by_kind and len(kinds) > 1 else None,
     )
     arguments = {"orders": list(plan.orders), "step": plan.step, "recompute": plan.recompute, "random": plan.random}
@@ -156,33 +156,37 @@ def gain_over(qualities: Sequence[Quality]) -> Runs:
     return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)])
 
 
-def _better_than_random(against_random: Mapping[str, Sequence[Gain]]) -> Iterator[Claim]:
-    for order, gains in against_random.items():
-        middle = [gain for gain in gains if 0.2 - 1e-9 <= round(gain.share, 1) <= 0.6 + 1e-9]
-        yield Claim(
-            f"{order} is better than random order at every step from 20% to 60%",
-            holds=all(gain.value > 0 for gain in middle) if middle else None,
-            evidence=tuple(Finding(f"{100 * gain.share:.0f}%", gain.value, gain.low, gain.high) for gain in middle),
-            significant=all(gain.low > 0 for gain in middle) if middle else None,
-        )
+_MIDDLE = (0.15, 0.65)  # shares of the heads gone: where orders differ
+_BEYOND = (0.6 + 1e-6, 1.0)  # and where kinds do (Michel et al. 2019, section 5)
 
 
-def _cross_suffers_most(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Claim]:
-    alone = {line.kinds[0]: line for line in lines if len(line.kinds) == 1 and len(kinds) > 1}
-    if "cross" in alone:
-        lost = {kind: _lost_beyond(line, 0.6) for kind, line in alone.items()}
-        yield Claim(
-            "cross attention is the kind that suffers most when more than 60% of its heads go",
-            holds=None if np.isnan([*lost.values()]).any() else max(lost, key=lambda kind: lost[kind]) == "cross",
-            evidence=tuple(Finding(kind, value) for kind, value in lost.items()),
-        )
+def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
+    """Of each order over each other one, and of each kind pruned alone over each other one."""
+    orders = [line for line in lines if line.kinds == kinds and line.order != "random"]
+    alone = [line for line in lines if line.kinds != kinds]
+    by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
+    for named_lines, shares in ((by_order, _MIDDLE), (by_kind, _BEYOND)):
+        for first, second in permutations(named_lines, 2):
+            steps = [_between(named_lines[name], *shares) for name in (first, second)]
+            if all(steps):
+                yield Lead(first, second, *shares, *lead(*steps))
 
 
-def _lost_beyond(line: _Line, share: float) -> float:
-    """Mean loss of the metric over the steps at which more than this share of the kind is gone; NaN without any."""
+def _between(line: _Line, start: float, end: float) -> list[Quality]:
+    """The steps at which a share of the heads that may go within these bounds is gone."""
     total = sum(head.kind in line.kinds for head in line.steps[0].mask.heads)
-    values = [step.quality for step in line.steps if step.removed > share * total]
-    if not values:
-        return float("nan")
-    metric = values[0].metric
-    return float(np.mean([-metric.gain(quality.value - line.steps[0].quality.value) for quality in values]))
+    return [step.quality for step in line.steps if start - 1e-9 <= step.removed / total <= end + 1e-9]
+
+
+def lead(first: Sequence[Quality], second: Sequence[Quality]) -> Interval:
+    """How much better the first are than the second on average, on the same examples; positive is better."""
+    metric = first[0].metric
+    table = np.stack([quality.statistics for quality in (*first, *second)], axis=1)  # [N, steps of both, C]
+
+    def gain(sums: np.ndarray) -> np.ndarray:
+        """[..., steps of both, C] -> [...]."""
+        values = metric.of_sums(sums)
+        difference = values[..., : len(first)].mean(-1) - values[..., len(first) :].mean(-1)
+        return np.asarray(difference if metric.higher_is_better else -difference)
+
+    return bootstrap_interval(table, gain)

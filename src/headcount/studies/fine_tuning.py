@@ -58,12 +58,13 @@ def fine_tune(
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
     save_seconds: float = 60.0,
+    snapshots: int = 0,
 ) -> Record[TrainingRun] | None:
     """Train a model on `train` to the end of the recipe, watched on `dev`, from wherever the folder stands."""
     recipe = settings.recipe
     _check_watched(recipe, dev)
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
-    run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds)
+    run = Run(out, settings, recipe, accelerator, watch or Watch(), save_seconds, snapshots)
     with run.claimed():
         return _fine_tune(model, tokenizer, train, dev, run)
 

@@ -164,6 +164,7 @@ def _described(work: Work, arm: Arm, pipeline: Pipeline, pruned: Pruned, donor: 
         cut=None if arm.way.scratch else parts.quality.cut,
         after=parts.quality.after,
         gates=GatesEnd(settled=gates.settled, reached=gates.reached, cut_by_rank=gates.cut_by_rank) if gates else None,
+        gate_values=gates.values if gates else None,
         steps=gate_steps + tuning_steps,
         seconds=parts.seconds,
         like=donor.way.name if donor else None,

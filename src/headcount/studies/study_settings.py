@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from headcount.corpora.location import Location
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
+from headcount.record.model_folder import training_record
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ class StudySettings:
     def to_toml(self) -> str:
         """All settings as a TOML file; what is not set is left out."""
         return "\n".join(_table(asdict(self), ""))
+
+
+def trained_on(model: str) -> str:
+    """The embedded corpus that `headcount train` made a model from; empty where it is another one, or not known."""
+    record = training_record(model)
+    data = str(record.signature.arguments.get("data", "")) if record else ""
+    return data if data and Location.of(data).kind == "grammar" else ""
 
 
 def _check_names(what: str, values: Mapping[str, object], settings: type[Any]) -> None:

@@ -24,6 +24,7 @@ from headcount.progress import Progress, silent
 from headcount.pruning.run import counted_heads, described
 from headcount.pruning.way import SCRATCH, Way
 from headcount.record import Record, Signature
+from headcount.record.model_folder import training_record
 from headcount.record.results.prune import HardConcrete
 from headcount.record.results.tradeoff import Difference, Drift, Point, StepsOfWays, Tradeoff, WayCompared, WayKind
 from headcount.selection.budget import Budget
@@ -89,7 +90,7 @@ def tradeoff(
         points=tuple(rows),
         against=plan.against,
         compared=tuple(_compared(files, plan, quality.metric, quality.statistics, gated)),
-        steps=StepsOfWays(plan.steps, plan.scratch_steps),
+        steps=_steps(plan, name),
         unfinished=len(plan.arms(gated)) - len(files),
         seconds_by_way=_spent(rows),
         distill=plan.distill if plan.distilled else None,
@@ -102,6 +103,15 @@ def tradeoff(
     )
     return Record(
         "tradeoff", Signature(name, weight_hash(model), data.measuring.fingerprint, None, asdict(plan)), parts
+    )
+
+
+def _steps(plan: Plan, model: str) -> StepsOfWays:
+    """model: folder of the whole model, which may say how long it was trained."""
+    learned = any(Way.parse(way).learned for way in plan.ways)
+    training = training_record(model)
+    return StepsOfWays(
+        plan.steps, plan.scratch_steps, plan.gate_steps if learned else None, training.parts.steps if training else None
     )
 
 

@@ -61,10 +61,14 @@ def train_translation(
     accelerator: Accelerator | None = None,
     watch: Watch | None = None,
     save_seconds: float = 60.0,
+    snapshots: int = 0,
 ) -> Record[TrainingRun] | None:
-    """Train to the end of the recipe, from wherever the folder stands; the record of what was measured."""
+    """Train to the end of the recipe, from wherever the folder stands; the record of what was measured.
+
+    snapshots: models to keep within the first epoch, after 1/2, 1/4 and so on of it.
+    """
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
-    run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds)
+    run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds, snapshots)
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
         run.watch.message("reading the data")

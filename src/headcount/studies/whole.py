@@ -8,11 +8,10 @@ from pathlib import Path
 
 from headcount import journal
 from headcount.checkpoints.loading import Loading
-from headcount.claims.ledger import ledger
-from headcount.claims.studied import StudiedModel
-from headcount.errors import RecordError, UnknownName
+from headcount.claims.pool import LEDGER, ledger_of
+from headcount.errors import UnknownName
 from headcount.progress import Progress, silent
-from headcount.record import Record, Signature
+from headcount.record import Record
 from headcount.record.results.combined import Combined
 from headcount.studies.parts import PARTS
 from headcount.studies.parts_folder import run_parts
@@ -23,7 +22,6 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff", "all-kinds"),
     "michel2019": ("gradient", "ablation", "replacement", "curves", "dynamics", "speed"),
 }
-LEDGER = "ledger"
 _LONGEST = ("tradeoff", "all-kinds")  # come last
 PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part not in _LONGEST), *_LONGEST)
 
@@ -56,24 +54,8 @@ def whole_study(
 
 def with_ledger(record: Record[Combined]) -> Record[Combined]:
     """The record of a whole study with the claims of its papers, decided on its parts."""
-    combined, signature, model = record.parts, record.signature, StudiedModel.of(record)
-    papers = [paper for paper in ("voita2019", "michel2019") if combined.name in (paper, "all")]
-    verdicts = Record(
-        LEDGER,
-        Signature(signature.model, arguments={**signature.arguments, "study": combined.name}, time=signature.time),
-        ledger([replace(model, records=(*model.records, *_training(model.name)))], papers),
-    )
-    return replace(record, parts=replace(combined, records={**combined.records, LEDGER: verdicts}))
-
-
-def _training(model: str) -> list[Record]:
-    """The record of the run that trained a model, where its folder has one that this version reads."""
-    file = Path(model) / "record.json"
-    try:
-        training = [Record.load(file)] if file.is_file() else []
-    except RecordError:
-        return []
-    return [record for record in training if record.study == "train"]
+    records = {**record.parts.records, LEDGER: ledger_of([record])}
+    return replace(record, parts=replace(record.parts, records=records))
 
 
 def _wanted(name: str, parts: Sequence[str] | None) -> Sequence[str]:

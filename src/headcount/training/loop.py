@@ -45,6 +45,20 @@ class Report:
     rate: float
 
 
+@dataclass(frozen=True)
+class Snapshots:
+    """Models kept within the first epoch, in which most is learned: after 1/2, 1/4, 1/8 of it and so on."""
+
+    number: int
+    keep: Callable[[float], object]  # called with the share of the epoch
+
+    def keep_after(self, step: int, steps_of_epoch: int) -> None:
+        """A run that goes on takes the last steps again and keeps the same models again."""
+        for part in (0.5**power for power in range(1, self.number + 1)):
+            if step == max(1, round(part * steps_of_epoch)) < steps_of_epoch:
+                self.keep(part)
+
+
 @dataclass
 class Loop:
     """A model learning a task. `run` takes it from where it stands to the end of the recipe."""
@@ -61,6 +75,7 @@ class Loop:
     watch: Callable[[Report], None] = lambda _: None
     partner: Partner | None = None
     vitals: Callable[[nn.Module], dict[str, dict[str, float]]] | None = None  # logged after each epoch, by layer
+    snapshots: Snapshots | None = None
 
     def run(self) -> Standing:
         recipe, accelerator = self.recipe, self.accelerator
@@ -75,6 +90,8 @@ class Loop:
             steps = self._steps(progress.epoch)
             for losses in self._epoch(wrapped, optimizer, steps, progress):
                 self._report(progress, len(steps), losses)
+                if self.snapshots and not progress.epoch and accelerator.is_main_process:
+                    self.snapshots.keep_after(progress.epoch_steps, len(steps))
                 if recipe.steps is not None and progress.step >= recipe.steps:
                     break  # not saved before the epoch has been measured: a kill then takes this step again
                 if time.monotonic() - saved > self.save_seconds:

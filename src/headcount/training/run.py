@@ -3,6 +3,7 @@
 DIR/                 the model with its tokenizer
 DIR/record.json      what was measured
 DIR/epochs/001/      the model after each epoch
+DIR/epochs/0.25/     and, where it is asked for, within the first one
 DIR/training/        settings, state to go on from, metrics.jsonl, and what the data needed
 """
 
@@ -26,7 +27,7 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.tasks.task import Task
 from headcount.training.average import average
-from headcount.training.loop import STATE, Loop, Report
+from headcount.training.loop import STATE, Loop, Report, Snapshots
 from headcount.training.recipe import Recipe
 from headcount.training.standing import Standing
 from headcount.training.vitals import LARGEST_SPREAD, saturated, vitals
@@ -65,6 +66,7 @@ class Run:
     accelerator: Accelerator
     watch: Watch = field(default_factory=Watch)
     save_seconds: float = 60.0
+    snapshots: int = 0  # models to keep within the first epoch
 
     @property
     def work(self) -> Path:
@@ -112,13 +114,14 @@ class Run:
         if self.accelerator.device.type == "cpu" and hasattr(model, "set_attn_implementation"):
             model.set_attn_implementation("eager")  # a tenth faster than torch's own attention on short texts
 
-        def keep(epoch: int) -> None:
-            save(model, self.out / "epochs" / f"{epoch:03d}", tokenizer=tokenizer, overwrite=True)
+        def keep(name: str) -> None:
+            save(model, self.out / "epochs" / name, tokenizer=tokenizer, overwrite=True)
 
         return Loop(
-            model, task, self.recipe, self.work, width, judge=judge, keep=keep, accelerator=self.accelerator,
-            save_seconds=self.save_seconds, watch=self.watch.step,
+            model, task, self.recipe, self.work, width, judge=judge, keep=lambda epoch: keep(f"{epoch:03d}"),
+            accelerator=self.accelerator, save_seconds=self.save_seconds, watch=self.watch.step,
             vitals=partial(self._vitals, dev) if dev is not None else None,
+            snapshots=Snapshots(self.snapshots, lambda share: keep(f"{share:g}")) if self.snapshots else None,
         ).run()  # fmt: skip
 
     def _vitals(self, dev: Task, model: nn.Module) -> dict[str, dict[str, float]]:

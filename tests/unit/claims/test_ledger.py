@@ -8,18 +8,19 @@ from typing import Any
 import click
 import pytest
 
-from claimed import ablation, model, pair, tradeoff
-from headcount.claims.claim import above, claims, difference, ordered, pooled, share_interval
+from claimed import ablation, model
+from headcount.claims.claim import above, claims, difference, ordered, pooled
 from headcount.claims.ledger import ledger
 from headcount.claims.page import page
+from headcount.claims.pool import LEDGER
+from headcount.claims.shares import share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.cli.main import main
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.report.section import sections
 from headcount.statistics import Interval
-from headcount.studies.whole import LEDGER, PAPERS, with_ledger
-from subjects import training
+from headcount.studies.whole import PAPERS, with_ledger
 
 PAGE = Path(__file__).parents[3] / "docs" / "claims.md"
 NAN = float("nan")
@@ -67,19 +68,6 @@ def test_a_whole_study_decides_the_claims_of_its_papers(name: str, count: int) -
     assert again.to_json() == record.to_json()
 
 
-def test_a_study_knows_how_its_model_was_trained(tmp_path: Path) -> None:
-    training().save(tmp_path / "record.json")
-    pairs = [pair(seed, 31 + 0.1 * seed, 28) for seed in range(4)]
-    kept = {(20, seed): ["encoder.0.0"] for seed in range(4)}
-    planted = {"all-kinds": tradeoff(kept, sites={"encoder.0": 24}, pruned="heads of all kinds", pairs=pairs)}
-    record = Record("combined", Signature(str(tmp_path)), Combined("voita2019", planted, {}, {}))
-    verdicts = {row.number: row for row in with_ledger(record).parts.records[LEDGER].parts.verdicts}
-    assert verdicts["V12"].holds is True
-    (tmp_path / "record.json").write_text("{}")
-    verdicts = {row.number: row for row in with_ledger(record).parts.records[LEDGER].parts.verdicts}
-    assert verdicts["V12"].holds is None
-
-
 def test_a_part_that_could_not_be_measured_gives_the_reason() -> None:
     record = with_ledger(combined("michel2019", dynamics="no checkpoints named by epoch"))
     verdicts = {row.number: row for row in record.parts.records[LEDGER].parts.verdicts}
@@ -89,7 +77,8 @@ def test_a_part_that_could_not_be_measured_gives_the_reason() -> None:
 def test_the_answer_counts_verdicts() -> None:
     record = Record(LEDGER, Signature("m"), ledger([model(ablation(4, r=-0.8))]))
     answer = sections["ledger"].answer(record)
-    assert answer.startswith("22 claims of the papers: here 2 hold, 1 do not, 19 are open (19 for want of a record).")
+    counts = "22 claims of the papers: here 2 hold, 1 do not, 19 are open (19 for want of a record)."
+    assert answer.startswith(f"1 model (m): {counts}")
 
 
 def test_verdicts_respect_their_interval() -> None:

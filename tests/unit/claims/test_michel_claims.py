@@ -91,6 +91,14 @@ def test_short_runs_say_which_epoch_is_missing(number: str) -> None:
     assert "the last one is 4" in verdict.detail
 
 
+def test_the_earliest_checkpoint_that_has_learned_something_counts() -> None:
+    """One that knows nothing has no curve; one within the first epoch is earlier than epoch 1."""
+    nothing = lambda _: 1.0  # noqa: E731
+    verdict = decide(CLAIMS["M8"], [model(dynamics({0.125: nothing, 0.5: straight, 1: late, 12: late}))])
+    assert verdict.holds is True
+    assert decide(CLAIMS["M8"], [model(dynamics({0.5: nothing, 1: late, 12: late}))]).holds is None
+
+
 def test_models_that_disagree_leave_it_open() -> None:
     """Each alone is certain; together they are not."""
     apart = [model(curves(late, gain=gain), name=str(gain)) for gain in (5.0, -4.0)]

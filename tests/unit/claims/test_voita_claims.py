@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,6 @@ from headcount.claims.ledger import decide
 from headcount.claims.relevance_concentrates import broken_stick, gini
 from headcount.claims.specialised_heads_survive import survival
 from headcount.record import Record, Signature
-from subjects import training
 
 CLAIMS = {claim.number: claim for claim in ordered(["voita2019"])}
 SITES = {f"{kind}.{layer}": 4 for kind in ("encoder", "decoder", "cross") for layer in range(6)}
@@ -90,6 +90,19 @@ def gated(holds: bool) -> Planted:
     return [model(pruned_by_gates(values), roles(roles=marked))]
 
 
+def test_gates_of_a_trade_off_are_enough() -> None:
+    """A whole study has these; one pruned model more narrows nothing."""
+    (planted,) = gated(True)
+    values = planted.records[0].parts.chosen.gates.values
+    marked = [head for head in ENCODER if int(head[-1]) < 3]
+    kept = {(24, seed): ENCODER[:24] for seed in (0, 1)}
+    record = tradeoff(kept, sites=ENCODER_SITES, marked=marked, gate_values=values)
+    verdict = decide(CLAIMS["V9"], [model(record)])
+    assert (verdict.holds, verdict.models, verdict.runs) == (True, 1, 2)
+    single = decide(CLAIMS["V9"], [planted])
+    assert (verdict.value, verdict.low, verdict.high) == (single.value, single.low, single.high)
+
+
 def _left(counts: dict[str, int], *, seed: int) -> list[str]:
     """So many heads of each layer of a kind; one more of the first kind for an odd seed."""
     return [
@@ -116,11 +129,11 @@ def by_depth(holds: bool) -> Planted:
     return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds"))]
 
 
-def from_scratch(holds: bool) -> Planted:
+def from_scratch(holds: bool, **parts: Any) -> Planted:
     lead = 3.0 if holds else -3.0
     pairs = [pair(seed, 28 + lead + 0.1 * seed, 28) for seed in range(4)]
     kept = {(20, seed): ["encoder.0.0"] for seed in range(4)}
-    return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds", pairs=pairs), training())]
+    return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds", pairs=pairs, **parts))]
 
 
 def functions(holds: bool) -> Planted:
@@ -192,15 +205,26 @@ def test_survival_is_against_the_same_layer_profile() -> None:
 
 
 def test_scratch_with_fewer_steps_than_the_model_decides_nothing() -> None:
-    run = training()
-    longer = Record("train", run.signature, replace(run.parts, steps=9000))
-    (holding,), (refuting,) = from_scratch(True), from_scratch(False)
-    verdict = decide(CLAIMS["V12"], [model(holding.records[0], longer)])
+    verdict = decide(CLAIMS["V12"], from_scratch(True, whole_steps=9000))
     assert verdict.holds is None
     assert verdict.low > 0
     assert "2400 steps from scratch, the model itself had 9000" in verdict.detail
-    assert "an unknown number" in decide(CLAIMS["V12"], [model(holding.records[0])]).detail
-    assert decide(CLAIMS["V12"], [model(refuting.records[0], longer)]).holds is False, "even so it is no worse"
+    assert "an unknown number" in decide(CLAIMS["V12"], from_scratch(True, whole_steps=None)).detail
+    assert decide(CLAIMS["V12"], from_scratch(False, whole_steps=9000)).holds is False, "even so it is no worse"
+
+
+def test_scratch_is_compared_on_the_same_examples_where_it_can() -> None:
+    """The examples' intervals of both models overlap; paired, the difference is clear."""
+    against = {
+        "difference": -0.3, "low": -0.4, "high": -0.2, "p": 0.001, "by_seed": {"0": -0.3}, "variance": {}, "behind": "",
+    }  # fmt: skip
+    compared = [{"way": "scratch", "keep": 8, "seeds": [0], "lost": against, "against": against}]
+    planted = {"pairs": [pair(0, 28.3, 28)], "sites": SITES, "pruned": "heads of all kinds"}
+    paired = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, compared=compared, **planted))])
+    assert (paired.value, paired.low, paired.high, paired.holds) == (0.3, 0.2, 0.4, True)
+    unpaired = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, **planted))])
+    assert unpaired.holds is None
+    assert "not paired by example" in unpaired.detail
 
 
 def test_other_roles_than_the_papers_do_not_count() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import records
+from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figures.kept_roles import FIGURE as ROLES
 from headcount.report.figures.tradeoff import FIGURE
-from headcount.report.points import control, shown_way, smaller
+from headcount.report.points import control, shown_way, smaller, way_heading
 from headcount.report.sections.all_kinds import SECTION as ALL_KINDS
 from headcount.report.sections.tradeoff import SECTION
 from records import difference
@@ -80,6 +81,27 @@ def test_several_seeds_of_all_kinds_are_told_apart() -> None:
     (table,) = ALL_KINDS.tables([("model-a", record)])
     assert {row[1] for row in table.rows} == {None, 0, 1}  # seeds
     assert "(seed 1)" in " ".join(str(line.ours) for line in ALL_KINDS.printed(record))
+
+
+def test_headings_say_how_long_scratch_and_gates_had() -> None:
+    record = records.tradeoff(kinds=True)
+    assert "from scratch (2400 steps)" in _headings(record)
+    steps = {"tuned": 600, "scratch": 700, "gates": 150, "whole": 2600}
+    assert "from scratch (700 of the model's 2600 steps)" in _headings(records.changed(record, steps=steps))
+    points = encode(record.parts.points)
+    for settled, heading in ((0.95, "l0"), (0.62, "l0 (150 steps, 62% settled)")):
+        gates = {"settled": settled, "reached": None, "cut_by_rank": 3}
+        gated = [{**point, "gates": gates} if point["way"] == "l0" else point for point in points]
+        changed = records.changed(record, steps=steps, points=gated)
+        assert way_heading(changed.parts, "l0") == heading
+        assert f"by {heading}, " in SECTION.answer(changed)
+        (table,) = ALL_KINDS.tables([("model-a", changed)])
+        assert heading in {row[2] for row in table.rows}
+
+
+def _headings(record: Record) -> list[str]:
+    (table,) = ALL_KINDS.tables([("model-a", record)])
+    return [column.name for column in table.columns]
 
 
 def test_the_legend_of_roles_fits_its_figure() -> None:

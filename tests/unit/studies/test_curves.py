@@ -17,7 +17,7 @@ from headcount.errors import UsageError
 from headcount.metrics import LOSS
 from headcount.record import Record
 from headcount.record.results.curves import Curves
-from headcount.studies.curves import CurvePlan, gain_over, pruning_curves
+from headcount.studies.curves import CurvePlan, gain_over, lead, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
 from headcount.studies.speed import Bench, speed
 from headcount.tasks.task import Quality
@@ -62,9 +62,7 @@ def test_a_good_order_beats_random_ones() -> None:
         values = [line.points[place].value for line in lines]
         assert point.value == pytest.approx(values[0] - np.mean(values[1:]))
         assert point.low <= point.value <= point.high
-    assert record.parts.claims[0].holds == all(
-        point.value > 0 for point in record.parts.against_random["gradient"] if 0.2 <= point.share <= 0.6
-    )
+    assert record.parts.leads == (), "there is no other order"
 
 
 def test_each_kind_alone(tmp_path: Path) -> None:
@@ -79,7 +77,11 @@ def test_each_kind_alone(tmp_path: Path) -> None:
         kind = line.kinds[0]
         assert [point.kept[kind] for point in line.points] == [8, 4, 0]
         assert all(point.kept[other] == 8 for point in line.points for other in point.kept if other != kind)
-    assert "cross" in [finding.at for finding in record.parts.claims[-1].evidence]
+    values = {line.kinds[0]: np.mean([point.value for point in line.points[2:]]) for line in record.parts.by_kind}
+    assert len(record.parts.leads) == 6
+    for row in record.parts.leads:
+        assert row.value == pytest.approx(values[row.second] - values[row.first])  # of a loss
+        assert row.low <= row.value <= row.high
 
 
 def test_plans_that_make_no_sense() -> None:
@@ -90,38 +92,30 @@ def test_plans_that_make_no_sense() -> None:
 
 
 def test_dynamics_prunes_every_epoch(tmp_path: Path) -> None:
-    for epoch in (1, 2, 10):
-        hc.save(classifier(epoch), tmp_path / "epochs" / f"{epoch:03d}")
+    for epoch, name in ((3, "0.25"), (1, "001"), (2, "002"), (10, "010")):
+        hc.save(classifier(epoch), tmp_path / "epochs" / name)
     task = labelled(classifier(10))
     record = dynamics(epochs_of(tmp_path), hc.load, task, step=0.5)
-    assert [line.epoch for line in record.parts.by_epoch] == [1, 2, 10]
+    assert [line.epoch for line in record.parts.by_epoch] == [0.25, 1, 2, 10]
     for line in record.parts.by_epoch:
         assert line.points[0].kept_share == 1.0
         assert [point.share for point in line.points] == [0, 0.5, 1.0]
     last = record.parts.by_epoch[-1]
     assert last.value == 1.0
-    assert [(finding.at, finding.value) for finding in record.parts.claims[-1].evidence] == [
-        ("epoch 10", last.points[1].kept_share)
-    ]
     assert list(epochs_of(tmp_path, [2])) == [2]
-    with pytest.raises(UsageError, match="no epoch 3; it has 1 to 10"):
+    with pytest.raises(UsageError, match=r"no epoch 3; it has 0\.25 to 10"):
         epochs_of(tmp_path, [3])
     with pytest.raises(UsageError, match="named by epoch"):
         epochs_of(tmp_path / "epochs" / "001")
 
 
-def test_a_bend_is_measured_from_the_straight_line() -> None:
-    from headcount.record.results.dynamics import Epoch, EpochStep
-    from headcount.studies.dynamics import _bend
-
-    def line(values: list[float]) -> Epoch:
-        shares = np.linspace(0, 1, len(values))
-        points = (EpochStep(0, s, v, v, v, {}, 1.0) for s, v in zip(shares, values, strict=True))
-        return Epoch(1, values[0], tuple(points))
-
-    assert _bend(line([10, 8, 6, 4, 2, 0])) == pytest.approx(0)
-    assert _bend(line([10, 10, 10, 10, 10, 0])) == pytest.approx(0.8)
-    assert _bend(line([10, 0, 0, 0, 0, 0])) == pytest.approx(-0.8)
+def test_a_lead_is_paired_by_example() -> None:
+    """Both orders are noisy; on the same examples one is better by the same amount on each."""
+    noise = np.random.default_rng(0).normal(0, 5, (40, 1))
+    ones = np.ones((40, 1))
+    worse, better = (Quality.of(LOSS, np.concatenate([noise + offset, ones], axis=1)) for offset in (2.0, 1.0))
+    assert lead([better], [worse]) == pytest.approx((1.0, 1.0, 1.0))
+    assert lead([worse], [better]).value == pytest.approx(-1.0)
 
 
 def test_bench_compares_models_and_leaves_them_alone() -> None:

@@ -34,6 +34,7 @@ from headcount.studies.point import PointFile, Work, point
 from headcount.studies.tradeoff import Data, Plan, tradeoff
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
+from subjects import training
 
 TUNING = hc.Tuning(steps=3, warmup=1, batch=100, chunk=50, rate=1e-3)
 TRAINING: dict[str, Any] = {"gate_steps": 4, "tuning": TUNING}
@@ -109,7 +110,9 @@ def test_the_whole_model_tuned_as_long_is_a_control(tmp_path: Path) -> None:
     """With all heads left one way is fine-tuning alone, and the others are compared with it."""
     model, data, _ = subject(tmp_path)
     plan = Plan((8, 3), ("l0", "rank-gradient"), ("encoder",), **TRAINING)
-    record = tradeoff(model, data, plan, folder=tmp_path / "work")
+    training().save(tmp_path / "trained" / "record.json")
+    record = tradeoff(model, data, plan, name=str(tmp_path / "trained"), folder=tmp_path / "work")
+    assert (record.parts.steps.gates, record.parts.steps.whole) == (4, training().parts.steps)
     found = {(one.way, one.keep): one.after.value for one in record.parts.points}
     assert set(found) == {("rank-gradient", 8), ("l0", 3), ("rank-gradient", 3)}
     rows = {(row.way, row.keep): row for row in record.parts.compared}

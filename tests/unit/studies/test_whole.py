@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForSequenceClassification
 import headcount as hc
 import laboratory
 from headcount.checkpoints.loading import Loading
+from headcount.claims.pool import LEDGER
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
 from headcount.progress import silent
@@ -24,7 +25,7 @@ from headcount.report.subject import subjects
 from headcount.studies import parts
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import StudySubject
-from headcount.studies.whole import LEDGER, whole_study
+from headcount.studies.whole import whole_study
 from tokens import sentences, word_tokenizer
 
 

@@ -76,8 +76,14 @@ def test_it_learns(finished: Path) -> None:
 
 
 def test_the_same_run_gives_the_same_weights(finished: Path, tmp_path: Path) -> None:
-    train(tmp_path / "again")
+    """Whatever is kept on the way."""
+    train(tmp_path / "again", snapshots=2)
     assert same(finished, tmp_path / "again")
+    names = [folder.name for folder in sorted((tmp_path / "again" / "epochs").iterdir())]
+    assert names == ["0.25", "0.5", "001", "002"]
+    early, half, whole = (tmp_path / "again" / "epochs" / name for name in names[:3])
+    assert not same(early, half)
+    assert not same(half, whole)
 
 
 def test_another_seed_gives_other_weights(finished: Path, tmp_path: Path) -> None:

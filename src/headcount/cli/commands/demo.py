@@ -22,11 +22,11 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     """
     from headcount import journal
     from headcount.checkpoints.loading import quiet
+    from headcount.claims.pool import LEDGER
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.html import page
     from headcount.studies.demo import demo, train_model
-    from headcount.studies.whole import LEDGER
     from headcount.training.run import Watch
 
     quiet()

@@ -24,8 +24,10 @@ def COMMAND(  # noqa: N802
     """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
 
     Records of several commands on one model make one report; two records of the same command are compared.
+    Whole studies of several models have one ledger.
     """
     from headcount import journal
+    from headcount.claims.pool import pooled_records
     from headcount.cli import show
     from headcount.record import displayed
 
@@ -34,14 +36,14 @@ def COMMAND(  # noqa: N802
         from headcount.report import text as terminal
 
         with displayed(records):
-            terminal.show(console, options.read_records(records), tables=not short, all_rows=all_rows)
+            terminal.show(console, pooled_records(options.read_records(records)), tables=not short, all_rows=all_rows)
         return
     from headcount.report.html import page
 
     file = out / "report.html" if out.is_dir() else out
     journal.check_place(file)
     with show.working("Drawing"), displayed(records):
-        written = journal.write_text(file, page(options.read_records(records), title=title))
+        written = journal.write_text(file, page(pooled_records(options.read_records(records)), title=title))
     show.line(console, f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     show.line(
         console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ _RECIPE = (
 _COLUMNS = ("text_column", "label", "pair")
 _TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # of a MODEL alone
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
+_SNAPSHOTS = 3  # of a model that starts from nothing
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
@@ -40,7 +41,10 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     help="A new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
 )
 @data.source(f"{data.ANY}; it needs train and dev", fields=("languages", "columns", "longest", *_COLUMNS, "limit"))
-@options.out_folder("Folder for the model; one begun before goes on.", required=True)
+@click.option(
+    "--out", required=True, type=options.FOLDER,
+    help="Folder for the model; one begun before goes on. With --seeds OUT-0, OUT-1 and so on.",
+)  # fmt: skip
 @click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
 @click.option("--dev-split", default="dev", show_default=True, help="Part of the data to watch training on.")
 @options.max_length
@@ -80,6 +84,9 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option("--smoothing", type=_SHARE, help="Label smoothing.")
 @click.option("--clip", type=click.FloatRange(0), help="Largest norm of the gradient; 0: any.")
 @options.seed("first weights, data order and dropout; 0 if not given", None)
+@click.option(
+    "--seeds", help="One model for each of these seeds, such as 0-4; processes of the same command share them."
+)
 @click.option("--dev-bleu", is_flag=True, help="Translate dev after every epoch.")
 @click.option(
     "--precision", default="no", show_default=True, type=click.Choice(["no", "bf16", "fp16"]), help="Mixed precision."
@@ -87,6 +94,10 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option(
     "--save-seconds", default=60.0, show_default=True, type=_POSITIVE, help="How often to save a state to go on from."
 )
+@click.option(
+    "--snapshots", type=_ANY,
+    help="Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on; 3 if not given, 0 with MODEL.",
+)  # fmt: skip
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
 def COMMAND(  # noqa: N802
     model: str | None,
@@ -95,7 +106,9 @@ def COMMAND(  # noqa: N802
     source: data.Source,
     out: Path,
     preset: str,
+    seeds: str | None,
     save_seconds: float,
+    snapshots: int | None,
     tensorboard: bool,
     **arguments: Any,
 ) -> None:
@@ -107,18 +120,65 @@ def COMMAND(  # noqa: N802
     The same command again goes on where it was interrupted. On several processes or machines:
     accelerate launch -m headcount train ...
     """
-    from headcount.cli import show
-    from headcount.training.run import Watch
-
     _check(model, task, like, arguments)
-    with show.Training(out / "training" / "tensorboard" if tensorboard else None) as display:
-        options_of_run = {"watch": Watch(step=display.step, message=display.say), "save_seconds": save_seconds}
-        if model is None:
-            record = _translation(source, preset, like, out, arguments, options_of_run)
-        else:
-            record = _fine_tuned(task, model, source, out, arguments, options_of_run)
+
+    def train(folder: Path, seed: int | None) -> Record | None:
+        from headcount.cli import show
+        from headcount.training.run import Watch
+
+        of_seed = arguments | {"seed": seed}
+        with show.Training(folder / "training" / "tensorboard" if tensorboard else None) as display:
+            options_of_run = {
+                "watch": Watch(step=display.step, message=display.say), "save_seconds": save_seconds,
+                "snapshots": snapshots if snapshots is not None else _SNAPSHOTS if model is None else 0,
+            }  # fmt: skip
+            if model is None:
+                return _translation(source, preset, like, folder, of_seed, options_of_run)
+            return _fine_tuned(task, model, source, folder, of_seed, options_of_run)
+
+    if seeds is not None:
+        _seed_by_seed(train, _seed_numbers(seeds), out, source)
+        return
+    with options.reserved(out):
+        record = train(out, arguments["seed"])
     if record is not None:
         _show(record, task, source, out)
+
+
+def _seed_numbers(seeds: str) -> tuple[int, ...]:
+    options.refuse(["seed"], "does nothing with --seeds")
+    numbers = options.numbers(seeds, "--seeds")
+    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
+        raise click.UsageError(f"--seeds: expected different whole numbers from 0 on, such as 0-4; got {seeds}.")
+    return numbers
+
+
+def _seed_by_seed(
+    train: Callable[[Path, int], Record | None], seeds: Sequence[int], out: Path, source: data.Source
+) -> None:
+    """A model for each seed, in a folder each; a seed that another process is at is left to it."""
+    from headcount import processes
+    from headcount.cli import show
+    from headcount.errors import FolderInUse
+
+    console = show.console()
+    folders = {seed: out.with_name(f"{out.name}-{seed}") for seed in seeds}
+    elsewhere = []
+    for seed, folder in folders.items():
+        try:
+            with options.reserved(folder):
+                record = train(folder, seed)
+        except FolderInUse:
+            if processes.count() > 1:  # which train one model together
+                raise
+            elsewhere.append(folder)
+            continue
+        if record is not None:
+            show.line(console, f"{folder}: {record.parts.candidate}, {record.parts.steps} steps")
+    for folder in elsewhere:
+        show.line(console, f"{folder}: another process is at it")
+    models = " ".join(shlex.quote(str(folder)) for folder in folders.values())
+    show.line(console, f"Next: headcount study all {models} {source.as_options()} --out DIR", dim=True)
 
 
 def _check(model: str | None, task: str, like: str | None, arguments: Mapping[str, object]) -> None:

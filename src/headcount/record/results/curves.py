@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from headcount.record.result import Claim, MeasuredOn, Result, Step
+from headcount.record.result import MeasuredOn, Result, Step
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,23 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """How much better one curve is than another on the same examples, the mean over some steps."""
+
+    first: str  # order, or kind that was pruned alone
+    second: str
+    start: float  # shares of the heads gone between which steps count
+    end: float
+    value: float  # of the metric, positive where the first is better
+    low: float  # 95% interval over examples
+    high: float
+
+
+@dataclass(frozen=True)
 class Curves(Result):
     """Pruning step by step, in several orders, of all kinds and of each."""
+
+    VERSION: ClassVar[int] = 2
 
     metric: str
     higher_is_better: bool
@@ -42,7 +58,7 @@ class Curves(Result):
     num_heads: int
     curves: tuple[Curve, ...]
     against_random: Mapping[str, tuple[Gain, ...]]  # order -> gain after each step
-    claims: tuple[Claim, ...]
+    leads: tuple[Lead, ...]  # of one order over another, and of each kind alone over another
     by_kind: tuple[Curve, ...] | None = None  # each kind alone; None where it was not asked for or there is one kind
 
 

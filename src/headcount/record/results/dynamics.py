@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from headcount.record.result import Claim, MeasuredOn, Result
+from headcount.record.result import MeasuredOn, Result
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class EpochStep:
 class Epoch:
     """The pruning curve of one epoch."""
 
-    epoch: int
+    epoch: float  # 0.25: after a quarter of the first one
     value: float  # of the metric with all heads
     points: tuple[EpochStep, ...]
 
@@ -38,12 +39,13 @@ class Epoch:
 class Dynamics(Result):
     """Every epoch's model pruned by its own scores."""
 
+    VERSION: ClassVar[int] = 2
+
     metric: str
     higher_is_better: bool
     order: str
     measured_on: MeasuredOn
     by_epoch: tuple[Epoch, ...]
-    claims: tuple[Claim, ...]
 
 
 RESULT = Dynamics

@@ -37,6 +37,8 @@ class Ledger(Result):
     """Claims in the order of their numbers."""
 
     verdicts: tuple[Verdict, ...]
+    models: tuple[str, ...] = ()  # whose records it is decided on
+    seeds: int = 0  # that they were pruned with, summed over models
 
     def count(self, holds: bool | None) -> int:
         return sum(verdict.holds is holds for verdict in self.verdicts)

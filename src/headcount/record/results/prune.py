@@ -70,6 +70,9 @@ class GateSettings:
     annealed: float | None = None  # share of the steps over which the temperature falls
 
 
+SETTLED = 0.9  # share of the gates from which on they count as done
+
+
 @dataclass(frozen=True, kw_only=True)
 class GatesEnd:
     """What became of the gates."""

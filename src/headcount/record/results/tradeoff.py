@@ -31,6 +31,7 @@ class Point:
     cut: Quality | None  # before fine-tuning, with gates after their training; None from scratch
     after: Quality  # at the end
     gates: GatesEnd | None = None  # where there were some
+    gate_values: Mapping[str, float] | None = None  # head -> logit of its gate, higher is more open
     steps: int  # of training
     seconds: Seconds
     like: str | None = None  # the way whose heads a model from scratch has
@@ -121,6 +122,8 @@ class StepsOfWays:
 
     tuned: int  # of every way that trains
     scratch: int  # from random weights
+    gates: int | None = None  # of those with gates; None where there were none
+    whole: int | None = None  # of the whole model before; None where its folder does not say
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,12 +31,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
             }
             left.plot(numbers, percentages, label=f"{100 * share:.0f}%", **style)
         left.set_xlabel("epoch")
-        left.set_xticks(numbers)
+        left.set_xticks([epoch for epoch in numbers if epoch >= 1] or numbers)
         left.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
         left.legend(title="pruned", loc="upper left", bbox_to_anchor=(1, 1))
         for index, line in enumerate(epochs):
             style = {"color": colours(0.9 * index / len(epochs)), "marker": MARKERS[index % len(MARKERS)]}
-            label = f"{line.epoch} ({line.value:.1f})"
+            label = f"{line.epoch:g} ({line.value:.1f})"
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )

@@ -8,36 +8,56 @@ from typing import Any
 import numpy as np
 
 from headcount.record import Record
-from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.record.results.tradeoff import Tradeoff
+from headcount.report.canvas import band, panels
+from headcount.report.figure import Drawing, Figure
+from headcount.report.groups import group_name, grouped
 from headcount.report.palette import MARKERS, kind_colour
-from headcount.report.points import shown_way
+from headcount.report.points import shown_way, way_heading
+from headcount.statistics import Interval, mean_interval
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    canvas, axes = panels(len(records), width=4.2, height=3.0, columns=2)
+    groups = grouped(records, lambda record: (shown_way(record.parts), tuple(record.parts.of.items())))
+    canvas, axes = panels(len(groups), width=4.2, height=3.0, columns=2)
     rows: list[dict[str, Any]] = []
-    for record, plot in zip(records, axes, strict=True):
-        way, of = shown_way(record.parts), record.parts.of
-        kept_counts = [of, *(point.kept for point in record.parts.points if point.way == way)]  # the whole model first
-        sizes = sorted({sum(counts.values()) for counts in kept_counts})
+    for group, plot in zip(groups, axes, strict=True):
+        way, of = shown_way(group[0].parts), group[0].parts.of
+        by_model = [_kept(record, way) for record in group]
+        sizes = sorted(set.intersection(*(set(kept) for kept in by_model)))
         for number, kind in enumerate(of):
-            left = [
-                float(np.mean([counts.get(kind, 0) for counts in kept_counts if sum(counts.values()) == size]))
-                for size in sizes
-            ]
+            left = [mean_interval([kept[size].get(kind, 0) for kept in by_model]) for size in sizes]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
-            plot.plot(sizes, [100 * value / of[kind] for value in left], label=kind, **style)
-            named_way = {"model": record.signature.model, "way": way, "kind": kind, "of": of[kind]}
-            rows += [{**named_way, "left": size, "kept": value} for size, value in zip(sizes, left, strict=True)]
+            shares = [Interval(*(100 * end / of[kind] for end in interval)) for interval in left]
+            band(plot, sizes, shares, label=kind, **style)
+            row = {"model": group_name(group), "models": len(group), "way": way, "kind": kind, "of": of[kind]}
+            rows += [
+                {**row, "left": size, "kept": interval.value, "low": interval.low, "high": interval.high}
+                for size, interval in zip(sizes, left, strict=True)
+            ]
         plot.set_xticks(sizes, [str(size) for size in sizes])
         plot.set_xlim(max(sizes) + 1, min(sizes) - 1)
         plot.set_ylim(0, 105)
         plot.set_xlabel("heads left in all")
         plot.set_ylabel("left of its kind (%)")
-        plot.set_title(f"{named(record)}, {way}")
+        plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
         plot.legend()
-    return Drawing(canvas, "Share of the heads of each kind that are left, against all that are left.", rows)
+    several = " Bands: 95% t-intervals over models, each the mean of its seeds." if len(groups) < len(records) else ""
+    caption = f"Share of the heads of each kind that are left, against all that are left.{several}"
+    return Drawing(canvas, caption, rows)
+
+
+def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
+    """Heads left in all -> kind -> heads left of it, mean over seeds; the whole model among them."""
+    kept_counts = [record.parts.of, *(point.kept for point in record.parts.points if point.way == way)]
+    sizes = {sum(counts.values()) for counts in kept_counts}
+    return {
+        size: {
+            kind: float(np.mean([counts.get(kind, 0) for counts in kept_counts if sum(counts.values()) == size]))
+            for kind in record.parts.of
+        }
+        for size in sizes
+    }
 
 
 def one_kind(record: Record) -> str | None:

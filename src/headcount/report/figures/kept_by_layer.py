@@ -3,38 +3,67 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headcount.heads import Head
 from headcount.record import Record
+from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named
-from headcount.report.points import shown_way
+from headcount.report.figure import Drawing, Figure
+from headcount.report.groups import group_name, grouped
+from headcount.report.points import shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_Column = tuple[int, int | None, Mapping[str, float]]  # heads left in all, seed, heads left by site
+
 
 def _draw(records: Sequence[Record]) -> Drawing:
+    groups = grouped(records, lambda record: (shown_way(record.parts), tuple(record.parts.heads_by_site.items())))
     tallest = max(len(record.parts.heads_by_site) for record in records)
-    canvas, axes = panels(len(records), width=4.4, height=1.1 + 0.26 * tallest, columns=2)
+    canvas, axes = panels(len(groups), width=4.4, height=1.1 + 0.26 * tallest, columns=2)
     rows: list[dict[str, Any]] = []
-    for record, plot in zip(records, axes, strict=True):
-        points, way = record.parts.points, shown_way(record.parts)
-        mine = sorted((point for point in points if point.way == way), key=lambda p: (-p.keep, p.seed))
-        counts = [Counter(_site(name) for name in point.heads) for point in mine]
-        sites = list(record.parts.heads_by_site)
-        columns = [(str(point.keep), counts_by_site) for point, counts_by_site in zip(mine, counts, strict=True)]
-        columns.insert(0, ("all", Counter(record.parts.heads_by_site)))
-        _table(plot, sites, columns)
-        plot.set_title(f"{named(record)}, {way}")
+    for group, plot in zip(groups, axes, strict=True):
+        way, by_site = shown_way(group[0].parts), group[0].parts.heads_by_site
+        columns = _columns(group[0], way) if len(group) == 1 else _mean_columns(group, way)
+        _table(plot, list(by_site), [("all", by_site), *((str(keep), counts) for keep, _, counts in columns)])
+        plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
+        plot.set_xlabel("heads left, one column per model" if len(group) == 1 else "heads left, mean over models")
+        row = {"model": group_name(group), "models": len(group), "way": way}
         rows += [
-            {"model": record.signature.model, "way": way, "keep": p.keep, "seed": p.seed, "site": s, "left": f[s]}
-            for p, f in zip(mine, counts, strict=True)
-            for s in sites
+            {**row, "keep": keep, "seed": seed, "site": site, "left": counts.get(site, 0)}
+            for keep, seed, counts in columns
+            for site in by_site
         ]
-    return Drawing(canvas, "Heads left in each layer and kind of attention, one column per pruned model.", rows)
+    several = "; several models of the same data as the mean of their seeds" if len(groups) < len(records) else ""
+    caption = f"Heads left in each layer and kind of attention, one column per pruned model{several}."
+    return Drawing(canvas, caption, rows)
+
+
+def _columns(record: Record[Tradeoff], way: str) -> list[_Column]:
+    points = sorted(
+        (point for point in record.parts.points if point.way == way), key=lambda point: (-point.keep, point.seed)
+    )
+    return [(point.keep, point.seed, Counter(map(_site, point.heads))) for point in points]
+
+
+def _mean_columns(records: Sequence[Record[Tradeoff]], way: str) -> list[_Column]:
+    """A column for each number of heads left: the mean over models of the mean over their seeds."""
+    by_model = [_columns(record, way) for record in records]
+    shared_keeps = set.intersection(*({keep for keep, _, _ in columns} for columns in by_model))
+
+    def mean_left(keep: int, site: str) -> float:
+        of_models = [np.mean([counts.get(site, 0) for of, _, counts in columns if of == keep]) for columns in by_model]
+        return float(np.mean(of_models))
+
+    sites = records[0].parts.heads_by_site
+    return [
+        (keep, None, {site: mean_left(keep, site) for site in sites}) for keep in sorted(shared_keeps, reverse=True)
+    ]
 
 
 def _site(name: str) -> str:
@@ -42,21 +71,20 @@ def _site(name: str) -> str:
     return f"{head.kind}.{head.layer}"
 
 
-def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Counter[str]]]) -> None:
+def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Mapping[str, float]]]) -> None:
     """A square for each layer of each model with the number of its heads, darker the more there are."""
-    numbers = [[counts_by_site[site] for _, counts_by_site in columns] for site in sites]
+    numbers = [[counts_by_site.get(site, 0) for _, counts_by_site in columns] for site in sites]
     most = max(max(row) for row in numbers) or 1
     plot.imshow(numbers, cmap="Blues", aspect="auto", vmin=0, vmax=1.8 * most)  # black is read on all of them
     for row, line in enumerate(numbers):
         for column, number in enumerate(line):
             style: dict[str, Any] = {"ha": "center", "va": "center", "size": 7, "color": "black", "in_layout": False}
-            plot.text(column, row, str(number), **style)
+            plot.text(column, row, f"{number:.3g}" if number % 1 == 0 else f"{number:.1f}", **style)
     for number, (site, before) in enumerate(zip(sites[1:], sites[:-1], strict=True)):
         if Head.parse(f"{site}.0").kind != Head.parse(f"{before}.0").kind:
             plot.axhline(number + 0.5, color="white", linewidth=3)
     plot.set_yticks(range(len(sites)), sites)
     plot.set_xticks(range(len(columns)), [label for label, _ in columns])
-    plot.set_xlabel("heads left, one column per model")
     plot.tick_params(length=0)
     plot.spines[:].set_visible(False)
 

@@ -11,7 +11,7 @@ from headcount.record.results.tradeoff import HeldRole
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
-from headcount.report.points import shown_way
+from headcount.report.points import shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,7 +145,7 @@ def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> N
     plot.set_xlabel(f"{kind} heads left, one column per model")
     plot.set_ylabel("heads")
     way, seed = _way(record)
-    title = f"{named(record)}, {record.parts.pruned} pruned by {way}"
+    title = f"{named(record)}, {record.parts.pruned} pruned by {way_heading(record.parts, way)}"
     seeds = {point.seed for point in record.parts.points}
     plot.set_title(title if len(seeds) == 1 else f"{title}, seed {seed}", loc="left")
 

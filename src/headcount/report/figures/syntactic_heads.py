@@ -5,44 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.roles import Best, RolesFound
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import Drawing, Figure
+from headcount.report.groups import group_name, grouped
 from headcount.report.palette import INK, LINES
 from headcount.report.verdicts import verdict
+from headcount.statistics import Interval, mean_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    best_heads = [_best(record) for record in records]
-    labels = list(dict.fromkeys(label for table in best_heads for label in table))
+    groups = grouped(records)
+    tables = [_bars(group) for group in groups]
+    labels = list(dict.fromkeys(label for table in tables for label in table))
     if not labels:
         raise UsageError("No record has a relation that was measured: the sentences had no trees.")
-    canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.52 + 0.16 * len(records)) * len(labels)), height=3.0)
-    width, rows = 0.8 / len(records), []
-    names = _names(records)
-    for number, (record, table) in enumerate(zip(records, best_heads, strict=True)):
-        at = [tick + (number - (len(records) - 1) / 2) * width for tick in range(len(labels))]
-        values = [table[label].value if label in table else 0.0 for label in labels]
+    canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.52 + 0.16 * len(groups)) * len(labels)), height=3.0)
+    width = 0.8 / len(groups)
+    names = _names(groups)
+    for number, table in enumerate(tables):
+        at = [tick + (number - (len(groups) - 1) / 2) * width for tick in range(len(labels))]
+        values = [table[label].height.value if label in table else 0.0 for label in labels]
         colour = LINES[number % len(LINES)]
         plot.bar(
             at, [100 * value for value in values], width=width * 0.92, color=colour, alpha=0.85, label=names[number]
         )
         for x, label in zip(at, labels, strict=True):
-            if label not in table:
-                continue
-            row = table[label]
-            half = width * 0.46
-            plot.hlines(100 * row.baseline, x - half, x + half, color=INK, linewidth=1.6)
-            if not isnan(row.low):
-                plot.vlines(x, 100 * row.low, 100 * row.high, color=INK, linewidth=0.8)
-            sign = "\u2713" if row.holds else f"n={row.trials}" if row.holds is None else ""
-            top = 100 * max(row.value if isnan(row.high) else row.high, row.baseline) + 2
-            plot.text(x, top, sign, ha="center", va="bottom", size=8 if row.holds else 5, color=INK)
-            data = record.signature.arguments.get("data")
-            rows.append({"model": record.signature.model, "data": data, **asdict(row), "verdict": verdict(row)})
+            if label in table:
+                _mark(plot, x, width * 0.46, table[label])
     plot.set_xticks(range(len(labels)), [label.replace(" ", "\n").replace("->", "\u2192") for label in labels])
     plot.tick_params(axis="x", length=0)
     plot.set_ylabel("accuracy of the best head, %")
@@ -50,12 +47,57 @@ def _draw(records: Sequence[Record]) -> Drawing:
     plot.margins(x=0.02)
     plot.plot([], [], color=INK, linewidth=1.6, label="best fixed offset")
     plot.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    over = "models of the same data" if len(groups) < len(records) else "sentences"
     caption = (
-        "Accuracy of the best head on each relation and direction with its 95% interval over sentences; black bars: "
+        f"Accuracy of the best head on each relation and direction with its 95% interval over {over}; black bars: "
         "the best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record; "
         "n: so few trials that there is no verdict."
     )
-    return Drawing(canvas, caption, rows)
+    return Drawing(canvas, caption, [row for record in records for row in _rows(record)])
+
+
+class _Bar(NamedTuple):
+    """The best heads of one relation, of one model or of several trained on the same data."""
+
+    height: Interval  # over sentences, or over models
+    baseline: float
+    sign: str
+
+
+def _bars(records: Sequence[Record]) -> dict[str, _Bar]:
+    """label -> bar."""
+    tables = [_best(record) for record in records]
+    labels = dict.fromkeys(label for table in tables for label in table)
+    return {label: _bar([table[label] for table in tables if label in table]) for label in labels}
+
+
+def _bar(rows: Sequence[Best]) -> _Bar:
+    if len(rows) == 1:
+        row = rows[0]
+        sign = "\u2713" if row.holds else f"n={row.trials}" if row.holds is None else ""
+        return _Bar(Interval(row.value, row.low, row.high), row.baseline, sign)
+    held = sum(bool(row.holds) for row in rows)
+    return _Bar(
+        mean_interval([row.value for row in rows]),
+        sum(row.baseline for row in rows) / len(rows),
+        f"\u2713{held}/{len(rows)}" if held else "",
+    )
+
+
+def _mark(plot: Axes, x: float, half: float, bar: _Bar) -> None:
+    """The interval, the best offset, and the sign of the verdict above them."""
+    height = bar.height
+    plot.hlines(100 * bar.baseline, x - half, x + half, color=INK, linewidth=1.6)
+    if not isnan(height.low):
+        plot.vlines(x, 100 * height.low, 100 * height.high, color=INK, linewidth=0.8)
+    top = 100 * max(height.value if isnan(height.high) else height.high, bar.baseline) + 2
+    size = 8 if bar.sign == "\u2713" else 5
+    plot.text(x, top, bar.sign, ha="center", va="bottom", size=size, color=INK)
+
+
+def _rows(record: Record[RolesFound]) -> list[dict[str, Any]]:
+    of_record = {"model": record.signature.model, "data": record.signature.arguments.get("data")}
+    return [{**of_record, **asdict(row), "verdict": verdict(row)} for row in _best(record).values()]
 
 
 def _best(record: Record[RolesFound]) -> dict[str, Best]:
@@ -65,10 +107,10 @@ def _best(record: Record[RolesFound]) -> dict[str, Best]:
     return {row.label: row for row in rows if row.kind == kind}
 
 
-def _names(records: Sequence[Record]) -> list[str]:
-    """Models by name; with the data where a model comes twice."""
-    names = [named(record) for record in records]
-    data = [str(record.signature.arguments.get("data", "")) for record in records]
+def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
+    """Models by name; with the data where a name comes twice."""
+    names = [group_name(group) for group in groups]
+    data = [str(group[0].signature.arguments.get("data", "")) for group in groups]
     return [name if names.count(name) == 1 else f"{name}, {what}" for name, what in zip(names, data, strict=True)]
 
 

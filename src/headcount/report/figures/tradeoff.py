@@ -12,7 +12,7 @@ from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
-from headcount.report.points import control, smaller
+from headcount.report.points import control, smaller, way_heading
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -36,7 +36,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
             style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
             style["linestyle"] = "-" if all(point.steps for point in points) else ":"
             apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in sizes]
-            plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, label=way, **style)
+            style["label"] = way_heading(parts, way)
+            plot.errorbar(apart, value, yerr=[value - low, high - value], capsize=2, elinewidth=0.7, **style)
             rows += [_row(record, point) for point in points]
         all_sizes = sorted({point.keep for point in smaller(parts)})
         plot.set_xticks(all_sizes, [str(keep) for keep in all_sizes])

@@ -8,7 +8,8 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.result import Quality
-from headcount.record.results.tradeoff import WayKind
+from headcount.record.results.tradeoff import StepsOfWays, WayKind
+from headcount.report.points import way_heading
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
@@ -60,15 +61,15 @@ def _tables(labelled: Labelled) -> list[Table]:
         lines = [[_heads(record, parts.of), None, "all heads", *_measured(parts.whole, digits), None, None]]
         for row in parts.all_kinds:
             cells = [*_measured(row.trained, digits), *_measured(row.scratch, digits)]
-            lines.append([_heads(record, row.kept), row.seed, row.way, *cells])
+            lines.append([_heads(record, row.kept), row.seed, way_heading(parts, row.way), *cells])
         return lines
 
     kinds = "/".join(labelled[0][1].parts.of)
+    parts = labelled[0][1].parts
     columns = [
         Column(f"heads ({kinds})"), Column("seed"), Column("way"), Column("from trained", digits),
-        Column("95% interval"), Column("from scratch", digits), Column("95% interval"),
+        Column("95% interval"), Column(scratch_heading(parts.steps), digits), Column("95% interval"),
     ]  # fmt: skip
-    parts = labelled[0][1].parts
     steps = {point.way: point.steps for point in parts.points}
     more = steps[parts.all_kinds[0].way]
     note = (
@@ -76,6 +77,13 @@ def _tables(labelled: Labelled) -> list[Table]:
         f"{parts.steps.scratch} steps from new random weights with the same heads in every layer."
     )
     return [table_of(f"{parts.metric} with heads of all kinds pruned", labelled, columns, rows, note=note)]
+
+
+def scratch_heading(steps: StepsOfWays) -> str:
+    """How many steps against those of the model that was pruned; only as many are a fair comparison."""
+    if steps.whole is None:
+        return f"from scratch ({steps.scratch} steps)"
+    return f"from scratch ({steps.scratch} of the model's {steps.whole} steps)"
 
 
 def _measured(quality: Quality | None, digits: int) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
-from headcount.report.section import Labelled, Printed, Section, claims_table, table_of
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for
 
 
@@ -63,7 +63,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         *(Column("random (mean)" if name == "random" else f"by {name}", digits) for name in names),
     ]  # fmt: skip
     title = f"{labelled[0][1].parts.metric} as heads go"
-    return [table_of(title, labelled, columns, rows), *claims_table(labelled)]
+    return [table_of(title, labelled, columns, rows)]
 
 
 def _mean_at(lines: list[Sequence[Step]], index: int) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.dynamics import Dynamics
-from headcount.report.section import Labelled, Printed, Section, claims_table, table_of
+from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table
 
 
@@ -18,15 +18,15 @@ def _percent(share: float) -> str:
 def _answer(record: Record[Dynamics]) -> str:
     early, late = record.parts.by_epoch[0], record.parts.by_epoch[-1]
     return (
-        f"With 40% of the heads gone, the model of epoch {early.epoch} keeps {_percent(early.kept_at(0.4))} of "
-        f"its own {record.parts.metric}, that of epoch {late.epoch} {_percent(late.kept_at(0.4))}."
+        f"With 40% of the heads gone, the model of epoch {early.epoch:g} keeps {_percent(early.kept_at(0.4))} of "
+        f"its own {record.parts.metric}, that of epoch {late.epoch:g} {_percent(late.kept_at(0.4))}."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Dynamics]) -> list[list[Any]]:
         return [
-            [epoch.epoch, epoch.value, *(100 * point.kept_share for point in epoch.points[1:])]
+            [f"{epoch.epoch:g}", epoch.value, *(100 * point.kept_share for point in epoch.points[1:])]
             for epoch in record.parts.by_epoch
         ]
 
@@ -35,14 +35,14 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("epoch"), Column(parts.metric, 2),
         *(Column(f"{100 * point.share:.0f}% gone", 0) for point in parts.by_epoch[0].points[1:]),
     ]  # fmt: skip
-    return [table_of("% of an epoch's own score that is left", labelled, columns, rows), *claims_table(labelled)]
+    return [table_of("% of an epoch's own score that is left", labelled, columns, rows)]
 
 
 def _printed(record: Record[Dynamics]) -> list[Printed]:
     epochs = record.parts.by_epoch
-    values = ", ".join(f"{epoch.epoch}: {epoch.value:.1f}" for epoch in epochs)
+    values = ", ".join(f"{epoch.epoch:g}: {epoch.value:.1f}" for epoch in epochs)
     late = [epoch for epoch in epochs if epoch.epoch >= 10]
-    shares = ", ".join(f"{_percent(epoch.kept_at(0.4))} at epoch {epoch.epoch}" for epoch in late) or None
+    shares = ", ".join(f"{_percent(epoch.kept_at(0.4))} at epoch {epoch.epoch:g}" for epoch in late) or None
     paper = "1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9 BLEU"
     return [
         Printed("unpruned score by epoch", paper, f"{values} {record.parts.metric}"),

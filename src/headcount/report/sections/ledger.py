@@ -16,9 +16,20 @@ def _answer(record: Record[Ledger]) -> str:
     held, refuted, undecided = (parts.count(holds) for holds in (True, False, None))
     unmeasured = sum(not verdict.models for verdict in parts.verdicts)
     return (
-        f"{len(parts.verdicts)} claims of the papers: here {held} hold, {refuted} do not, {undecided} are open"
+        f"{_decided_on(parts)}{len(parts.verdicts)} claims of the papers: here {held} hold, {refuted} do not, "
+        f"{undecided} are open"
         f"{f' ({unmeasured} for want of a record)' if unmeasured else ''}."
     )
+
+
+def _decided_on(parts: Ledger) -> str:
+    """How many models and seeds stand behind all of it."""
+    if not parts.models:  # of an earlier version
+        return ""
+    names = ", ".join(model.rstrip("/").rpartition("/")[2] for model in parts.models)
+    models = "1 model" if len(parts.models) == 1 else f"{len(parts.models)} models"
+    seeds = f", pruned with {parts.seeds} seed{'s' if parts.seeds > 1 else ''} in all" if parts.seeds else ""
+    return f"{models} ({names}){seeds}: "
 
 
 def _behind(verdict: Verdict) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.tradeoff import Difference, Point, Tradeoff
-from headcount.report.points import smaller
+from headcount.report.points import smaller, way_heading
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
@@ -32,7 +32,9 @@ def _answer(record: Record) -> str:
     unpruned = parts.whole.value
     digits = digits_for(unpruned)
     fewest = min(keep for line in means.values() for keep in line)
-    sentences = [f"{line[fewest]:.{digits}f} by {way}" for way, line in means.items() if fewest in line]
+    sentences = [
+        f"{line[fewest]:.{digits}f} by {way_heading(parts, way)}" for way, line in means.items() if fewest in line
+    ]
     return (
         f"With {fewest} of {parts.gated} heads left, {parts.metric} is {', '.join(sentences)}, against "
         f"{unpruned:.{digits}f} with all of them ({_behind(parts)}).{_unlooked(parts)}"

@@ -1,0 +1,38 @@
+"""Shares: how many of some heads or layers have a property, and the claims that such a share decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headcount.claims.claim import Measurement, above, pooled
+from headcount.record.results.ablate import Ablation, BestAlone, Effect
+from headcount.statistics import Interval
+
+
+def share_interval(count: int, total: int) -> Interval:
+    """A share of independent cases with its exact (Clopper-Pearson) interval."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
+    return Interval(count / total, float(ends.low), float(ends.high))
+
+
+def pooled_share(shares: Sequence[Interval]) -> Interval:
+    """The mean share over models; ends of a t-interval stay within 0 and 1."""
+    interval = pooled(shares)
+    return Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
+
+
+def is_harmless(parts: Ablation, effect: Effect | BestAlone) -> bool:
+    """Whether a change does not make the model worse, at the level of the paper and without correction."""
+    return not (effect.p < parts.alpha and parts.harm(effect) > 0)
+
+
+def decided_by_share(counts: Sequence[tuple[int, int]], threshold: float, cases: str) -> Measurement:
+    """A claim that holds where the share of cases, pooled over models, is above a threshold.
+
+    counts: for each model how many of all its cases have the property; cases: what they are.
+    """
+    interval = pooled_share([share_interval(*count) for count in counts])
+    having, total = map(sum, zip(*counts, strict=True))
+    return Measurement(interval, above(interval, threshold), len(counts), 1, f"{having} of {total} {cases}")

@@ -1,0 +1,70 @@
+"""A pool: the same whole study of several models, one folder each, and one record of all of them.
+
+DIR/NAME/        the study of the model NAME
+DIR/record.json  all of them, with the papers' claims decided on all models
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headcount import journal
+from headcount.checkpoints.loading import Loading
+from headcount.claims.pool import LEDGER, pool
+from headcount.errors import FolderInUse, UsageError
+from headcount.progress import Progress, silent
+from headcount.record import Record
+from headcount.record.results.combined import Combined
+from headcount.record.results.pool import Pool
+from headcount.studies.study_settings import StudySettings
+from headcount.studies.whole import whole_study
+
+
+def study_pool(
+    name: str,
+    settings: Sequence[StudySettings],
+    out: Path,
+    *,
+    loading: Loading | None = None,
+    parts: Sequence[str] | None = None,
+    progress: Progress = silent,
+) -> Record[Pool]:
+    """Study a model for each of the settings; one that another process is at is left to it, and pooled if done."""
+    models = [of_model.model for of_model in settings]
+    if len(set(models)) < len(models):
+        raise UsageError(f"Every model once; got {', '.join(models)}.")
+    if (out / "settings.json").is_file():
+        raise UsageError(f"{out} holds the study of one model already; give a new folder.")
+    folders = [out / folder for folder in folder_names(models)]
+    with journal.reserved(out, shared=True):
+        for of_model, folder in zip(settings, folders, strict=True):
+            try:
+                with journal.reserved(folder):
+                    whole_study(
+                        name, of_model, folder, loading=loading, parts=parts, progress=_named(folder.name, progress)
+                    )  # fmt: skip
+            except FolderInUse:
+                continue
+        record = pool(_finished(folders))
+        record.save(out / "record.json")
+    return record
+
+
+def folder_names(models: Sequence[str]) -> list[str]:
+    """Of each model the last part of its path or hub id; with its number where two are the same."""
+    names = [model.rstrip("/").rpartition("/")[2] for model in models]
+    return [name if names.count(name) == 1 else f"{name}-{number}" for number, name in enumerate(names, start=1)]
+
+
+def _named(model: str, progress: Progress) -> Progress:
+    return lambda what, step, of: progress(f"{model}: {what}", step, of)
+
+
+def _finished(folders: Sequence[Path]) -> list[Record[Combined]]:
+    """Studies that have come to their ledger; other processes may be at the rest."""
+    records = [Record.load(file) for folder in folders if (file := folder / "record.json").is_file()]
+    studies = [record for record in records if LEDGER in record.parts.records]
+    if not studies:
+        raise FolderInUse(f"Other processes are at every model of {folders[0].parent}. Wait until one of them is done.")
+    return studies

@@ -1,0 +1,65 @@
+"""Groups: models of the same data are drawn as one, with models as the runs; others side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headcount.record import Record
+from headcount.report.figure import draw
+from headcount.report.groups import group_name, grouped
+from records import roles, tradeoff
+
+
+def on(data: str, record: Record) -> Record:
+    return replace(record, signature=replace(record.signature, data=data))
+
+
+def test_models_of_the_same_data_belong_together() -> None:
+    records = [on("x", roles("a/m-0")), on("y", roles("a/n")), on("x", roles("a/m-1")), on("", roles("a/o"))]
+    assert [group_name(group) for group in grouped(records)] == ["m (2 models)", "n", "o"]
+    assert len(grouped([on("x", roles("a/m")), on("x", roles("a/m"))])) == 2, "a model beside itself"
+
+
+def test_kinds_of_several_models_are_one_panel_with_their_mean() -> None:
+    one, other = on("x", tradeoff("m-0")), on("x", tradeoff("m-1"))
+    turned = [
+        replace(point, kept=dict(zip(point.kept, reversed(point.kept.values()), strict=True)))
+        for point in other.parts.points
+    ]
+    other = replace(other, parts=replace(other.parts, points=tuple(turned)))
+    apart = draw("kept-by-kind", [one, on("y", other)])
+    together = draw("kept-by-kind", [one, other])
+    assert [len(drawing.canvas.axes) for drawing in (apart, together)] == [2, 1]
+
+    def kept(drawing_rows: list, model: str) -> dict:
+        return {(row["kind"], row["left"]): row["kept"] for row in drawing_rows if row["model"] == model}
+
+    first, second = kept(list(apart.rows), "m-0"), kept(list(apart.rows), "m-1")
+    mean = kept(list(together.rows), "m (2 models)")
+    assert mean
+    for key, value in mean.items():
+        assert value == pytest.approx((first[key] + second[key]) / 2)
+    assert any(row["low"] < row["kept"] < row["high"] for row in together.rows)
+
+
+def test_layers_of_several_models_are_their_mean() -> None:
+    one, other = on("x", tradeoff("m-0")), on("x", tradeoff("m-1"))
+    without = [replace(point, heads=()) for point in other.parts.points]
+    other = replace(other, parts=replace(other.parts, points=tuple(without)))
+    apart = [row for row in draw("kept-by-layer", [one]).rows if not row["seed"]]
+    together = draw("kept-by-layer", [one, other]).rows
+    alone = {(row["keep"], row["site"]): row["left"] for row in apart}
+    assert {(row["keep"], row["site"]): row["left"] for row in together} == pytest.approx(
+        {key: left / 2 for key, left in alone.items()}
+    )
+
+
+def test_relations_of_several_models_are_one_bar() -> None:
+    one, other, german = on("x", roles("m-0")), on("x", roles("m-1", seed=1)), on("y", roles("german"))
+    drawing = draw("syntactic-heads", [one, other, german])
+    names = [text.get_text() for text in drawing.canvas.axes[0].get_legend().get_texts()]
+    assert set(names) == {"m (2 models)", "german", "best fixed offset"}
+    assert {row["model"] for row in drawing.rows} == {"m-0", "m-1", "german"}
+    assert "over models" in drawing.caption

@@ -1,0 +1,83 @@
+"""Whole studies of several models: one folder each, shared over processes, and one record."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+from transformers import BertConfig, BertForSequenceClassification
+
+import headcount as hc
+from headcount import locks
+from headcount.cli.main import main
+from headcount.errors import UsageError
+from headcount.record import Record
+from headcount.studies.pool import folder_names, study_pool
+from headcount.studies.study_settings import StudySettings, trained_on
+from subjects import training
+from tokens import sentences, word_tokenizer
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> list[str]:
+    """The command that studies two models, but for its folder."""
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
+    for seed in range(2):
+        torch.manual_seed(seed)
+        model = BertForSequenceClassification(BertConfig(vocab_size=99, **size))
+        hc.save(model, tmp_path / f"m-{seed}", tokenizer=word_tokenizer())
+    for split in ("dev", "test"):
+        rows = [f"{len(text) % 2}\t{text}" for text in sentences(12, seed=len(split))]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
+    models = [str(tmp_path / "m-0"), str(tmp_path / "m-1")]
+    options = ["--task", "classification", "--data", str(tmp_path), "--parts", "ablation", "--format", "svg"]
+    return ["study", "michel2019", *models, *options, "--out", str(tmp_path / "out")]
+
+
+def test_several_models_are_studied_and_pooled(study: list[str], tmp_path: Path) -> None:
+    """The second model is another process's at first; the same command later has both."""
+    out = tmp_path / "out"
+    (out / "m-1").mkdir(parents=True)
+    with open(out / "m-1" / locks.FOLDER_LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        first = CliRunner().invoke(main, study)
+    assert first.exit_code == 0, first.output
+    assert "1 model (m-0): 9 claims of the papers" in " ".join(first.output.split())
+    both = CliRunner().invoke(main, study)
+    assert both.exit_code == 0, both.output
+    assert "2 models (m-0, m-1): 9 claims of the papers" in " ".join(both.output.split())
+    record = Record.load(out / "record.json")
+    assert {verdict.models for verdict in record.parts.ledger.parts.verdicts if verdict.number == "M1"} == {2}
+    assert (out / "m-1" / "parts" / "ablation.json").is_file()
+    assert (out / "figures" / "ablation" / "ablation-map.svg").is_file()
+    report = CliRunner().invoke(main, ["report", str(out), "--plain", "--short"])
+    assert report.output.count("9 claims of the papers") == 1
+
+
+def test_wrong_pools_are_refused(study: list[str], tmp_path: Path) -> None:
+    settings = [
+        StudySettings.read({"model": "m", "source": {"data": "grammar"}}),
+        StudySettings.read({"model": "m", "source": {"data": "grammar"}}),
+    ]
+    with pytest.raises(UsageError, match="Every model once"):
+        study_pool("michel2019", settings, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_have_the_names_of_models() -> None:
+    assert folder_names(["runs/tiny-0/", "runs/tiny-1", "org/m", "other/m"]) == ["tiny-0", "tiny-1", "m-3", "m-4"]
+
+
+def test_a_model_of_the_embedded_corpus_is_studied_on_it(tmp_path: Path) -> None:
+    record = training()
+    record.save(tmp_path / "record.json")
+    assert trained_on(str(tmp_path)) == ""
+    record.signature.arguments["data"] = "grammar:bare"
+    record.save(tmp_path / "record.json")
+    assert trained_on(str(tmp_path)) == "grammar:bare"
+    done = CliRunner().invoke(main, ["study", "voita2019", str(tmp_path), "--show"])
+    assert 'data = "grammar:bare"' in done.output
+    assert trained_on(str(tmp_path / "nowhere")) == ""
