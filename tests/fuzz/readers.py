@@ -213,12 +213,15 @@ def _same_record(read: Any, reference: Any) -> bool:
 def _folders() -> list[Files]:
     import tempfile
 
+    import torch
     import transformers
 
     import headcount as hc
     import zoo
 
     transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.manual_seed(0)
     folders = []
     for number, architecture in enumerate(("bert", "llama")):
         model = zoo.build(architecture)
