@@ -24,8 +24,17 @@ from difflib import get_close_matches
 from typing import Any
 
 
+LONGEST_MESSAGE = 2000  # characters; a damaged file may have a name of a column as long as itself
+
+
 class HeadcountError(Exception):
-    """Base of all errors that headcount raises on purpose."""
+    """Base of all errors that headcount raises on purpose. The middle of a very long message is left out."""
+
+    def __init__(self, message: str = "") -> None:
+        if len(message) > LONGEST_MESSAGE:
+            half = LONGEST_MESSAGE // 2 - 10  # what was wrong stands first, how to fix it last
+            message = f"{message[:half]} [...] {message[-half:]}"
+        super().__init__(message)
 
 
 class UsageError(HeadcountError, ValueError):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 # What Voita et al. 2019, section 5, found heads to do; all other members of `roles` are beyond the paper.
 PAPER_ROLES = ("positional", "syntactic", "rare")
-_NAME = re.compile(r"(?P<kind>[A-Za-z][\w-]*)\.(?P<layer>\d+)\.(?P<index>\d+)")
+_NAME = re.compile(r"(?P<kind>[A-Za-z][\w-]*)\.(?P<layer>\d{1,9})\.(?P<index>\d{1,9})")
+_TYPES = re.compile("object|bool|u?int(8|16|32|64)|float(16|32|64)")  # of the values of a grid, as numpy names them
 
 
 @dataclass(frozen=True, order=True)
@@ -168,10 +169,16 @@ class HeadGrid(Mapping[Head, Any]):
     @classmethod
     def from_json(cls, text: str) -> HeadGrid:
         try:
-            data = json.loads(text)
+            data = json.loads(text, object_pairs_hook=_unique)
+            json.dumps(data, allow_nan=False)  # which refuses NaN and 1e999
             dtype, values = data["dtype"], data["values"].items()
-            return cls([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+            if not _TYPES.fullmatch(dtype):
+                raise UsageError(f"dtype is {dtype!r:.40}")
+            grid = cls([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
+            if grid._values.dtype.name != dtype:
+                raise UsageError(f"a value is not of its dtype, {dtype}")
+            return grid
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
             raise UsageError(
                 f"This is not the JSON of a head grid ({error}); expected what HeadGrid.to_json writes."
             ) from error
@@ -242,6 +249,14 @@ def _array(values: list[object], dtype: str | None) -> np.ndarray:
         array[:] = values
     array.flags.writeable = False
     return array
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of which the plain reader would keep the last of two values of one head."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise UsageError("a name stands twice in it")
+    return content
 
 
 def _plain(value: object) -> Any:

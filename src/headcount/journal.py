@@ -7,6 +7,7 @@ import errno
 import glob
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from headcount.exchange import exchange
 
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
 _SCRATCH, _LOCK, _NEW, _OLD = ".headcount-", "lock", "new", "old"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -100,12 +102,15 @@ def read_json(path: str | Path) -> Any:
 def parse_json(text: str, *, source: str) -> Any:
     """source: what to call the text in an error."""
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        content = json.loads(text, parse_constant=_refuse_constant)
+        if _SURROGATE.search(text):
+            json.dumps(content, ensure_ascii=False).encode()  # raises where only half of a pair is there
+        return content
     except json.JSONDecodeError as error:
         reason = str(error)
     except RecursionError:
         reason = "it is nested too deeply"
-    except ValueError as error:  # a number of thousands of digits, or none
+    except ValueError as error:  # a number of thousands of digits, or none; half of a surrogate pair
         reason = str(error).partition(";")[0]
     raise RecordError(f"{source} is not JSON ({reason}); expected a file written by headcount.")
 

@@ -69,7 +69,10 @@ def strengths(values: Sequence[object]) -> list[float]:
 
 def _finite(value: object) -> float:
     """A finite number, or 0."""
-    number = float(value) if isinstance(value, int | float) else 0.0
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:  # a whole number of hundreds of digits
+        return 0.0
     return number if math.isfinite(number) else 0.0
 
 

@@ -20,6 +20,7 @@ CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.s
 _GENERATION = "generation_config.json"
 _MOST_NESTED = 100  # levels of JSON; the configs of transformers have about five
 _MOST_LAYERS = 256  # that are believed without weights for them; the deepest model of the hub has 126
+_LONGEST_NAME = 255  # bytes of the name of a file
 _MOST_LABELS = 1_000_000  # transformers makes a name for each
 _COUNTS_LAYERS = re.compile(r"layers?$|hidden_groups$|inner_group_num$")
 
@@ -88,9 +89,20 @@ def _check_settings(path: Path) -> None:
     content = read_json(path)
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} is not a JSON object.")
+    if path.name == CONFIG:
+        _check_names(path, content)
     labels = content.get("num_labels")
     if path.name == CONFIG and isinstance(labels, int | float) and labels > _MOST_LABELS:
         raise CheckpointError(f"{path} states {labels:,.0f} labels; at most {_MOST_LABELS:,} are read.")
+
+
+def _check_names(path: Path, settings: dict[str, Any]) -> None:
+    """Raise where the model's class or the names of its classes are of another type than transformers writes."""
+    classes, labels = settings.get("architectures"), settings.get("id2label")
+    if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
+        raise CheckpointError(f"{path} has {classes!r:.100} as architectures, expected a list of names of classes.")
+    if labels is not None and not (isinstance(labels, dict) and all(number.isdecimal() for number in labels)):
+        raise CheckpointError(f"{path} has {labels!r:.100} as id2label, expected class numbers with their names.")
 
 
 def _check_links(folder: Path) -> None:
@@ -121,9 +133,10 @@ def _indexed_files(folder: Path) -> list[Path]:
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise CheckpointError(f"{folder / INDEX} has no weight_map from names to files.")
     for name in set(names.values()):
-        if Path(name).name != name or not name.endswith(".safetensors"):
+        is_name = Path(name).name == name and len(name.encode("utf-8", "replace")) <= _LONGEST_NAME
+        if not is_name or not name.endswith(".safetensors"):
             raise CheckpointError(
-                f"The weight index of {folder} points to {name!r}; only *.safetensors beside it are read."
+                f"The weight index of {folder} points to {name!r:.300}; only *.safetensors beside it are read."
             )
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} lacks {name}, which its weight index names: the checkpoint is incomplete.")

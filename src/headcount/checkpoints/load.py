@@ -19,7 +19,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from headcount.checkpoints.classes import TASKS, check_direction, check_task, saved_class, task_class
 from headcount.checkpoints.folder import check_source, check_weight_files
 from headcount.checkpoints.weights import NEW_WEIGHTS, check_weights, lacks_pooler_only, missing_weights
-from headcount.errors import CheckpointError, HeadcountError, UnknownName
+from headcount.errors import CheckpointError, HeadcountError, ModelError, UnknownName
 from headcount.sites.inputs import position_limit
 from headcount.surgery.manifest import KEY, check, rebuild
 
@@ -92,6 +92,8 @@ def _clear_errors(name: str) -> Iterator[None]:
         yield
     except CheckpointError as error:
         raise error if name in str(error) else CheckpointError(f"{name}: {error}") from error
+    except ModelError as error:
+        raise type(error)(f"{name}: {error}") from error
     except HeadcountError:
         raise
     except Exception as error:  # a damaged or hostile folder makes transformers fail in any way

@@ -172,15 +172,16 @@ def _text(words: list[_Word], joined: dict[int, tuple[int, str, bool]]) -> tuple
     """The text and where each word stands in it. Words of a contraction share its span unless they spell it."""
     forms: list[str] = []
     spans: list[tuple[int, int]] = []
-    index = start = 0
+    index = start = end = 0
     while index < len(words):
         last, form, space_after = joined.get(index, (index, words[index].form, words[index].space_after))
         parts = words[index : last + 1]
         spans += _spans(form, [part.form for part in parts], start)
+        end = start + len(form)
         forms.append(form + (" " if space_after else ""))
         start += len(forms[-1])
         index = last + 1
-    return "".join(forms).rstrip(" "), tuple(spans)
+    return "".join(forms)[:end], tuple(spans)
 
 
 def _spans(form: str, parts: Iterable[str], start: int) -> list[tuple[int, int]]:

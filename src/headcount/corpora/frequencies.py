@@ -24,10 +24,13 @@ PAPER_COMMON, PAPER_TYPES = 500, 32_000  # Voita et al. 2019, section 5.3 and ap
 class Frequencies:
     """Counts by token id, and the rank each count has; a token never seen is rarer than all that were."""
 
-    def __init__(self, counts: Mapping[int, float], *, source: str) -> None:
+    def __init__(
+        self, counts: Mapping[int, float], *, source: str, skipped: Counter[str] | None = None
+    ) -> None:
+        """skipped: what was left out, by reason."""
         if not counts:
             raise UsageError(f"No token has a frequency ({source}): the rare role cannot be told without any.")
-        self.source = source
+        self.source, self.skipped = source, skipped or Counter[str]()
         self._counts = dict(counts)
         ordered = sorted(set(self._counts.values()), reverse=True)
         ranks: dict[float, int] = {}
@@ -40,6 +43,9 @@ class Frequencies:
 
     def __len__(self) -> int:
         return len(self._counts)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._counts
 
     @property
     def common(self) -> int:
@@ -68,9 +74,17 @@ class Frequencies:
 
 
 def count_tokens(
-    texts: Iterable[str], tokenizer: PreTrainedTokenizerBase, *, source: str = "corpus", chunk: int = 1000
+    texts: Iterable[str],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    source: str = "corpus",
+    chunk: int = 1000,
+    skipped: Counter[str] | None = None,
 ) -> Frequencies:
-    """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text."""
+    """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text.
+
+    skipped: texts that were left out before, by reason.
+    """
     counts: Counter[int] = Counter()
     waiting: list[str] = []
     for text in texts:
@@ -80,7 +94,7 @@ def count_tokens(
             waiting = []
     if waiting:
         _count(counts, waiting, tokenizer)
-    return Frequencies(counts, source=source)
+    return Frequencies(counts, source=source, skipped=skipped)
 
 
 def _count(counts: Counter[int], texts: list[str], tokenizer: PreTrainedTokenizerBase) -> None:
@@ -126,7 +140,8 @@ def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Fr
     if not file.is_file():
         raise CorpusError(f"There is no file {file} with frequencies. Give .json, .tsv or plain text.")
     if file.suffix == ".conllu":
-        return count_tokens((tree.text for tree in read_conllu(file, on_error="skip")), tokenizer, source=str(file))
+        bank = read_conllu(file, on_error="skip")
+        return count_tokens((tree.text for tree in bank), tokenizer, source=str(file), skipped=bank.skipped)
     if file.suffix not in (".json", ".tsv"):
         return count_tokens((line for line in read_lines(file) if line.strip()), tokenizer, source=str(file))
     pairs = _json(file) if file.suffix == ".json" else _tsv(file)
@@ -137,7 +152,9 @@ def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Fr
         raise CorpusError(
             f"No token of {file} ({examples} ...) is in the tokenizer's vocabulary: it is for another one."
         )
-    return Frequencies(counts, source=str(file))
+    return Frequencies(
+        counts, source=str(file), skipped=Counter({"not in the vocabulary": len(pairs) - len(counts)})
+    )
 
 
 def _json(file: Path) -> dict[str, float]:
@@ -155,6 +172,8 @@ def _tsv(file: Path) -> dict[str, float]:
         location, cells = f"{file}:{number}", line.split("\t")
         if len(cells) != 2:
             raise CorpusError(f"{location} is {line!r:.60}, expected a token, a tab and its count.")
+        if cells[0] in counts:
+            raise CorpusError(f"{location} has the token {cells[0]!r:.40}, which stands above already. Add its counts up.")
         counts[cells[0]] = _finite(cells[1], location)
     return counts
 

@@ -10,13 +10,26 @@ from headcount.errors import CorpusError
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Each line without its end, of whichever system; a byte order mark at the start of the file is left out."""
+    """Each line without its end, LF or CRLF; a byte order mark at the start of the file is left out."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                yield _decoded(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, f"{path}:{number}")
+                if number == 1:
+                    _check_line_end(line, path)
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                yield _decoded(line, f"{path}:{number}")
     except OSError as error:
         raise CorpusError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _check_line_end(first: bytes, path: Path) -> None:
+    """A file whose lines end in carriage returns only would be one text, cut off at the length of the model."""
+    if not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r"):
+        raise CorpusError(
+            f"{path}:1 is all of the file: its lines end in carriage returns (CR), as on old systems. "
+            "End them in LF or CRLF, for example with tr '\\r' '\\n'.",
+            reason="carriage returns",
+        )
 
 
 def _decoded(line: bytes, location: str) -> str:

@@ -48,21 +48,22 @@ class PairFiles:
 
     def read(self) -> tuple[Dataset, Counter[str]]:
         """The usable pairs, and how many were left out for which reason."""
-        counts = self._count()
-        if not counts.pop("", 0):
-            raise CorpusError(
-                f"{self.paths[0]} has no usable pair of sentences; left out: {dict(counts) or 'nothing'}."
-            )
-        return self._mapped(), counts
+        skipped = self.skipped()
+        return self._mapped(), skipped
 
     def usable(self) -> Iterator[Pair]:
         for source, target in self.pairs():
             if not fault(source, target, self.longest):
                 yield {"source": source.strip(), "target": target.strip()}
 
-    def _count(self) -> Counter[str]:
-        """Pairs by fault, "" for usable ones. Errors come here, before anything is written."""
-        return Counter(fault(source, target, self.longest) for source, target in self.pairs())
+    def skipped(self) -> Counter[str]:
+        """Pairs that are left out, by fault. Errors come here, before anything is written."""
+        counts = Counter(fault(source, target, self.longest) for source, target in self.pairs())
+        if not counts.pop("", 0):
+            raise CorpusError(
+                f"{self.paths[0]} has no usable pair of sentences; left out: {dict(counts) or 'nothing'}."
+            )
+        return counts
 
     def _mapped(self) -> Dataset:
         """The usable pairs as a memory-mapped data set, made anew when a file changes."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headcount.corpora.lines import read_lines
@@ -15,19 +16,40 @@ from headcount.errors import CorpusError
 SUFFIX = ".txt"
 
 
+@dataclass(frozen=True)
+class PlainTexts(Sequence[str]):
+    """Texts, and how many were left out for which reason."""
+
+    texts: list[str]
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self.texts[index]
+
+
 def read_plain(
     data: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
-) -> list[str]:
-    """Texts that are not empty, at most so many.
+) -> PlainTexts:
+    """Texts that are not empty, at most so many; empty ones are counted.
 
     place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
     text: the column of a table or a hub data set; `text` if not given.
     """
-    texts = (line.strip() for line in _texts(data, split, text or "text") if line.strip())
-    lines = list(islice(texts, limit))
-    if not lines:
-        raise CorpusError(f"{data} has no text.")
-    return lines
+    texts: list[str] = []
+    skipped: Counter[str] = Counter()
+    for line in _texts(data, split, text or "text"):
+        if len(texts) == limit:
+            break
+        if line.strip():
+            texts.append(line.strip())
+        else:
+            skipped["empty"] += 1
+    if not texts:
+        raise CorpusError(f"{data} has no text. Give a file with one text per line, or a table with a column of texts.")
+    return PlainTexts(texts, skipped)
 
 
 def _texts(data: str | Path, split: str | None, column: str) -> Iterator[str]:
@@ -40,7 +62,7 @@ def _texts(data: str | Path, split: str | None, column: str) -> Iterator[str]:
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
-        return (text_cell(row, column, location) for location, row in read_rows(file) if row)
+        return (text_cell(row, column, location) if row else "" for location, row in read_rows(file))
     return read_lines(file)
 
 

@@ -94,4 +94,5 @@ def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | N
         return Sentences(list(rows["source"]), list(rows["target"]), skipped)
     if location.kind == "missing":
         raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")
-    return Sentences(read_plain(path, limit=limit))
+    lines = read_plain(path, limit=limit)
+    return Sentences(lines.texts, None, lines.skipped)

@@ -14,6 +14,7 @@ from headcount.errors import UnknownName, UsageError
 if TYPE_CHECKING:
     from headcount.corpora.labelled import Labelled
     from headcount.corpora.parallel import Parallel
+    from headcount.corpora.plain import PlainTexts
     from headcount.corpora.sentences import Sentences
 
 COLUMNS = ("source", "target", "text", "label", "pair")  # what a column may hold
@@ -84,7 +85,7 @@ class Source:
         columns = {name: self.columns.get(name) for name in ("text", "label", "pair")}
         return read_labelled(self.data, split=self.split, classes=classes, limit=self.limit, **columns)
 
-    def plain(self) -> list[str]:
+    def plain(self) -> PlainTexts:
         """Texts without labels."""
         from headcount.corpora.plain import read_plain
 

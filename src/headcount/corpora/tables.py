@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,18 @@ def label_cell(row: Row, column: str, location: str) -> str | int:
 
 def parse_json(text: str, location: str) -> Any:
     """What a JSON text says; what cannot be read is an error that names its place and the cause."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+            raise CorpusError(
+                f"{location} has the name {twice!r:.40} twice in one object. Each needs its own.", reason="not JSON"
+            )
+        return content
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise CorpusError(f"{location} is not JSON: {error}.", reason="not JSON") from error
     except RecursionError as error:
@@ -66,7 +77,7 @@ def _tsv(path: Path, header: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
     lines = enumerate(read_lines(path), start=1)
     names = list(header) if header is not None else next(lines, (0, ""))[1].split("\t")
     if len(set(names)) < len(names):
-        raise CorpusError(f"{path} has two columns of the same name: {', '.join(names)}. Each needs its own.")
+        raise CorpusError(f"{path}:1 has two columns of the same name: {', '.join(names)}. Each needs its own.")
     for number, line in lines:
         location, cells = f"{path}:{number}", line.split("\t")
         if line and len(cells) != len(names):

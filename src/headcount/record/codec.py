@@ -107,12 +107,23 @@ def _checked(kind: Any, data: Any, source: str, path: str) -> Any:
         if data is None:
             return math.nan
         if type(data) in (int, float):
-            return float(data)
+            return _finite(data, source, path)
     elif isinstance(data, kind) and (kind is bool or not isinstance(data, bool)):
         return data
     raise RecordError(
         f"{source} is a damaged record: {path} is of type {type(data).__name__}, expected {_NAMES[kind]}."
     )
+
+
+def _finite(number: int | float, source: str, path: str) -> float:
+    """JSON spells numbers that are too large for a float: 1e999, or a whole number of hundreds of digits."""
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value):
+        raise RecordError(f"{source} is a damaged record: {path} is a number too large to be one that was measured.")
+    return value
 
 
 def _joined(path: str, name: str) -> str:

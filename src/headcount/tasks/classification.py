@@ -76,7 +76,8 @@ class Classification(TextTask):
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
-        return Sentences(source.labelled().texts)
+        data = source.labelled()
+        return Sentences(data.texts, None, data.skipped)
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         return {**self._texts.encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}

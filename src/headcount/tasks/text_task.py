@@ -103,4 +103,5 @@ class PlainTextTask(TextTask):
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
-        return Sentences(source.plain())
+        lines = source.plain()
+        return Sentences(lines.texts, None, lines.skipped)
