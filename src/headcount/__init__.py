@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError as HeadcountError
     from headcount.exports.export import Export as Export
     from headcount.exports.export import export as export
+    from headcount.exports.export import shape_for as shape_for
     from headcount.head_roles.evidence import Evidence as Evidence
     from headcount.head_roles.measure import Roles as Roles
     from headcount.head_roles.measure import roles as roles
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from headcount.scores.score import score as score
     from headcount.selection.budget import Budget as Budget
     from headcount.selection.select import select as select
+    from headcount.selection.shape import Shape as Shape
     from headcount.sites.locate import add_family as add_family
     from headcount.sites.locate import locate as locate
     from headcount.surgery.compensate import Compensation as Compensation
@@ -72,6 +74,7 @@ _HOMES = {
     "Record": "record",
     "Roles": "head_roles.measure",
     "Scores": "scores.score",
+    "Shape": "selection.shape",
     "Signature": "record",
     "Source": "corpora.source",
     "Tuning": "pruning.tuning",
@@ -93,6 +96,7 @@ _HOMES = {
     "save": "checkpoints.save",
     "score": "scores.score",
     "select": "selection.select",
+    "shape_for": "exports.export",
     "tapped": "probes.taps",
     "task": "tasks.task",
     "verify": "surgery.verify",

@@ -24,7 +24,7 @@ LAYERS = (
     ("corpora", "sites"),
     ("hooks", "record", "timing", "processes"),
     ("statistics", "metrics", "journal"),
-    ("heads", "registry", "locks", "exchange", "progress"),
+    ("heads", "registry", "locks", "exchange", "progress", "options"),
     ("notebook",),
     ("errors",),
 )

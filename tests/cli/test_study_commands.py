@@ -297,9 +297,16 @@ def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_pa
 
 
 def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -> None:
-    done = run("prune", tuned, "--keep", "encoder.0.*", "--rule", "uniform", "--out", str(tmp_path / "out"))
+    done = run("prune", tuned, "--keep", "encoder.0.*", "--step", "5%", "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
-    assert "--rule goes with --choose" in done.output
+    assert "--step goes with --choose" in done.output
+
+
+def test_named_heads_must_have_the_shape_asked_for(tuned: str, tmp_path: Path) -> None:
+    done = run("prune", tuned, "--remove", "encoder.0.1", "--rule", "uniform", "--out", str(tmp_path / "out"))
+    assert done.exit_code == 1
+    assert "the same number in every layer" in done.output.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
 
 
 def test_training_refuses_what_would_do_nothing(place: Path, tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ import click
 from headcount.cli import options
 from headcount.corpora.source import LONGEST
 from headcount.corpora.source import Source as Source
+from headcount.errors import UsageError
 from headcount.registry import Registry
 from headcount.studies.workload import Workload as Workload
+from headcount.tasks.harness import HARNESS, is_harness, task_names
 
 Command = Callable[..., Any]
 # The same folder as in tasks/task.py, listed here without importing torch for --help.
 TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
+NAMES = tuple(name for name in TASKS.names() if name != HARNESS)  # those that a model learns
 PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 SENTENCES = "grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel text, or a text file with a sentence per line"
 ANY = f"Labelled text: .tsv, .jsonl; plain text: .txt; a folder of them by split; hf:NAME. Parallel text: {PARALLEL}"
@@ -83,8 +86,47 @@ def _source(data: str, split: str | None, values: dict[str, Any]) -> Source:
     )
 
 
+class TaskName(click.Choice[str]):
+    """A task, or where a command allows it lm-eval:TASK[,TASK]."""
+
+    def __init__(self, *, harness: bool) -> None:
+        super().__init__(NAMES)
+        self.harness = harness
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not is_harness(str(value)):
+            return super().convert(value, param, ctx)
+        if not self.harness:
+            self.fail(
+                f"{value}: the harness measures models, with evaluate --task or prune --measure-task.", param, ctx
+            )
+        return str(value)
+
+
+measure_task = click.option(
+    "--measure-task", metavar="lm-eval:TASK[,TASK]", callback=lambda _ctx, _param, value: _measure_task(value),
+    help="Measure quality by tasks of the lm-evaluation-harness instead; heads are chosen on --data.",
+)  # fmt: skip
+
+
+def _measure_task(value: str | None) -> Workload | None:
+    if value is None:
+        return None
+    try:
+        task_names(value)
+    except UsageError as error:
+        raise click.BadParameter(str(error)) from error
+    return Workload(value, Source("", None))
+
+
 def tasked(
-    split: str, *, required: bool = True, inferred: bool = False, measured: bool = False, beams: int = 1
+    split: str,
+    *,
+    required: bool = True,
+    inferred: bool = False,
+    measured: bool = False,
+    beams: int = 1,
+    harness: bool = False,
 ) -> Callable[[Command], Command]:
     """The task and its data, given to the command as `work`; split: which part of the data by default.
 
@@ -92,6 +134,7 @@ def tasked(
     inferred: whether the command finds the task of a model by itself; the task of `work` is then empty if not given.
     measured: whether it measures on other texts than it chooses heads on.
     beams: of translation, by default.
+    harness: whether the task may be one of the lm-evaluation-harness, which needs no data.
     """
     decorators: tuple[Command, ...] = (
         *([options.measure_split] if measured else []),
@@ -101,12 +144,14 @@ def tasked(
         ),
         options.max_length,
         options.batch_size,
-        source(ANY, split=split, required=required),
+        source(ANY, split=split, required=required and not harness),
         click.option(
             "--task",
             required=required and not inferred,
-            type=click.Choice(TASKS.names()),
-            help="What the model does" + ("; what its class says if not given." if inferred else "."),
+            type=TaskName(harness=harness),
+            help="What the model does"
+            + ("; what its class says if not given" if inferred else "")
+            + ("; or lm-eval:TASK[,TASK], tasks of the lm-evaluation-harness." if harness else "."),
         ),
     )
 
@@ -122,8 +167,10 @@ def tasked(
             measure_split: str | None = None,
             **arguments: Any,
         ) -> Any:
-            work = None
-            if (task or inferred) and source.data:
+            work, by_harness = None, is_harness(task)
+            if harness and not by_harness and not source.data:
+                raise click.UsageError("Missing option '--data'.")
+            if (task or inferred) and (source.data or by_harness):
                 work = Workload(task or "", source, measure_split, batch_size, max_length, metric, {"beams": beams})
             return function(work=work, **arguments)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from headcount.pruning.options import Limits, Options
+from headcount.options import Limits, Options
 from headcount.pruning.pipeline import choosers
 
 

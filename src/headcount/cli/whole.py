@@ -33,9 +33,7 @@ def whole(name: str, about: str) -> click.Command:
     @click.command(name, help=f"{about} {_SEVERAL}")
     @click.argument("models", nargs=-1)
     @options.loading_only
-    @click.option(
-        "--task", type=click.Choice(data.TASKS.names()), help="What the model does; translation if not given."
-    )
+    @click.option("--task", type=click.Choice(data.NAMES), help="What the model does; translation if not given.")
     @data.source(data.ANY, split="dev", required=False, fields=_SOURCE)
     @options.measure_split
     @options.other_split

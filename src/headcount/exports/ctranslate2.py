@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import STEPS, TEXTS, Agreement
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site, Sites
@@ -41,6 +42,9 @@ class CTranslate2(Runtime):
         if getattr(config, "decoder_vocab_size", None) not in (None, config.vocab_size):
             return Obstacle("its two sides have vocabularies of their own", "Train it with a shared vocabulary")
         return None
+
+    def shape(self, model: PreTrainedModel) -> Shape:
+        return Shape(rule="uniform", at_least=1)  # short layers would be filled up with zeros
 
     def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         if tokenizer is None:

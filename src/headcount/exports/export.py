@@ -22,6 +22,8 @@ from headcount.exports.runtime import ExportedModel, Runtime, missing
 from headcount.hooks import original_module
 from headcount.record.results.inspect import Fit
 from headcount.registry import Registry
+from headcount.selection.shape import Shape
+from headcount.sites.locate import locate
 
 _ONE_FILE = (".gguf", ".onnx")
 _WRITTEN = (".safetensors", ".json", ".bin", ".xml", ".onnx", ".py", ".txt", ".spm", ".model", ".jinja")
@@ -87,6 +89,14 @@ def export(
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
     notes = tuple(runtime.costs(subject))
     return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
+
+
+def shape_for(model: PreTrainedModel, runtime: str) -> Shape:
+    """What the heads of a model must look like when it is pruned for a runtime; a model it never takes is an error."""
+    obstacle = RUNTIMES[runtime].obstacle(model)
+    if obstacle is not None:
+        raise NotExportable(f"{type(model).__name__} cannot be pruned for {runtime}: {obstacle}")
+    return RUNTIMES[runtime].shape(model)
 
 
 def check_dtype(runtime: Runtime, name: str, dtype: str | None) -> str:
@@ -195,11 +205,26 @@ def _write(
     return agreement, ""
 
 
-def fits(model: PreTrainedModel, name: str = "") -> dict[str, Fit]:
-    """For each runtime whether it takes a model as it is: why not, or what that costs; tokenizers are not looked at."""
+def fits(model: PreTrainedModel, name: str = "", **loading: Any) -> dict[str, Fit]:
+    """For each runtime whether it takes a model as it is: why not and what helps, or what it costs.
+
+    name: of the folder or hub id whose tokenizer is looked at too, if given. loading: options of `hc.load` for it.
+    """
+    subject = ExportedModel(model, _tokenizer_of(name, loading) if name else None, name)
     rows: dict[str, Fit] = {}
     for key, runtime in RUNTIMES.items():
         obstacle = runtime.obstacle(model)
-        words = [str(obstacle)] if obstacle else runtime.costs(ExportedModel(model, None, name))
+        if obstacle is None and name:
+            obstacle = runtime.tokenizer_obstacle(subject.tokenizer)
+        words = [str(obstacle)] if obstacle else [*runtime.costs(subject), *_remedy(key, runtime, model)]
         rows[key] = Fit(runtime.title, obstacle is None, tuple(words))
     return rows
+
+
+def _remedy(key: str, runtime: Runtime, model: PreTrainedModel) -> list[str]:
+    """How to prune without these costs, where they come from the heads that were removed."""
+    shape, sites = runtime.shape(model), locate(model)
+    empty = [site.name for site in sites if not site.num_heads and (shape.least(site.layer) or shape.rule == "uniform")]
+    if not empty and not shape.violations(sites.mask(), sites.groups):
+        return []
+    return [f"headcount prune --for {key} chooses heads without this cost: {shape.in_words()}"]

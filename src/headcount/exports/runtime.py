@@ -12,6 +12,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import Agreement
+from headcount.selection.shape import FREE, Shape
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class Runtime(ABC):
     @abstractmethod
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         """Why this runtime cannot take the model; None where it can."""
+
+    def shape(self, model: PreTrainedModel) -> Shape:
+        """What the heads of a pruned model must look like for this runtime to take it without a workaround."""
+        return FREE
 
     def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         """Why this runtime cannot take the tokenizer (None: there is none); None where it can."""

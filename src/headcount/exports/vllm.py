@@ -20,6 +20,7 @@ from headcount import journal
 from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
 from headcount.exports.blocks import Block, block, costs, input_heads, output_weight, same_everywhere
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+from headcount.selection.shape import Shape
 from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site, Sites
@@ -69,6 +70,9 @@ class Vllm(Runtime):
         if name not in _CLASSES:
             return Obstacle(f"{name} is not among {', '.join(_CLASSES)}", "hc.save(..., standalone=True) is for others")
         return None
+
+    def shape(self, model: PreTrainedModel) -> Shape:
+        return Shape(groups="even", at_least=1)  # key/value heads would be repeated, empty layers get a head of zeros
 
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCE if dtype == "f32" else 5.0

@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from headcount.heads import HeadGrid
-from headcount.probes.gates import Gates, attached, exact_mask
+from headcount.probes.gates import Gates, Group, attached, exact_mask
 from headcount.pruning.adaptation import learn, only_trained, trainable
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.tuner import Tuner
@@ -22,6 +22,8 @@ from headcount.pruning.tuning import Tuning, tuners
 from headcount.record.results.prune import BudgetMet, Chosen, GateSettings, GateStep
 from headcount.record.results.prune import Gates as LearnedGates
 from headcount.selection.budget import Budget
+from headcount.selection.select import counted_layers, select
+from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 from headcount.surgery.fold_gates import check_foldable, fold_gates
 from headcount.surgery.plan import check_removable
@@ -65,7 +67,8 @@ class GateLearning:
                     live, task, recipe, folder, execution, judge=data.measure, partner=partner, part=self.part,
                     trained=trained,
                 )  # fmt: skip
-            mask, by_rank = exact_mask(gates, getattr(partner, "groups", ()) or getattr(gates, "groups", ()))
+            budgets = getattr(partner, "groups", ()) or getattr(gates, "groups", ())
+            mask, by_rank = shaped_mask(live, gates, budgets, pipeline.shape)
             learned = self._described(gates, partner, mask, by_rank, folder)
         fold_gates(live, gates)
         return Choice(mask, live, Chosen(gates=learned), training=took, seconds=took.seconds)
@@ -88,6 +91,25 @@ class GateLearning:
             trace=tuple(_step(line) for line in Log(folder / LOG).lines() if "open" in line),
             settings=self.settings,
         )
+
+
+def shaped_mask(model: nn.Module, gates: Gates, budgets: Sequence[Group], shape: Shape) -> tuple[HeadGrid, int]:
+    """The mask that keeps exactly the budgets in a shape, and for how many heads rank overruled the gates' own rule.
+
+    Without a budget as many heads stay as gates are open, or the nearest number that the shape allows.
+    """
+    if shape.free:
+        return exact_mask(gates, budgets)
+    own, ranks, site_groups = gates.mask(), gates.ranks(), locate(model).groups
+    mask = own
+    for budget in budgets or [Group("heads", list(range(len(gates.heads))), sum(own[head] for head in gates.heads))]:
+        members = {gates.heads[place] for place in budget.places}
+        groups = [tuple(head for head in group if head in members) for group in site_groups]
+        layers = counted_layers([group for group in groups if group], None, shape)
+        keep = budget.keep if budgets else layers.nearest(budget.keep)
+        scores = HeadGrid([(head, ranks[head]) for head in gates.heads if head in members])
+        mask = mask.replace(dict(select(scores, Budget(heads=keep), shape=shape, groups=layers.groups).items()))
+    return mask, sum(own[head] != mask[head] for head in mask.heads)
 
 
 def _check_removable(model: nn.Module, gates: Gates) -> None:

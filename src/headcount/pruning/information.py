@@ -8,7 +8,7 @@ Shapes: N examples (or batches), H heads of the model, S sets of heads, P heads 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 from typing import Literal, get_args
 
@@ -20,12 +20,15 @@ from headcount.errors import UnknownName
 from headcount.heads import HeadGrid
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.budget import Budget
-from headcount.selection.select import Rule, select
+from headcount.selection.select import select
+from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.sites.site import Site
 from headcount.surgery.price import Price
 from headcount.tasks.task import Task
 
+Allowed = Callable[[Collection[int]], bool]  # whether heads of a site, by their places, may go together
 Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code: batches of 32
 _SETS = 20_000  # of heads of one site that are all tried; of more, pairs are swapped while that helps
 
@@ -47,22 +50,41 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
     return information_HH
 
 
-def rearranged(block_PP: np.ndarray, gone: Sequence[int]) -> list[int]:
+def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lambda _: True) -> list[int]:
     """As many heads of a site as `gone`, chosen so that |sum of their gradients|^2 is least.
 
-    Exact where there are few enough sets of heads; otherwise `gone` is improved by swaps while that helps.
+    allowed: whether these heads may go together. Exact where there are few enough sets of heads; otherwise `gone` is
+    improved by swaps while that helps.
     """
     heads, count = len(block_PP), len(gone)
     if math.comb(heads, count) <= _SETS:
-        sets_SP = np.array(
-            [np.isin(range(heads), heads_of_set) for heads_of_set in combinations(range(heads), count)], dtype=float
-        )
+        sets = [heads_of_set for heads_of_set in combinations(range(heads), count) if allowed(heads_of_set)]
+        sets_SP = np.array([np.isin(range(heads), heads_of_set) for heads_of_set in sets], dtype=float)
         cost_S = np.einsum("sp,pq,sq->s", sets_SP, block_PP, sets_SP)
         return [int(index) for index in np.flatnonzero(sets_SP[int(np.argmin(cost_S))])]
-    return _swapped(block_PP, list(gone))
+    return _swapped(block_PP, list(gone), allowed)
 
 
-def _swapped(block_PP: np.ndarray, gone: list[int]) -> list[int]:
+def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
+    """Whether a layer keeps even or whole groups without some heads; their number is not looked at."""
+
+    def check(gone: Collection[int]) -> bool:
+        sizes = [(sum(place not in gone for place in group), len(group)) for group in groups]
+        even = shape.groups == "any" or len({kept for kept, _ in sizes if kept}) <= 1
+        return even and (shape.unit == "head" or all(kept in (0, size) for kept, size in sizes))
+
+    return check
+
+
+def _group_places(site: Site) -> list[list[int]]:
+    """The heads of a site by their places, in groups that share a key/value head."""
+    groups: dict[int, list[int]] = {}
+    for place, head in enumerate(site.heads):
+        groups.setdefault(head // site.group_size, []).append(place)
+    return list(groups.values())
+
+
+def _swapped(block_PP: np.ndarray, gone: list[int], allowed: Allowed = lambda _: True) -> list[int]:
     def cost(indices: Sequence[int]) -> float:
         return float(block_PP[np.ix_(indices, indices)].sum())
 
@@ -73,6 +95,7 @@ def _swapped(block_PP: np.ndarray, gone: list[int]) -> list[int]:
             for new in range(len(block_PP))
             if new not in gone
         ]
+        swaps = [indices for indices in swaps if allowed(indices)]
         best = min(swaps, key=cost, default=gone)
         if cost(best) >= cost(gone) - 1e-12 * abs(cost(gone)):
             return sorted(gone)
@@ -85,22 +108,22 @@ def search(
     budget: Budget,
     *,
     kinds: Sequence[str] | None = None,
-    rule: Rule = "top",
-    at_least: int = 0,
+    shape: Shape = FREE,
     rearrange: bool = True,
     price: Price | None = None,
 ) -> HeadGrid:
     """The mask that Fisher information asks for: its diagonal says how many heads of a site go, its block which."""
     sites = locate(model)
     diagonal = HeadGrid(list(zip(sites.heads, np.diagonal(information_HH).tolist(), strict=True)))
-    mask = select(diagonal, budget, kinds=kinds, rule=rule, at_least=at_least, price=price)
+    mask = select(diagonal, budget, kinds=kinds, shape=shape, groups=sites.groups, price=price)
     if not rearrange:
         return mask
     start = 0
     for site in sites:
         block, names = slice(start, start + site.num_heads), site.head_names()
         gone = [index for index, head in enumerate(names) if not mask[head]]
-        removed = rearranged(information_HH[block, block], gone) if gone else []
+        groups = _group_places(site) if shape.groups == "even" or shape.unit == "group" else []
+        removed = rearranged(information_HH[block, block], gone, _keeps_shape(shape, groups)) if gone else []
         mask = mask.replace({head: int(index not in removed) for index, head in enumerate(names)})
         start += site.num_heads
     return mask

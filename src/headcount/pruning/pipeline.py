@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from headcount.errors import UnknownName, UsageError
+from headcount.options import Options
 from headcount.progress import Progress, silent
-from headcount.pruning.options import Options
 from headcount.pruning.tuning import STEPS, Tuning
 from headcount.registry import Registry
 from headcount.selection.budget import Budget
+from headcount.selection.shape import FREE, Shape
 
 if TYPE_CHECKING:
     from torch import nn
@@ -107,12 +108,12 @@ class Chooser(Options, ABC):
         """Whether another seed chooses other heads."""
         return self.trains
 
-    def spell(self, compensate: str, *, tuned: bool, distilled: bool) -> str:
-        """A pipeline as text: NAME[+COMPENSATION][/tuned|/untuned|/distilled], what is usual left out."""
+    def spell(self, compensate: str, *, tuned: bool, distilled: bool, shape: Shape = FREE) -> str:
+        """A pipeline as text: NAME[:SHAPE][+COMPENSATION][/tuned|/untuned|/distilled], what is usual left out."""
         compensated = "" if compensate == self.usual_compensation else f"+{compensate}"
         usual = tuned == (self.usually_tuned and compensate == "none")
         ending = "/distilled" if distilled else "" if usual else "/tuned" if tuned else "/untuned"
-        return f"{self.name}{compensated}{ending}"
+        return f"{shaped_name(self.name, shape)}{compensated}{ending}"
 
     def check_budget(self, keep: Budgets | None) -> None:
         if not isinstance(keep, Budget):
@@ -135,6 +136,7 @@ class Pipeline:
     add_bias: bool = False  # of output projections that have none, to compensate with
     seed: int = 0
     length: int = 128  # tokens of the example that costs are counted on
+    shape: Shape = FREE  # of the heads that stay
 
     def __post_init__(self) -> None:
         chooser = self.chooser
@@ -185,9 +187,9 @@ class Pipeline:
         """The text form, as `Way` reads it; with another tuner than the usual one /TUNER."""
         tuning = self.tuning
         if tuning is not None and self.tunes and tuning.tuner != "weights":
-            return f"{self.chooser.name}/{tuning.tuner}"
+            return f"{shaped_name(self.chooser.name, self.shape)}/{tuning.tuner}"
         distilled = tuning is not None and self.trains and tuning.distill > 0
-        return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled)
+        return self.chooser.spell(self.compensate, tuned=self.tunes, distilled=distilled, shape=self.shape)
 
     def to_plain(self) -> dict[str, Any]:
         """Arguments of a record."""
@@ -199,6 +201,7 @@ class Pipeline:
             "kinds": list(self.kinds) if self.kinds else None,
             "compensate": self.compensate,
             "add_bias": self.add_bias,
+            **({} if self.shape.free else {"shape": str(self.shape)}),
             "tuning": self.tuning.to_plain() if self.tuning else None,
         }
 
@@ -209,12 +212,17 @@ class Pipeline:
             arguments = ["--choose", self.chooser.name, *arguments]
         if self.kinds and not (arguments and "=" in arguments[-1]):
             arguments += ["--kinds", ",".join(self.kinds)]
-        arguments += self.chooser.to_arguments()
+        arguments += [*self.chooser.to_arguments(), *self.shape.to_arguments()]
         if self.compensate != self.chooser.usual_compensation:
             arguments += ["--compensate", self.compensate]
         arguments += ["--add-bias"] if self.add_bias else []
         arguments += self.tuning.to_arguments() if self.tuning else []
         return [*arguments, "--seed", str(self.seed)] if self.random and self.seed else arguments
+
+
+def shaped_name(name: str, shape: Shape) -> str:
+    """The name of a chooser with the shape that it is asked for: `greedy:even:at-least=1`."""
+    return name if shape.free else f"{name}:{shape}"
 
 
 def _spell(keep: Budgets, kinds: Sequence[str] | None) -> str:

@@ -15,11 +15,13 @@ from headcount.pruning.pipeline import Budgets, Chooser, Data, Execution, Pipeli
 from headcount.pruning.run import Pruned, run
 from headcount.pruning.tuning import Tuning
 from headcount.selection.budget import parse_budgets
+from headcount.selection.shape import FREE, Shape
 from headcount.tasks.task import Task
 
 _ADVICE = "This error's `model` is the pruned model, its `result` has the record; verify=False does not compare."
 _EXECUTION = tuple(each.name for each in fields(Execution))
 _PIPELINE = ("add_bias", "length")
+_SHAPE = tuple(Shape.limits())
 
 
 def prune(
@@ -34,6 +36,7 @@ def prune(
     choose_on: Task | None = None,
     calibrate_on: Task | None = None,
     measure_on: Task | None = None,
+    shape: Shape | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Pruned:
@@ -46,12 +49,15 @@ def prune(
     choose: a score, whose lowest go; "fisher", "greedy", "l0", "subset"; or a mask: the heads that are 0 go.
     compensate: "none", "bias", "scale" or "lstsq"; none if not given, lstsq with greedy.
     tune: how weights are trained after removal; a number of steps, or a Tuning. l0 and subset train by themselves.
+    shape: what the heads that stay must look like, such as Shape(groups="even"), or hc.shape_for(model, "gguf");
+        fields of it may be given by keyword: at_least=1, rule="uniform".
     options: of the chooser, such as `recompute`, `candidates`, `gate_rate`; of the score; of the `Execution`: `verify`,
         `inplace`, `folder` (for states to resume from), `progress`; `add_bias` and `length` of the `Pipeline`.
     Raises VerificationError, with all of the result, where the pruned model does not do what the masked one does.
     """
     execution = Execution(**{name: options.pop(name) for name in _EXECUTION if name in options})
     settings = {name: options.pop(name) for name in _PIPELINE if name in options}
+    constraints = Shape.of({name: options.pop(name) for name in _SHAPE if name in options})
     if isinstance(keep, str):
         keep, kind = parse_budgets(keep)
         if kind and kinds and tuple(kinds) != (kind,):
@@ -61,7 +67,8 @@ def prune(
         raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
     pipeline = Pipeline(
         _chooser(choose, options), keep, None if kinds is None else tuple(kinds), compensate or "",
-        Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed, **settings,
+        Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed,
+        shape=(shape or FREE).and_also(constraints), **settings,
     )  # fmt: skip
     pruned = run(pipeline, model, Data(task, choose_on, measure_on, calibrate_on), execution)
     if pruned.record.parts.fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -16,12 +16,11 @@ from headcount.progress import Progress, silent
 from headcount.record.result import Step as StepResult
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
-from headcount.selection.select import Rule, select
+from headcount.selection.select import select
+from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
 from headcount.tasks.task import Quality, Task
-
-Unit = Literal["head", "group"]
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Restrictions:
-    """Which heads may go, and how many of them at a time."""
+    """Which heads may go, and the shape that those that stay must have."""
 
     kinds: Sequence[str] | None = None
-    rule: Rule = "top"
-    at_least: int = 0
-    unit: Unit = "head"  # or whole groups of heads that share a key/value head
+    shape: Shape = FREE
 
 
 _NONE = Restrictions()
@@ -75,16 +72,15 @@ def ranked_masks(
     """Masks without so many heads, ever more of them, worst first."""
     sites = locate(model)
     total = sum(restrictions.kinds is None or head.kind in restrictions.kinds for head in sites.heads)
-    mask, units = sites.mask(), sites.groups if restrictions.unit == "group" else None
-    scores = order.scores(model, task)
+    mask, scores = sites.mask(), order.scores(model, task)
     for number, count in enumerate(counts):
         if order.recompute and count and number:
             with masked(model, mask):
-                scores = order.scores(model, task)
-        if count:  # nothing has to fit a rule where nothing goes
+                scores = _behind(order.scores(model, task), mask)
+        if count:  # nothing has to fit a shape where nothing goes
             mask = select(
-                _behind(scores, mask), Budget(heads=total - count), kinds=restrictions.kinds, rule=restrictions.rule,
-                at_least=restrictions.at_least, units=units,
+                scores, Budget(heads=total - count), kinds=restrictions.kinds, shape=restrictions.shape,
+                groups=sites.groups,
             )  # fmt: skip
         yield mask
 
@@ -112,21 +108,21 @@ def curve(
 
 
 def _behind(scores: HeadGrid, mask: HeadGrid) -> HeadGrid:
-    """Heads that are gone rank below all others."""
-    lowest = float(np.min(scores.numbers())) - 1.0
+    """Heads that are gone rank so far below all others that none comes back which the shape does not ask for."""
+    numbers = np.asarray(scores.numbers(), dtype=float)
+    lowest = float(np.min(numbers)) - 1.0 - len(numbers) * float(np.ptp(numbers))
     return HeadGrid([(head, float(scores[head]) if mask[head] else lowest) for head in scores.heads])
 
 
-def group_size(model: nn.Module, kinds: Sequence[str] | None, unit: Unit) -> int:
-    """Heads that go together."""
-    if unit == "head":
-        return 1
-    return max(len(group) for group in locate(model).groups if kinds is None or group[0].kind in kinds)
+def counts_to(total: int, gone: int, step: float, *, allowed: Sequence[int] | None = None) -> list[int]:
+    """Numbers of heads gone after each step of a share of `total`: 0, ..., up to `gone` exactly.
 
-
-def counts_to(total: int, gone: int, step: float, *, size: int = 1) -> list[int]:
-    """Numbers of heads gone after each step of a share of `total`: 0, ..., up to `gone` exactly, `size` at a time."""
+    allowed: the numbers that can be gone; of these, the nearest. Any if not given.
+    """
     if not 0 < step <= 1:
         raise UsageError(f"A step is a share of the heads above 0 and at most 1 (0.1 is 10%); got {step}.")
-    marks = {min(gone, size * round(number * step * total / size)) for number in range(int(1 / step) + 2)}
+    marks = [min(gone, round(number * step * total)) for number in range(int(1 / step) + 2)]
+    if allowed is not None:
+        numbers = [number for number in allowed if number <= gone]
+        marks = [min(numbers, key=lambda number, mark=mark: abs(number - mark)) for mark in marks]  # type: ignore[misc]
     return sorted({0, *marks, gone})

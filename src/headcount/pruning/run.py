@@ -17,7 +17,7 @@ from headcount.errors import UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
 from headcount.pruning.adaptation import trainable
-from headcount.pruning.pipeline import Choice, Data, Execution, Pipeline
+from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.ranking import Step
 from headcount.pruning.tuner import Tuner
 from headcount.pruning.tuning import tuners
@@ -25,6 +25,7 @@ from headcount.record import Record, Signature
 from headcount.record.result import Quality as Measured
 from headcount.record.results.prune import Chosen, Costs, Pruning, Qualities, Seconds, TrainingStage
 from headcount.selection.budget import Budget
+from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
@@ -56,8 +57,9 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     """
     counted_heads(model, pipeline.kinds)
     if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
-        keep = in_heads(model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length)
+        keep = in_heads(model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape)
         pipeline = replace(pipeline, keep=keep)
+    pipeline = replace(pipeline, keep=_fitted(model, pipeline))
     if execution.verify:
         exercise(model, generate=False)  # a model that cannot be verified is refused before the work
     signature = Signature(
@@ -65,6 +67,18 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     )
     small, mask, parts = _Stages(pipeline, data, execution).take(model)
     return Pruned(small, mask, Record("prune", signature, parts))
+
+
+def _fitted(model: nn.Module, pipeline: Pipeline) -> Budgets | None:
+    """Budgets of heads as numbers that the shape allows; what cannot be is refused before the model runs."""
+    keep, shape, groups = pipeline.keep, pipeline.shape, locate(model).groups
+    if shape.free or keep is None:
+        return keep
+    if isinstance(keep, Budget):
+        if keep.counts != "heads":
+            return keep
+        return Budget(heads=counted_layers(groups, pipeline.kinds, shape).fitted(keep))
+    return {kind: Budget(heads=counted_layers(groups, (kind,), shape).fitted(part)) for kind, part in keep.items()}
 
 
 def _fingerprint(data: Data) -> str:
@@ -133,9 +147,14 @@ class _Stages:
     def _choose(self, model: nn.Module, learning: Data) -> Choice:
         with self._timed("choosing"):
             choice = self.pipeline.chooser.choose(model, learning, self.pipeline, self.execution)
+        self._check_shape(model, choice.mask)
         if choice.seconds is not None:
             self.seconds["choosing"] = choice.seconds
         return choice
+
+    def _check_shape(self, model: nn.Module, mask: HeadGrid) -> None:
+        pipeline, groups = self.pipeline, locate(model).groups
+        pipeline.shape.check(mask, [group for group in groups if not pipeline.kinds or group[0].kind in pipeline.kinds])
 
     def _replace_weights(self, model: nn.Module, choice: Choice) -> Choice:
         """The same heads of a model whose weights are the tuner's to begin with, where it has some."""

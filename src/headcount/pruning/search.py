@@ -21,6 +21,8 @@ from headcount.heads import Head
 from headcount.probes.projections import Key, Projection, projected
 from headcount.record.results.prune import SearchStep
 from headcount.scores.gradient import signed_gradients
+from headcount.selection.select import counted_layers
+from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
@@ -59,7 +61,10 @@ class Search:
         compensate: str = "lstsq",
         add_bias: bool = False,
         candidates: int = CANDIDATES,
+        shape: Shape = FREE,
+        keep: int | None = None,
     ) -> None:
+        """shape: what the heads that stay must look like in the end. keep: how many stay then, where that is known."""
         self._model, self._task, self._fit = model, task, compensations[compensate]
         self._add_bias, self._candidates = add_bias, candidates
         sites = [site for site in locate(model) if site.num_heads and (kinds is None or site.kind in kinds)]
@@ -67,36 +72,58 @@ class Search:
             check_removable(model, site)
         self._sites = {site.key: site for site in sites}
         self.mask = locate(model).mask()
+        groups = [group for group in locate(model).groups if group[0].site in self._sites]
+        units = groups if shape.unit == "group" else [(head,) for group in groups for head in group]
+        self._units = {unit[0]: tuple(unit) for unit in units}  # what goes at once, by its first head
+        self._layers, self._keep = counted_layers(groups, None, shape), keep
 
     def take(self, heads: Sequence[Head]) -> None:
         """Go on without these heads, which an earlier search has taken."""
         self.mask = self.mask.replace(dict.fromkeys(heads, 0))
 
-    def steps(self, sizes: Sequence[int], *, at_least: int = 0) -> Iterator[Taken]:
-        """Take so many heads away at each step; every site keeps `at_least`."""
+    @property
+    def shaped(self) -> bool:
+        """Whether the heads that are left have the shape."""
+        return not self._layers.shape.violations(self.mask, self._layers.groups)
+
+    def step_size(self, size: int) -> int:
+        """How many heads a step of this size takes: fewer at the end."""
+        return size if self._keep is None else min(size, len(self._remaining) - self._keep)
+
+    def is_step(self, heads: Sequence[Head], size: int) -> bool:
+        """Whether a step of this size takes so many heads; the last unit may be larger than what it lacked."""
+        last = [unit for unit in self._units.values() if heads and heads[-1] in unit]
+        return bool(last) and len(heads) - len(last[0]) < self.step_size(size) <= len(heads)
+
+    @property
+    def _remaining(self) -> set[Head]:
+        return {head for group in self._layers.groups for head in group if self.mask[head]}
+
+    def steps(self, sizes: Sequence[int]) -> Iterator[Taken]:
+        """Take so many heads away at each step."""
         with torch.no_grad(), Ascent(self._model, self._task, keys=list(self._sites)) as ascent:
             for size in sizes:
                 seen = self._climb(ascent)
-                candidates = self._screen(seen, at_least)
+                candidates = self._screen(seen)
                 if not candidates:
                     return
                 checked = candidates[: max(self._candidates, 2 * size if size > 1 else 1)]
-                losses = {head: self._loss(self._without(seen, head)) for head in checked}
-                heads = self._best(losses, size, at_least)
+                losses = {head: self._loss(self._without(seen, self._units[head])) for head in checked}
+                heads = self._best(losses, self.step_size(size))
                 self.take(heads)
                 yield Taken(heads, losses)
 
-    def _best(self, losses: Mapping[Head, float], size: int, at_least: int) -> tuple[Head, ...]:
-        """The candidates that hurt least, as many as a step takes and their sites can spare."""
+    def _best(self, losses: Mapping[Head, float], size: int) -> tuple[Head, ...]:
+        """The candidates that hurt least, as many as a step takes and can be spared."""
         best: list[Head] = []
         for head in sorted(losses, key=losses.__getitem__):
-            gone = sum(other.site == head.site for other in best)
-            if len(best) < size and self._left(head.site) - gone > at_least:
-                best.append(head)
+            if len(best) < size and self._can_go({*best, *self._units[head]}):
+                best += self._units[head]
         return tuple(best)
 
-    def _left(self, key: Key) -> int:
-        return sum(bool(self.mask[head]) for head in self._sites[key].head_names())
+    def _can_go(self, heads: set[Head]) -> bool:
+        """Whether the shape, and the number of heads to keep, can still be reached without these."""
+        return self._layers.shape.free or self._layers.reaches(self._remaining - heads, self._keep)
 
     def _climb(self, ascent: Ascent) -> dict[Key, tuple[Calibration, Projection | None]]:
         """Fit the sites that lost heads, bottom-up; what calibration rows say about every site."""
@@ -112,8 +139,8 @@ class Search:
             fits[site.key] = calibration, projections.get(site.key)
         return fits
 
-    def _screen(self, seen: Mapping[Key, tuple[Calibration, Projection | None]], at_least: int) -> list[Head]:
-        """The heads that are left, those first that seem to matter least once they are made up for."""
+    def _screen(self, seen: Mapping[Key, tuple[Calibration, Projection | None]]) -> list[Head]:
+        """The units that can go, those first that seem to matter least once they are made up for."""
         current = {key: projection for key, (_, projection) in seen.items() if projection is not None}
         squares_H, heads = np.zeros(len(self.mask)), locate(self._model).heads
         with torch.enable_grad(), evaluating(self._model, gradients=True), projected(self._model, current):
@@ -123,21 +150,28 @@ class Search:
         cost: dict[Head, float] = {}
         for key, (calibration, projection) in seen.items():
             names = self._sites[key].head_names()
-            if len(calibration.keep) <= at_least:
-                continue
             for index, share in zip(calibration.keep, unpredicted(calibration, projection), strict=True):
                 cost[names[index]] = float(fisher[names[index]]) * share
-        return sorted(cost, key=cost.__getitem__)
+        unit_costs = {
+            head: sum(cost[member] for member in unit)
+            for head, unit in self._units.items()
+            if head in cost and self._can_go(set(unit))
+        }
+        return sorted(unit_costs, key=unit_costs.__getitem__)
 
-    def _without(self, seen: Mapping[Key, tuple[Calibration, Projection | None]], head: Head) -> dict[Key, Projection]:
-        """The projections with one more head gone, its site fitted again."""
-        calibration, _ = seen[head.site]
-        site: Site = self._sites[head.site]
-        less = calibration.without(site.head_names().index(head))
+    def _without(
+        self, seen: Mapping[Key, tuple[Calibration, Projection | None]], unit: Sequence[Head]
+    ) -> dict[Key, Projection]:
+        """The projections with one more unit gone, its site fitted again."""
+        key = unit[0].site
+        less, _ = seen[key]
+        site: Site = self._sites[key]
+        for head in unit:
+            less = less.without(site.head_names().index(head))
         if self._add_bias and not less.intercept:
             less = less.with_intercept()
         projections = {key: projection for key, (_, projection) in seen.items() if projection is not None}
-        return {**projections, head.site: spread(less, self._fit(less))}
+        return {**projections, key: spread(less, self._fit(less))}
 
     def _loss(self, projections: Mapping[Key, Projection]) -> float:
         """Mean negative log-likelihood of an example."""

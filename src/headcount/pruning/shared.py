@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from headcount.pruning.options import option
+from headcount.options import option
 from headcount.pruning.pipeline import Chooser
-
-
-@dataclass(frozen=True)
-class ByLayer(Chooser):
-    """Of choosers that can spare every layer some heads."""
-
-    at_least: int = option(0, "Heads that every layer keeps.", minimum=0)
-
-
-@dataclass(frozen=True)
-class ByNumbers(ByLayer):
-    """Of choosers that select heads by one number for each."""
-
-    rule: Literal["top", "uniform"] = option(
-        "top", "top: the best heads stay; uniform: as many in every layer.", choices=("top", "uniform")
-    )
 
 
 @dataclass(frozen=True)

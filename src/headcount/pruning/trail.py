@@ -35,7 +35,6 @@ def follow(
     search: Search,
     sizes: Sequence[int],
     *,
-    at_least: int = 0,
     reached: Callable[[HeadGrid], bool] = lambda _: False,
 ) -> tuple[SearchStep, ...]:
     """Take so many heads at each step, until a mask is `reached`; the steps.
@@ -44,15 +43,16 @@ def follow(
     """
     steps: list[SearchStep] = []
     for step, size in zip(processes.gather(trail.read())[0], sizes, strict=False):  # the first process's
-        if len(step.removed_heads) != size:
+        heads = [Head.parse(name) for name in step.removed_heads]
+        if not search.is_step(heads, size):
             break
         steps.append(step)
-        search.take([Head.parse(name) for name in step.removed_heads])
+        search.take(heads)
         if reached(search.mask):
             return tuple(steps)
     if len(steps) < len(sizes):  # to begin costs a run over the data
         started = time.perf_counter()
-        for search_step in search.steps(sizes[len(steps) :], at_least=at_least):
+        for search_step in search.steps(sizes[len(steps) :]):
             steps.append(search_step.described(time.perf_counter() - started))
             trail.write(steps)
             if reached(search.mask):

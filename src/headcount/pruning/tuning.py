@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headcount.pruning.options import Options, option
+from headcount.options import Options, option
 from headcount.registry import Registry
 
 STEPS = 1050  # after gates: 1200 steps with theirs

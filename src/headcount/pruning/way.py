@@ -1,9 +1,11 @@
 """Way: the text form of a pipeline, as the trade-off has it.
 
-CHOOSER[+COMPENSATION][/tuned|/untuned|/distilled]
+CHOOSER[:SHAPE][+COMPENSATION][/tuned|/untuned|/distilled]
 
 CHOOSER        a score, or rank-SCORE: in this order; fisher, greedy: searched; l0, subset: learned with gates;
                scratch: the heads of another way under new random weights
+:SHAPE         what the heads that stay look like: uniform, even, group, at-least=N, first=N, multiple=N, several with
+               colons, such as greedy:even:first=1
 +COMPENSATION  what stands in for the heads that go, without training; greedy has +lstsq unless another is named
 /tuned         fine-tuned after, /untuned: not; unsaid, a choice is tuned where nothing else makes up for its heads
 /distilled     whatever is trained is also asked for what the whole model predicts
@@ -19,6 +21,7 @@ from headcount.pruning.choosers.given import Given
 from headcount.pruning.pipeline import Chooser, Pipeline, chooser_names, chooser_of, compensations
 from headcount.pruning.tuning import Tuning
 from headcount.selection.budget import Budget
+from headcount.selection.shape import FREE, Shape
 
 SCRATCH = "scratch"
 _TUNING = {"tuned": True, "untuned": False}
@@ -34,14 +37,17 @@ class Way:
     compensate: str
     tuned: bool
     distilled: bool = False
+    shape: Shape = FREE
 
     @classmethod
     def parse(cls, text: str) -> Way:
         """A way by its name; what goes without saying may be said, and is left out of the name."""
         stages, slash, tuning = text.partition("/")
-        choose, plus, compensate = stages.partition("+")
+        shaped, plus, compensate = stages.partition("+")
+        choose, _, shape_text = shaped.partition(":")
+        shape = Shape.parse(shape_text)
         if choose == SCRATCH:
-            _check_scratch(text, plus, tuning)
+            _check_scratch(text, plus or shape_text, tuning)
             return cls(SCRATCH, None, "none", tuned=True)
         if choose not in chooser_names() and not choose.startswith("rank-"):
             names = ", ".join((*chooser_names(), SCRATCH))
@@ -54,7 +60,8 @@ class Way:
             _check_tuning(text, chooser, tuning)
         distilled = tuning == _DISTILLED
         tuned = distilled or _TUNING.get(tuning, chooser.usually_tuned and compensate == "none")
-        return cls(chooser.spell(compensate, tuned=tuned, distilled=distilled), chooser, compensate, tuned, distilled)
+        name = chooser.spell(compensate, tuned=tuned, distilled=distilled, shape=shape)
+        return cls(name, chooser, compensate, tuned, distilled, shape)
 
     @property
     def scratch(self) -> bool:
@@ -73,7 +80,7 @@ class Way:
     @property
     def file(self) -> str:
         """The name as part of a file's."""
-        return self.name.replace("/", ".")
+        return self.name.replace("/", ".").replace(":", "_")
 
     def pipeline(
         self, keep: int, tuning: Tuning, *, kinds: tuple[str, ...] | None = None, seed: int = 0, **options: Any
@@ -83,7 +90,7 @@ class Way:
             raise UsageError("scratch has the heads of another way: see `scratch_pipeline`.")
         chooser = chooser_of(self.chooser.name, options)
         used = tuning if self.tuned else None
-        return Pipeline(chooser, Budget(heads=keep), kinds, self.compensate, used, seed=seed)
+        return Pipeline(chooser, Budget(heads=keep), kinds, self.compensate, used, seed=seed, shape=self.shape)
 
 
 def scratch_pipeline(heads: tuple[str, ...], tuning: Tuning, *, seed: int) -> Pipeline:
@@ -97,9 +104,11 @@ _MORE = (
 )
 
 
-def _check_scratch(text: str, plus: str, tuning: str) -> None:
-    if plus:
-        raise UsageError(f"{text}: scratch trains its weights; +COMPENSATION is for heads taken from a finished model.")
+def _check_scratch(text: str, further_stage: str, tuning: str) -> None:
+    if further_stage:
+        raise UsageError(
+            f"{text}: scratch trains its weights; :SHAPE and +COMPENSATION are for heads taken from a finished model."
+        )
     if tuning == "untuned":
         raise UsageError(f"{text}: new random weights without training are not a model.")
     if tuning not in ("", "tuned"):

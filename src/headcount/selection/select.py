@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.selection.budget import Budget
-
-# top: wherever the highest scores are; uniform: the same number in every layer, which stock checkpoints can state
-Rule = Literal["top", "uniform"]
+from headcount.selection.layers import Layers
+from headcount.selection.shape import Shape
 
 
 def select(
@@ -20,115 +19,71 @@ def select(
     budget: Budget,
     *,
     kinds: Sequence[str] | None = None,
-    rule: Rule = "top",
-    at_least: int = 0,
+    shape: Shape | None = None,
+    groups: Sequence[Sequence[Head]] | None = None,
     units: Sequence[Sequence[Head]] | None = None,
     price: Callable[[HeadGrid], float] | None = None,
+    **constraints: Any,
 ) -> HeadGrid:
     """A mask that keeps the best heads of these kinds within the budget; heads of other kinds all stay.
 
+    The best heads are those with the highest sum of scores among all sets that have the shape.
     kinds: the kinds whose heads the budget counts; all, if not given.
-    at_least: heads that every layer keeps, whatever their scores.
-    units: heads that stay or go together, ranked by their mean score, such as `sites.groups`; each alone if not given.
+    shape: what the heads that stay must look like; or fields of `Shape` by keyword, such as rule="uniform", at_least=1.
+    groups: heads that share a key/value head (`sites.groups`), for shapes that ask for even or whole groups.
+    units: heads that stay or go together, such as `sites.groups`: short for `groups` and unit="group".
     price: what the model costs under a mask, for budgets that do not count heads; `surgery.price` has some.
     Equal scores: the head that comes first in the model stays.
     """
-    if rule not in get_args(Rule):
-        raise UnknownName("rule", rule, get_args(Rule))
     if isinstance(kinds, str):
         raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+    shape = (shape or Shape()).and_also(Shape.of(constraints))
     if units is not None:
-        return _in_units(scores, budget, units, kinds=kinds, rule=rule, at_least=at_least, price=price)
+        groups, shape = units, shape.and_also(Shape(unit="group"))
+    if groups is None and (shape.unit == "group" or shape.groups == "even"):
+        raise UsageError(f"A shape of {shape.in_words()} needs groups=, heads that share a key/value head.")
     counted = scores.of(*kinds) if kinds is not None else scores
     if np.isnan(counted.numbers()).any():
         raise UsageError("Some scores are not numbers (NaN): they cannot be ranked.")
-    layers = {site: _ranked(counted, site) for site in counted.sites}
+    layers = counted_layers(groups or [(head,) for head in counted.heads], kinds, shape)
 
     def mask(keep: int) -> HeadGrid:
-        remaining = _uniform(layers, keep) if rule == "uniform" else _top(counted, layers, keep, at_least)
+        remaining = _top(counted, layers, keep) if shape.nested else layers.best(dict(counted.items()), keep)
         return HeadGrid([(head, int(head in remaining or head not in counted)) for head in scores.heads])
 
     if budget.counts == "heads":
-        return mask(budget.of(len(counted)))
+        return mask(layers.fitted(budget))
     if price is None:
         raise UsageError(f"A budget of {budget.counts} needs price=, what the model costs under a mask.")
-    size = len(layers) if rule == "uniform" else 1  # heads come and go in so many at once
-    least = max(at_least, 0) * len(layers)
-    limit = budget.limit(price(mask(len(counted))))
-    steps = most_within(
-        limit, lambda step: price(mask(step * size)), len(counted) // size, least // size, what=budget.counts
-    )
-    return mask(steps * size)
+    limit = budget.limit(price(HeadGrid([(head, 1) for head in scores.heads])))
+    return mask(most_within(limit, lambda keep: price(mask(keep)), layers.counts, what=budget.counts))
 
 
-def _in_units(
-    scores: HeadGrid,
-    budget: Budget,
-    units: Sequence[Sequence[Head]],
-    *,
-    kinds: Sequence[str] | None,
-    rule: Rule,
-    at_least: int,
-    price: Callable[[HeadGrid], float] | None,
-) -> HeadGrid:
-    """As `select`, over units, each under the name of its first head."""
-    named = {unit[0]: unit for unit in units}
-    counted = [unit for unit in units if kinds is None or unit[0].kind in kinds]
-    sizes = {len(unit) for unit in counted}
-    if len(sizes) != 1:
-        raise UsageError(f"Units of one budget have the same number of heads; got {sorted(sizes)}.")
-    size = sizes.pop()
-
-    def heads(mask: HeadGrid) -> HeadGrid:
-        remaining = {head for representative in mask.kept for head in named[representative]}
-        return HeadGrid([(head, int(head in remaining)) for head in scores.heads])
-
-    of_units = HeadGrid(
-        [(representative, float(np.mean([scores[head] for head in unit]))) for representative, unit in named.items()]
-    )
-    limits: dict[str, Any] = {"kinds": kinds, "rule": rule, "at_least": -(-at_least // size)}
-    if price is not None:
-        limits["price"] = lambda mask: price(heads(mask))
-    if budget.counts == "heads" and budget.share is None:
-        keep = budget.of(size * len(counted))
-        if keep % size:
-            raise UsageError(f"{keep} heads are no whole number of units: {size} heads go together.")
-        budget = Budget(heads=keep // size)
-    return heads(select(of_units, budget, **limits))
+def counted_layers(groups: Sequence[Sequence[Head]], kinds: Sequence[str] | None, shape: Shape) -> Layers:
+    """The heads of these kinds, in groups."""
+    return Layers(tuple(tuple(group) for group in groups if kinds is None or group[0].kind in kinds), shape)
 
 
-def most_within(limit: float, cost: Callable[[int], float], most: int, least: int = 0, *, what: str) -> int:
-    """The largest number from `least` to `most` whose cost is within the limit; costs rise with the number."""
-    if cost(least) > limit:
+def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[int], *, what: str) -> int:
+    """The largest of these numbers of heads whose cost is within the limit; costs rise with the number."""
+    if not numbers:
+        raise UsageError("No number of heads can stay in this shape: ask for less.")
+    if cost(numbers[0]) > limit:
         raise UsageError(
-            f"With {least} of these heads the model still costs {cost(least):,.4g} {what}; the budget allows "
+            f"With {numbers[0]} of these heads the model still costs {cost(numbers[0]):,.4g} {what}; the budget allows "
             f"{limit:,.4g}. Pruning heads cannot save more than that."
         )
-    low, high = least, most + 1  # within, and not known to be
+    low, high = 0, len(numbers)  # within, and not known to be
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if cost(middle) <= limit else (low, middle)
-    return low
+        low, high = (middle, high) if cost(numbers[middle]) <= limit else (low, middle)
+    return numbers[low]
 
 
-def _ranked(scores: HeadGrid, site: tuple[str, int]) -> list[Head]:
-    """The heads of a site, best first."""
-    return sorted((head for head in scores.heads if head.site == site), key=lambda head: -scores[head])
-
-
-def _top(scores: HeadGrid, layers: dict[tuple[str, int], list[Head]], keep: int, at_least: int) -> set[Head]:
-    sure = {head for ranked in layers.values() for head in ranked[:at_least]}
-    if len(sure) > keep:
-        raise UsageError(
-            f"Keeping at least {at_least} heads in each of {len(layers)} layers is more than the {keep} allowed."
-        )
-    candidates = sorted((head for head in scores.heads if head not in sure), key=lambda head: -scores[head])
-    return sure | set(candidates[: keep - len(sure)])
-
-
-def _uniform(layers: dict[tuple[str, int], list[Head]], keep: int) -> set[Head]:
-    each, rest = divmod(keep, len(layers))
-    if rest or each > min(map(len, layers.values())):
-        fits = [number * len(layers) for number in range(min(map(len, layers.values())) + 1)]
-        raise UsageError(f"{keep} heads cannot be spread evenly over {len(layers)} layers; possible: {fits}.")
-    return {head for ranked in layers.values() for head in ranked[:each]}
+def _top(scores: HeadGrid, layers: Layers, keep: int) -> set[Head]:
+    """The best heads of every layer, as many as it keeps at least, and the best of all others."""
+    order = sorted(scores.heads, key=lambda head: -scores[head])
+    sure: set[Head] = set()
+    for site in layers.by_layer:
+        sure.update([head for head in order if head.site == site][: layers.shape.least(site[1])])
+    return sure | set([head for head in order if head not in sure][: keep - len(sure)])

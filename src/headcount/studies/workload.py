@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.checkpoints.loading import Loading, quiet
 from headcount.corpora.source import Source
+from headcount.tasks.harness import HARNESS, is_harness
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -36,7 +37,7 @@ class Workload:
 
     def as_options(self) -> str:
         """The same task on the same data again on a command line, measured in the same way."""
-        words = f"--task {self.task} {self.source.as_options()}"
+        words = " ".join(filter(None, (f"--task {self.task}", self.source.as_options() if self.source.data else "")))
         return f"{words} --metric {self.metric}" if self.metric else words
 
     # which texts
@@ -94,7 +95,17 @@ class Workload:
         """The class of the task."""
         from headcount.tasks.task import tasks
 
-        return tasks[self.task]
+        return tasks[HARNESS if self.by_harness else self.task]
+
+    @property
+    def by_harness(self) -> bool:
+        """Whether the lm-evaluation-harness measures, with data of its own."""
+        return is_harness(self.task)
+
+    @property
+    def loaded_for(self) -> str | None:
+        """The task that a model is loaded for; None: what its checkpoint says."""
+        return None if self.by_harness else self.task
 
     def both(self, model: str, loading: Loading) -> tuple[Task, Task]:
         """The task to choose heads on, and the one to measure on."""
@@ -108,6 +119,11 @@ class Workload:
         """
         from headcount.tasks.task import Reading
 
+        if self.by_harness:
+            from headcount.tasks.lm_eval import LmEval
+
+            reading = Reading(self.batch_size, None, self.metric)  # prompts are as long as the task makes them
+            return LmEval.named(self.task, self.source, loading.tokenizer(model), reading)
         limit = loading.text_limit(model, self.task)
         bounds = [bound for bound in (limit, self.max_length) if bound is not None]
         max_length = min(bounds) if bounds else None

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.heads import Head, HeadGrid
+from headcount.heads import HeadGrid
 from headcount.hooks import original_module
 from headcount.selection.budget import Budget, Unit
-from headcount.selection.select import most_within
+from headcount.selection.select import counted_layers, most_within, select
+from headcount.selection.shape import FREE, Shape
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating, run
@@ -64,24 +65,29 @@ class Price:
         return budget.limit(self(locate(self._model).mask()))
 
 
-def in_heads(model: nn.Module, budget: Budget, *, kinds: Sequence[str] | None = None, length: int = 128) -> Budget:
+def in_heads(
+    model: nn.Module,
+    budget: Budget,
+    *,
+    kinds: Sequence[str] | None = None,
+    length: int = 128,
+    shape: Shape = FREE,
+) -> Budget:
     """A budget in heads that keeps to this one whichever heads go: those that save least are taken to go first."""
     if budget.counts == "heads":
         return budget
     sites, price = locate(model), Price(model, budget.counts, length=length)
     saved = {site.key: head_parameters(site) for site in sites}
+    most_saved = max(saved.values())
     # The last query head of a group takes a key/value head with it, so it stays longest.
     last = {site.head_names()[site.heads.index(head)] for site in sites for head in _one_of_each_group(site)}
-    counted: list[Head] = sorted(
-        (head for head in sites.heads if kinds is None or head.kind in kinds),
-        key=lambda head: (head not in last, -saved[head.site]),
-    )
-    untouched = [head for head in sites.heads if kinds is not None and head.kind not in kinds]
+    dearest = HeadGrid([(head, saved[head.site] + (1 + most_saved) * (head in last)) for head in sites.heads])
 
     def spent(keep: int) -> float:
-        return price(sites.mask(keep=[*counted[:keep], *untouched]))
+        return price(select(dearest, Budget(heads=keep), kinds=kinds, shape=shape, groups=sites.groups))
 
-    return Budget(heads=most_within(price.limit(budget), spent, len(counted), what=budget.counts))
+    counts = counted_layers(sites.groups, kinds, shape).counts
+    return Budget(heads=most_within(price.limit(budget), spent, counts, what=budget.counts))
 
 
 def _one_of_each_group(site: Site) -> list[int]:

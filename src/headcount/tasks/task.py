@@ -21,6 +21,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
+from headcount.tasks.harness import HARNESS, is_harness, task_names
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -281,6 +282,9 @@ class _Tasks:
     """`hc.task("classification", texts=..., labels=..., tokenizer=...)`, or `hc.task.of(batches, nll=f)`."""
 
     def __call__(self, name: str, **data: Any) -> Task:
+        """name: one of `tasks`, or `lm-eval:TASK[,TASK]`, tasks of the lm-evaluation-harness."""
+        if is_harness(name):
+            return tasks[HARNESS](**{"names": task_names(name), **data})
         return tasks[name](**data)
 
     def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:

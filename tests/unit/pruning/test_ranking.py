@@ -125,7 +125,7 @@ def test_steps_reach_the_budget_exactly() -> None:
         ({"kinds": ("cross",)}, UsageError, "no cross heads"),
         ({"step": 0.0}, UsageError, "above 0"),
         ({"choose": "gradiant"}, UnknownName, "Did you mean 'gradient'"),
-        ({"rule": "uniform", "keep": hc.Budget(heads=5)}, UsageError, "evenly"),
+        ({"rule": "uniform", "keep": hc.Budget(heads=5)}, UsageError, "the same number in every layer"),
         ({"keep": hc.Budget(heads=500)}, UsageError, "only"),
     ],
 )

@@ -54,9 +54,9 @@ def test_wrong_budgets(given: dict[str, Any], error: type, message: str) -> None
 
 def test_the_largest_number_within_a_limit() -> None:
     for limit in range(12):
-        assert most_within(limit, float, 10, what="heads") == min(limit, 10)
+        assert most_within(limit, float, range(11), what="heads") == min(limit, 10)
     with pytest.raises(UsageError, match="still costs 7"):
-        most_within(5, lambda number: number + 7.0, 10, what="flops")
+        most_within(5, lambda number: number + 7.0, range(11), what="flops")
 
 
 def test_a_price_is_what_the_pruned_model_costs(llama: nn.Module) -> None:

@@ -110,7 +110,7 @@ def test_wrong_input(bert: nn.Module) -> None:
     with pytest.raises(UnknownName, match="classification"):
         hc.task("classifikation")
     assert tasks.names() == (
-        "classification", "embedding", "language-modelling", "masked-language-modelling", "translation",
+        "classification", "embedding", "language-modelling", "lm-eval", "masked-language-modelling", "translation",
     )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ import click
 from headcount.cli import data, options
 
 _OF_WRITING = ("beams", "length_penalty", "lowercase", "tokens", "languages", "columns", "longest")
+_OF_DATA = ("max_length", "text_column", "label", "pair", "split", "length_penalty", "beams")
 _OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pair")
 
 
 @click.command("evaluate")
 @options.loading
-@data.tasked(split="test", inferred=True, beams=4)
+@data.tasked(split="test", inferred=True, beams=4, harness=True)
 @click.option("--length-penalty", default=0.6, show_default=True, type=float, help="Of beam search (translation).")
 @click.option(
     "--tokens",
@@ -40,7 +41,9 @@ def COMMAND(  # noqa: N802
     """Measure how good MODEL is at its task on a data set, with an interval.
 
     BLEU, chrF, loss and token accuracy of translations; accuracy, F1 or Matthews correlation of a classifier;
-    perplexity, loss or accuracy of language models; how far the embeddings of a model are from --against.
+    perplexity, loss or accuracy of language models; how far the embeddings of a model are from --against. With --task
+    lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on data of its own; --data then names a folder of further
+    task files.
     """
     from headcount import journal
     from headcount.cli import show
@@ -52,9 +55,10 @@ def COMMAND(  # noqa: N802
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
     with show.working(f"Measuring {model}"):
         task = work.build(model, loading)  # wrong data is said before a large model is loaded
-        live = loading.load(model, task=work.task)
+        live = loading.load(model, task=work.loaded_for)
     with show.Bars() as bars:
-        record = evaluate(live, task, name=model, data=f"{work.source.data} {work.source.split}", progress=bars.show)
+        data_name = work.task if work.by_harness else f"{work.source.data} {work.source.split}"
+        record = evaluate(live, task, name=model, data=data_name, progress=bars.show)
     if output.out and record.parts.translations is not None:
         lines = "".join(f"{line}\n" for line in record.parts.translations)
         journal.write_text(output.out / "translations.txt", lines)
@@ -64,6 +68,11 @@ def COMMAND(  # noqa: N802
         if work.kind.writes
         else f"headcount ablate {quoted} {work.as_options()}"
     )
+    if work.by_harness:
+        next_command = (
+            f"headcount prune {quoted} --choose gradient --keep 50% --task language-modelling --data TEXTS "
+            f"--measure-task {shlex.quote(work.task)} --out DIR"
+        )
     output.present(record, as_json, next_command)
 
 
@@ -72,7 +81,7 @@ def _task(model: str, loading: options.Loading) -> str:
     if objective.task is None:
         raise click.UsageError(
             f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
-            f"does: give --task, one of {', '.join(data.TASKS.names())}."
+            f"does: give --task, one of {', '.join(data.NAMES)}."
         )
     return str(objective.task)
 
@@ -80,6 +89,8 @@ def _task(model: str, loading: options.Loading) -> str:
 def _check(work: data.Workload) -> None:
     """Options that would do nothing, and the one that embeddings need."""
     refused = _OF_OTHERS if work.kind.writes else _OF_WRITING
+    if work.by_harness:
+        refused = (*_OF_WRITING, *_OF_DATA)
     options.refuse(refused, f"does nothing with --task {work.task}")
     if (work.reference is None) == work.kind.stationary:
         raise click.UsageError(

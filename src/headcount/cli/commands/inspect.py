@@ -26,7 +26,8 @@ def COMMAND(  # noqa: N802
     with show.working(f"Loading {model}"):
         live = loading.load(model)
         record = inspection(live, name=model, length=length)
-    record = replace(record, parts=replace(record.parts, runtimes=fits(live, model)))
+    runtimes = fits(live, model, revision=loading.revision, trust_remote_code=loading.trust_remote_code)
+    record = replace(record, parts=replace(record.parts, runtimes=runtimes))
     removable = (site for site in record.parts.sites if site.indices and not site.obstacle)
     heads = [f"{site.site}.{site.indices[0]}" for site in removable]
     output.present(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,9 @@ from headcount.pruning.pipeline import (
     split_name,
 )
 from headcount.pruning.tuning import Tuning
+from headcount.registry import Registry
 from headcount.selection.budget import parse_budgets
+from headcount.selection.shape import Shape
 
 if TYPE_CHECKING:
     from headcount.record import Record
@@ -33,15 +35,19 @@ _LOADED_BY = {
     "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",
     "headcount": "Its layers differ, so stock code refuses it; in Python: hc.load({out!r}).",
 }
+# The same folder as in exports/export.py, listed here without importing torch for --help.
+RUNTIMES: Registry[Any] = Registry("runtime", "headcount.exports", "RUNTIME")
 _CHOOSERS = stages.chooser_options()
 _TUNING = {stages.parameter(name, Tuning): name for name in Tuning.limits()}
+_SHAPE = {stages.parameter(name, Shape): name for name in Shape.limits()}
 _TRAINING = (*_TUNING, "train_split", "train_limit", "save_seconds")
 _HEADINGS = {
     "Which heads go": ("choose", "keep", "remove", "kinds", "seed"),
+    "What the heads that stay look like": ("runtime", *_SHAPE),
     "What is done for those that stay": ("compensate", "add_bias", "calibrate_split", *_TRAINING),
     "Data": (
         "task", "data", "languages", "columns", "longest", "split", "limit", "batch_size", "max_length", "text_column",
-        "label", "pair", "beams", "lowercase", "metric", "measure_split",
+        "label", "pair", "beams", "lowercase", "metric", "measure_split", "measure_task",
     ),
     "Model and output": (
         "device", "device_map", "dtype", "revision", "trust_remote_code", "out", "overwrite", "standalone", "verify",
@@ -52,8 +58,9 @@ _HEADINGS = {
 
 
 def _generated(function: object) -> Any:
-    """The options of training and of all choosers."""
-    for decorate in reversed([*stages.options_of(Tuning), *(option for option, _ in _CHOOSERS.values())]):
+    """The options of shapes, of training and of all choosers."""
+    members = (option for option, _ in _CHOOSERS.values())
+    for decorate in reversed([*stages.options_of(Shape), *stages.options_of(Tuning), *members]):
         function = decorate(function)
     return function
 
@@ -71,6 +78,10 @@ def _generated(function: object) -> Any:
 )  # fmt: skip
 @click.option("--remove", metavar="HEADS", help="Heads to remove: encoder.0.3,decoder.1.* (a star is any).")
 @click.option("--kinds", help="Kinds of heads that may go, such as encoder,cross; all if not given.")
+@click.option(
+    "--for", "runtime", type=click.Choice(RUNTIMES.names()),
+    help="A runtime that the smaller model is for: heads are chosen in a shape that it takes without workarounds.",
+)  # fmt: skip
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of whatever is random.")
 @click.option(
     "--compensate", type=click.Choice(compensations.names()),
@@ -87,6 +98,7 @@ def _generated(function: object) -> Any:
     help="How often to save a state to resume from.",
 )  # fmt: skip
 @data.tasked(split="dev", required=False, measured=True)
+@data.measure_task
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
@@ -158,6 +170,7 @@ class _Job:
         pipeline = Pipeline(
             chooser, keep, tuple(kinds) or None, values["compensate"] or "", self._tuning(chooser),
             add_bias=values["add_bias"], seed=values["seed"], length=values["length"],
+            shape=Shape(**{field: values[name] for name, field in _SHAPE.items()}),
         )  # fmt: skip
         self._check(pipeline)
         return pipeline
@@ -220,12 +233,16 @@ class _Job:
         with show.working(f"Loading {self.model}"):
             texts = self._data(pipeline)
             live = self.loading.load(self.model, task=work.task if work else None)
+            pipelines = self._for_runtime(pipelines, live)
+            pipeline = next(iter(pipelines.values()))
         with show.Bars() as bars:
             execution = Execution(
                 verify=values["verify"], inplace=True, save_seconds=values["save_seconds"], progress=bars.show
             )
             # what decides the numbers besides the pipeline
             reading = {"quality": _measuring(work), "max_length": work.max_length} if work else {}
+            if values["measure_task"] is not None:
+                reading["measured_by"] = values["measure_task"].task
             if len(pipelines) > 1:
                 return sweep(pipelines, live, texts, self.out, saving, execution, reading=reading)
             if pipeline.trains:
@@ -235,13 +252,26 @@ class _Job:
         saving.save(pruned.model, self.out, record)
         return record
 
+    def _for_runtime(self, pipelines: dict[str, Pipeline], live: Any) -> dict[str, Pipeline]:
+        """The same with the shape that the runtime asks of the model, where one is named."""
+        from headcount.exports.export import shape_for
+
+        if not self.values["runtime"]:
+            return pipelines
+        shape = shape_for(live, self.values["runtime"])
+        return {name: replace(pipeline, shape=pipeline.shape.and_also(shape)) for name, pipeline in pipelines.items()}
+
     def _data(self, pipeline: Pipeline) -> Any:
         """What heads are chosen, calibrated, trained and measured on."""
         from headcount.pruning.pipeline import Data
 
         work, values, chooser = self.work, self.values, pipeline.chooser
+        by_harness = values["measure_task"]
+        if by_harness is not None:
+            options.refuse(["measure_split"], "does nothing with --measure-task")
         if work is None:
-            return Data()
+            return Data(measure=by_harness.build(self.model, self.loading)) if by_harness else Data()
+        metric, work = work.metric, replace(work, metric=None) if by_harness else work  # it is of what is measured
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
             train, measured = work.parts(choose=train)
@@ -256,6 +286,8 @@ class _Job:
             "measure": chooser.needs_data or pipeline.trains or bool(work.measure_split),
             "calibrate": bool(calibrate_split),
         }
+        if by_harness is not None:
+            sources["measure"], needed["measure"] = replace(by_harness, metric=metric), True
         return Data(**{name: sources[name].build(self.model, self.loading) for name in sources if needed[name]})
 
 

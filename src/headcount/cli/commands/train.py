@@ -34,7 +34,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 
 @click.command("train")
 @click.argument("model", required=False)
-@click.option("--task", default="translation", show_default=True, type=click.Choice(data.TASKS.names()))
+@click.option("--task", default="translation", show_default=True, type=click.Choice(data.NAMES))
 @click.option(
     "--like",
     metavar="PRUNED",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -22,6 +23,7 @@ _WAYS = (
 @click.command("tradeoff")
 @options.loading
 @data.tasked(split="dev", measured=True)
+@data.measure_task
 @click.option(
     "--keep",
     required=True,
@@ -84,7 +86,12 @@ def COMMAND(  # noqa: N802
         Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
     )  # fmt: skip
     with show.working(f"Loading {model}"):
-        choose_all, measure_on = work.parts()
+        by_harness = settings["measure_task"]
+        if by_harness is None:
+            choose_all, measure_on = work.parts()
+        else:
+            options.refuse(["measure_split"], "does nothing with --measure-task")
+            choose_all, measure_on = replace(work, metric=None), replace(by_harness, metric=work.metric)
         choose_on = choose_all.with_limit(settings["choose_limit"])
         looking, unlooked = _looking(model, loading, choose_on, settings["roles"], settings["trees"])
         measure, choose = measure_on.build(model, loading), choose_on.build(model, loading)
@@ -96,7 +103,7 @@ def COMMAND(  # noqa: N802
         record = tradeoff(
             live, Data(train, choose, measure), plan, name=model, looking=looking, unlooked=unlooked,
             folder=output.unfinished, models=models, progress=bars.show,
-            command=_command(model, choose_on, settings["train_limit"], measure_on.source.split),
+            command=_command(model, choose_on, settings["train_limit"], measure_on),
         )  # fmt: skip
     if not record.parts.unfinished:
         smallest = min(record.parts.points, key=lambda point: point.keep)
@@ -110,7 +117,7 @@ def COMMAND(  # noqa: N802
     show.line(console, f"{record.parts.unfinished} points are under way in other processes.")
 
 
-def _command(model: str, work: data.Workload, train_limit: int | None, measured: str | None) -> tuple[str, str]:
+def _command(model: str, work: data.Workload, train_limit: int | None, measured: data.Workload) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
     reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}", f"--limit {work.source.limit}"]
     reading += [f"--train-limit {train_limit}"] if train_limit else []
@@ -118,7 +125,10 @@ def _command(model: str, work: data.Workload, train_limit: int | None, measured:
     for name in ("max_length", "batch_size", "longest"):
         if context.get_parameter_source(name) is not DEFAULT:
             reading.append(f"--{name.replace('_', '-')} {context.params[name]}")
-    reading += [f"--measure-split {shlex.quote(measured)}"] if measured else []
+    if measured.by_harness:
+        reading.append(f"--measure-task {shlex.quote(measured.task)}")
+    elif measured.source.split:
+        reading.append(f"--measure-split {shlex.quote(measured.source.split)}")
     return f"headcount prune {shlex.quote(model)}", f"{' '.join(reading)} --out DIR"
 
 

@@ -16,6 +16,7 @@ from headcount.exports.gguf.llama_cpp import loaded
 from headcount.exports.gguf.tensors import named_tensors
 from headcount.exports.gguf.vocabulary import Vocabulary
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+from headcount.selection.shape import Shape
 
 if TYPE_CHECKING:
     from gguf import GGUFWriter
@@ -41,6 +42,9 @@ class Gguf(Runtime):
 
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         return layouts.obstacle(model)
+
+    def shape(self, model: PreTrainedModel) -> Shape:
+        return layouts.shape(model)
 
     def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         return vocabularies.obstacle(tokenizer)

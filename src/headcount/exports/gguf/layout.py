@@ -14,6 +14,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.exports.blocks import Block, block, costs, same_everywhere
 from headcount.exports.runtime import Obstacle
+from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
 
@@ -63,6 +64,15 @@ def obstacle(model: PreTrainedModel) -> Obstacle | None:
     if not isinstance(choice := _choose(model, locate(model)), str):
         return choice
     return None
+
+
+def shape(model: PreTrainedModel) -> Shape:
+    """What the heads must look like: in equal groups, and what the architectures with other numbers per layer take."""
+    if _ARCHITECTURES.get(type(model).__name__) != "qwen3":
+        return Shape(groups="even", at_least_first=1)  # deci
+    if model.config.tie_word_embeddings:
+        return Shape(groups="even", at_least=1)  # openelm
+    return Shape(rule="uniform", unit="group", at_least=1)
 
 
 def rope_type(config: PreTrainedConfig) -> str:

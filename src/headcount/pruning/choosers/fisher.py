@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from headcount.pruning.options import option
-from headcount.pruning.pipeline import Choice, Data, Execution, Pipeline
-from headcount.pruning.shared import ByNumbers
+from headcount.options import option
+from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipeline
 from headcount.selection.budget import Budget
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fisher(ByNumbers):
+class Fisher(Chooser):
     """Search, rearrange; with the compensation `scale` the three phases of the paper."""
 
     about: ClassVar[str] = "Fisher information of masks, rearranged within each layer"
@@ -37,8 +36,8 @@ class Fisher(ByNumbers):
         price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
         searched, mask = (
             search(
-                model, information_HH, budget, kinds=pipeline.kinds, rule=self.rule, at_least=self.at_least,
-                rearrange=rearrange, price=price,
+                model, information_HH, budget, kinds=pipeline.kinds, shape=pipeline.shape, rearrange=rearrange,
+                price=price,
             )
             for rearrange in (False, self.rearrange)
         )  # fmt: skip

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import UsageError
-from headcount.pruning.options import option
-from headcount.pruning.pipeline import Choice, Data, Execution, Pipeline
-from headcount.pruning.shared import ByLayer
+from headcount.options import option
+from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipeline
 from headcount.selection.budget import Budget
 
 if TYPE_CHECKING:
     from torch import nn
 
     from headcount.heads import HeadGrid
+    from headcount.pruning.trail import Trail
 
 CANDIDATES = 6  # at every step; the cheap measure need only rank the best head among so many
 
 
 @dataclass(frozen=True)
-class Greedy(ByLayer):
+class Greedy(Chooser):
     """The pipeline's compensation is in the loop; heads are searched on what it is fitted on."""
 
     about: ClassVar[str] = "one head after the other, compensation in the loop"
@@ -33,7 +33,7 @@ class Greedy(ByLayer):
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.run import counted_heads
         from headcount.pruning.search import Search
-        from headcount.pruning.trail import Trail, follow
+        from headcount.pruning.trail import follow
         from headcount.record.results.prune import Chosen
         from headcount.surgery.price import Price
 
@@ -41,29 +41,41 @@ class Greedy(ByLayer):
         budget = pipeline.keep if isinstance(pipeline.keep, Budget) else Budget(share=1.0)
         price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
         limit = price.limit(budget) if price is not None else 0.0
+        keep = budget.of(len(heads)) if price is None else None
         search = Search(
             model, data.calibrating, kinds=pipeline.kinds, compensate=pipeline.compensate, add_bias=pipeline.add_bias,
-            candidates=self.candidates,
+            candidates=self.candidates, shape=pipeline.shape, keep=keep,
         )  # fmt: skip
-        gone = len(heads) - budget.of(len(heads)) if price is None else len(heads)
+        gone = len(heads) - (keep or 0)
+
+        def met(mask: HeadGrid) -> bool:
+            if price is None:
+                return sum(not value for _, value in mask.items()) == gone
+            return search.shaped and price(mask) <= limit
 
         def reached(mask: HeadGrid) -> bool:
             execution.progress("taking heads away", sum(not value for _, value in mask.items()), gone)
-            return price is not None and price(mask) <= limit
+            return met(mask)
 
-        if price is not None and price(search.mask) <= limit:
-            gone = 0
-        folder = execution.shared or execution.folder
-        trail = Trail(folder / f"greedy-{pipeline.compensate}.json" if folder else None)
-        sizes = [min(self.group, gone - start) for start in range(0, gone, self.group)]
-        steps = follow(trail, search, sizes, at_least=self.at_least, reached=reached)
-        removed = sum(len(step.removed_heads) for step in steps)
-        if removed < gone if price is None else price(search.mask) > limit:
+        sizes = [] if met(search.mask) else [self.group] * gone
+        steps = follow(self._trail(pipeline, execution, keep), search, sizes, reached=reached)
+        if not met(search.mask):
+            removed = sum(len(step.removed_heads) for step in steps)
             raise UsageError(
-                f"Only {removed} of {len(heads)} heads could go, every layer keeping {self.at_least}: the budget "
-                "cannot be met."
+                f"Only {removed} of {len(heads)} heads could go"
+                + ("" if pipeline.shape.free else f" with {pipeline.shape.in_words()}")
+                + ": the budget cannot be met."
             )
         return Choice(search.mask, model, Chosen(search=steps), seconds=sum(step.seconds for step in steps))
+
+    def _trail(self, pipeline: Pipeline, execution: Execution, keep: int | None) -> Trail:
+        """Searches for other budgets share their steps, unless a shape makes these depend on the budget."""
+        from headcount.pruning.trail import Trail
+
+        folder = execution.shared or execution.folder
+        shape = "" if pipeline.shape.free else f"-{pipeline.shape}-{pipeline.keep if keep is None else keep}"
+        name = f"greedy-{pipeline.compensate}{shape}.json".replace(":", "_")
+        return Trail(folder / name if folder else None)
 
 
 CHOOSER = Greedy

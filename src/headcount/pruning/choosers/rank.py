@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from headcount.pruning.options import option
-from headcount.pruning.pipeline import Choice, Data, Execution, Pipeline
-from headcount.pruning.shared import ByNumbers
+from headcount.options import option
+from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipeline
 from headcount.selection.budget import Budget
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rank(ByNumbers):
+class Rank(Chooser):
     """The lowest scores go; quality is measured after each step."""
 
     about: ClassVar[str] = "any score: the lowest go, a few at a time"
@@ -26,9 +25,6 @@ class Rank(ByNumbers):
     score_options: Mapping[str, Any] = field(default_factory=dict)
     recompute: bool = option(False, "Score again after each step, on what is left.")
     step: float = option(0.1, "Heads to mask at a time.", minimum=0.0, above=True, maximum=1.0, share=True)
-    unit: Literal["head", "group"] = option(
-        "head", "What goes at a time: heads, or whole groups that share a key/value head.", choices=("head", "group")
-    )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Rank:
@@ -46,20 +42,17 @@ class Rank(ByNumbers):
         return self.score == "random"
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        from headcount.pruning.ranking import Order, Restrictions, counts_to, group_size, ranked_masks
-        from headcount.pruning.run import counted_heads
+        from headcount.pruning.ranking import Order, Restrictions, counts_to, ranked_masks
+        from headcount.selection.select import counted_layers
+        from headcount.sites.locate import locate
 
-        heads, budget = counted_heads(model, pipeline.kinds), pipeline.keep
-        size = group_size(model, pipeline.kinds, self.unit)
-        keep = budget.of(len(heads)) if isinstance(budget, Budget) else len(heads)
-        if isinstance(budget, Budget) and budget.share is not None:
-            keep = size * round(keep / size)
-        gone = len(heads) - keep
-        # Only the last step must spread evenly over layers: those on the way may not be able to.
-        counts = [0, gone] if self.rule == "uniform" else counts_to(len(heads), gone, self.step, size=size)
+        layers, budget = counted_layers(locate(model).groups, pipeline.kinds, pipeline.shape), pipeline.keep
+        gone = layers.total - (layers.fitted(budget) if isinstance(budget, Budget) else layers.total)
+        allowed = None if pipeline.shape.free else [0, *(layers.total - count for count in layers.counts)]
+        counts = counts_to(layers.total, gone, self.step, allowed=allowed)
         seeded = {"seed": pipeline.seed} if self.random else {}
         order = Order(self.score, self.recompute, tuple({**seeded, **self.score_options}.items()))
-        restrictions = Restrictions(pipeline.kinds, self.rule, self.at_least, self.unit)
+        restrictions = Restrictions(pipeline.kinds, pipeline.shape)
         masks = []
         for number, mask in enumerate(ranked_masks(model, data.choosing, order, counts, restrictions), start=1):
             execution.progress(f"ranking by {self.score}", number, len(counts))

@@ -1,0 +1,203 @@
+"""Layers: which numbers of heads a shape allows, and the best heads for each. Pure: knows numbers, no model.
+
+The best set of so many heads has the highest sum of scores. A layer's best sets are found for each number of heads;
+numbers are then shared out among layers by dynamic programming, which is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from headcount.errors import UsageError
+from headcount.heads import Head
+from headcount.selection.budget import Budget
+from headcount.selection.shape import Shape
+
+_ROUNDING = 1e-12  # of sums, relative: what differs by less is a tie
+
+
+@dataclass(frozen=True)
+class BestSet:
+    """The heads of one layer with the highest sum of scores, among sets of their size."""
+
+    value: float
+    heads: tuple[tuple[int, int], ...]  # group, place in the group
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The heads that may go, in groups that share a key/value head, and the shape that those that stay must have."""
+
+    groups: tuple[tuple[Head, ...], ...]
+    shape: Shape
+
+    @cached_property
+    def by_layer(self) -> dict[tuple[str, int], list[tuple[Head, ...]]]:
+        layers: dict[tuple[str, int], list[tuple[Head, ...]]] = {}
+        for group in self.groups:
+            layers.setdefault(group[0].site, []).append(group)
+        return layers
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.groups))
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Every number of heads that can stay."""
+        return self._counts({head for group in self.groups for head in group})
+
+    def _counts(self, available: set[Head]) -> tuple[int, ...]:
+        allowed = [
+            allowed_counts(tuple(sum(head in available for head in group) for group in groups), self.shape, key[1])
+            for key, groups in self.by_layer.items()
+        ]
+        if self.shape.rule == "uniform":
+            return tuple(len(allowed) * number for number in sorted(frozenset.intersection(*allowed)))
+        sums = 1  # bit n: n heads can stay
+        for numbers in allowed:
+            sums = sum_of_shifts(sums, numbers)
+        return tuple(number for number in range(self.total + 1) if sums >> number & 1)
+
+    def reaches(self, available: set[Head], count: int | None = None) -> bool:
+        """Whether heads can be taken from these so that so many are left, or any number; in the shape."""
+        counts = self._counts(available)
+        return bool(counts) if count is None else count in counts
+
+    def fitted(self, budget: Budget) -> int:
+        """The heads that stay under a budget of heads: a share becomes the nearest number that the shape allows."""
+        wanted = budget.of(self.total)
+        if not self.counts:
+            raise UsageError(f"No number of heads can stay with {self.shape.in_words()}: ask for less.")
+        if wanted in self.counts:
+            return wanted
+        nearest = self.nearest(wanted)
+        if budget.share is not None:
+            return nearest
+        below, above = max(self._below(wanted), default=None), min(self._above(wanted), default=None)
+        numbers = " or ".join(str(number) for number in (below, above) if number is not None)
+        raise UsageError(
+            f"{wanted} of {self.total} heads in {len(self.by_layer)} layers cannot stay with "
+            f"{self.shape.in_words()}; the nearest number is {numbers}."
+        )
+
+    def nearest(self, wanted: int) -> int:
+        """The number of heads that the shape allows and that is nearest: the smaller of two, but not none at all."""
+        numbers = [number for number in self.counts if number or not wanted] or list(self.counts)
+        return min(numbers, key=lambda number: abs(number - wanted))
+
+    def _below(self, wanted: int) -> list[int]:
+        return [number for number in self.counts if number < wanted]
+
+    def _above(self, wanted: int) -> list[int]:
+        return [number for number in self.counts if number > wanted]
+
+    def best(self, scores: Mapping[Head, float], count: int) -> set[Head]:
+        """The heads with the highest sum of scores, so many of them; of equal sets the one that comes first."""
+        tables = [
+            best_sets([[float(scores[head]) for head in group] for group in groups], self.shape, layer)
+            for (_, layer), groups in self.by_layer.items()
+        ]
+        numbers = self._uniform_numbers(count) if self.shape.rule == "uniform" else share_out(tables, count)
+        return {
+            groups[group][place]
+            for groups, table, number in zip(self.by_layer.values(), tables, numbers, strict=True)
+            for group, place in table[number].heads
+        }
+
+    def _uniform_numbers(self, count: int) -> list[int]:
+        return [count // len(self.by_layer)] * len(self.by_layer)
+
+
+def sum_of_shifts(sums: int, numbers: Sequence[int] | frozenset[int]) -> int:
+    """Bits of all sums of a number whose bit is set and one of these."""
+    result = 0
+    for number in numbers:
+        result |= sums << number
+    return result
+
+
+@cache
+def allowed_counts(sizes: tuple[int, ...], shape: Shape, layer: int) -> frozenset[int]:
+    """How many heads of a layer whose groups have these sizes can stay."""
+    return frozenset(best_sets([[0.0] * size for size in sizes], shape, layer))
+
+
+def best_sets(groups: Sequence[Sequence[float]], shape: Shape, layer: int) -> dict[int, BestSet]:
+    """For each number of heads that a shape allows in a layer, the heads with the highest sum of scores."""
+    sets: dict[int, BestSet] = {}
+    for best in _candidate_sets(groups, shape):
+        number = len(best.heads)
+        if number < shape.least(layer) or number % shape.multiple:
+            continue
+        if number not in sets or best.value > sets[number].value:
+            sets[number] = best
+    return sets
+
+
+def _candidate_sets(groups: Sequence[Sequence[float]], shape: Shape) -> Iterator[BestSet]:
+    """Sets of heads of a layer, the best one of each number among them."""
+    ranked = [sorted(range(len(group)), key=lambda place, of=group: -of[place]) for group in groups]  # type: ignore[misc]
+    if shape.groups == "even":
+        for size in range(1, max(map(len, groups), default=0) + 1):
+            fits = size.__eq__ if shape.unit == "group" else size.__le__
+            yield from _prefixes([(i, ranked[i][:size]) for i, group in enumerate(groups) if fits(len(group))], groups)
+        return
+    if shape.unit == "group":
+        yield from _unions([(i, places) for i, places in enumerate(ranked)], groups)
+        return
+    yield from _prefixes([(i, [place]) for i, places in enumerate(ranked) for place in sorted(places)], groups)
+
+
+def _value(part: tuple[int, Sequence[int]], groups: Sequence[Sequence[float]]) -> float:
+    group, places = part
+    return sum(groups[group][place] for place in places)
+
+
+def _prefixes(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequence[float]]) -> Iterator[BestSet]:
+    """The best part, the best two, and so on: parts of the same size."""
+    yield BestSet(0.0, ())
+    value, heads = 0.0, []
+    for part in sorted(parts, key=lambda part: -_value(part, groups)):
+        value += _value(part, groups)
+        heads += [(part[0], place) for place in part[1]]
+        yield BestSet(value, tuple(heads))
+
+
+def _unions(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequence[float]]) -> Iterator[BestSet]:
+    """The best union of parts of any size, for each number of heads."""
+    sets = {0: BestSet(0.0, ())}
+    for group, places in parts:
+        for number, best in sorted(sets.items(), reverse=True):
+            value = best.value + _value((group, places), groups)
+            larger = BestSet(value, (*best.heads, *((group, place) for place in places)))
+            if places and (number + len(places) not in sets or value > sets[number + len(places)].value):
+                sets[number + len(places)] = larger
+    yield from sets.values()
+
+
+def share_out(tables: Sequence[Mapping[int, BestSet]], count: int) -> list[int]:
+    """How many heads each layer keeps, so many in all, for the highest sum; of equal ones, earlier layers keep more."""
+    after = [np.full(count + 1, -np.inf)]  # [n]: the highest sum of the later layers with n heads
+    after[0][0] = 0.0
+    for table in reversed(tables):
+        sums = np.full(count + 1, -np.inf)
+        for number, best in table.items():
+            if number <= count:
+                np.maximum(sums[number:], best.value + after[-1][: count + 1 - number], out=sums[number:])
+        after.append(sums)
+    after.pop()
+    numbers, left = [], count
+    for table, sums in zip(tables, reversed(after), strict=True):
+        values = {number: best.value + sums[left - number] for number, best in table.items() if number <= left}
+        highest = max(values.values(), default=-np.inf)
+        if highest == -np.inf:
+            raise UsageError(f"{count} heads cannot stay in this shape.")
+        margin = _ROUNDING * max(1.0, abs(highest))
+        numbers.append(max(number for number, value in values.items() if value >= highest - margin))
+        left -= numbers[-1]
+    return numbers

@@ -1,0 +1,132 @@
+"""Shape: what the heads that stay must look like, layer by layer, so that a runtime takes them. Imports no torch."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from headcount.errors import UnknownName, UsageError
+from headcount.heads import Head, HeadGrid
+from headcount.options import Options, option
+
+_WORDS = {"uniform": ("rule", "uniform"), "even": ("groups", "even"), "group": ("unit", "group")}
+_NUMBERS = {"at-least": "at_least", "first": "at_least_first", "multiple": "multiple"}
+_SEPARATOR = ":"
+
+
+@dataclass(frozen=True)
+class Shape(Options):
+    """Constraints on the heads that stay, of every layer that heads are taken from; by default there are none."""
+
+    rule: Literal["top", "uniform"] = option(
+        "top", "top: the best heads stay; uniform: as many in every layer.", choices=("top", "uniform")
+    )
+    at_least: int = option(0, "Heads that every layer keeps.", minimum=0)
+    at_least_first: int = option(0, "Heads that the first layer keeps.", minimum=0)
+    multiple: int = option(1, "Every layer keeps a multiple of so many heads: for tensor parallelism.", minimum=1)
+    groups: Literal["any", "even"] = option(
+        "any", "even: in each layer, every key/value head that stays serves as many heads.", choices=("any", "even")
+    )
+    unit: Literal["head", "group"] = option(
+        "head", "What stays or goes as a whole: heads, or groups that share a key/value head.",
+        choices=("head", "group"),
+    )  # fmt: skip
+
+    @property
+    def free(self) -> bool:
+        """Whether there are no constraints."""
+        return self == FREE
+
+    @property
+    def nested(self) -> bool:
+        """Whether the best heads of a smaller budget are always among those of a larger one."""
+        return self.rule == "top" and self.multiple == 1 and self.groups == "any" and self.unit == "head"
+
+    def and_also(self, other: Shape) -> Shape:
+        """The constraints of both."""
+        return Shape(
+            rule="uniform" if "uniform" in (self.rule, other.rule) else "top",
+            at_least=max(self.at_least, other.at_least),
+            at_least_first=max(self.at_least_first, other.at_least_first),
+            multiple=math.lcm(self.multiple, other.multiple),
+            groups="even" if "even" in (self.groups, other.groups) else "any",
+            unit="group" if "group" in (self.unit, other.unit) else "head",
+        )
+
+    def least(self, layer: int) -> int:
+        """Heads that a layer keeps at least."""
+        return max(self.at_least, self.at_least_first if layer == 0 else 0)
+
+    def __str__(self) -> str:
+        """As `parse` reads it: `uniform:at-least=1`; empty without constraints."""
+        words = [word for word, (name, value) in _WORDS.items() if getattr(self, name) == value]
+        defaults = self.defaults()
+        numbers = [
+            f"{word}={getattr(self, name)}" for word, name in _NUMBERS.items() if getattr(self, name) != defaults[name]
+        ]
+        return _SEPARATOR.join([*words, *numbers])
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        """A shape from its text form."""
+        values: dict[str, Any] = {}
+        for part in filter(None, text.split(_SEPARATOR)):
+            word, _, number = part.partition("=")
+            if part in _WORDS:
+                name, value = _WORDS[part]
+                values[name] = value
+            elif word in _NUMBERS and number.isdecimal():
+                values[_NUMBERS[word]] = int(number)
+            else:
+                raise UnknownName("constraint", part, (*_WORDS, *(f"{word}=N" for word in _NUMBERS)))
+        return cls.of(values)
+
+    def in_words(self) -> str:
+        """For messages: what is asked of every layer."""
+        words = {
+            "rule": "the same number in every layer", "at_least": f"at least {self.at_least} in every layer",
+            "at_least_first": f"at least {self.at_least_first} in the first layer",
+            "multiple": f"multiples of {self.multiple} in every layer", "groups": "even groups", "unit": "whole groups",
+        }  # fmt: skip
+        return ", ".join(words[name] for name, value in self.defaults().items() if getattr(self, name) != value)
+
+    def violations(self, mask: HeadGrid, groups: Sequence[Sequence[Head]]) -> list[str]:
+        """What a mask has that the shape does not allow. groups: of the heads that may go, by key/value head."""
+        layers: dict[tuple[str, int], list[tuple[int, int]]] = {}  # of each group: heads that stay, heads
+        for group in groups:
+            layers.setdefault(group[0].site, []).append((sum(bool(mask[head]) for head in group), len(group)))
+        problems = [f"{kind}.{layer} {text}" for (kind, layer), sizes in layers.items()
+                    for text in self._layer_violations(layer, sizes)]  # fmt: skip
+        counts = {key: sum(kept for kept, _ in sizes) for key, sizes in layers.items()}
+        if self.rule == "uniform" and len(set(counts.values())) > 1:
+            common = Counter(counts.values()).most_common(1)[0][0]
+            other = next(key for key, count in counts.items() if count != common)
+            problems.append(f"{other[0]}.{other[1]} keeps {counts[other]} heads where other layers keep {common}")
+        return problems
+
+    def _layer_violations(self, layer: int, sizes: Sequence[tuple[int, int]]) -> Iterator[str]:
+        count, serving = sum(kept for kept, _ in sizes), [kept for kept, _ in sizes if kept]
+        if count < self.least(layer):
+            yield f"keeps {count} heads, fewer than {self.least(layer)}"
+        if count % self.multiple:
+            yield f"keeps {count} heads, no multiple of {self.multiple}"
+        if self.groups == "even" and len(set(serving)) > 1:
+            yield f"keeps {', '.join(map(str, serving))} heads of its groups, not as many of each"
+        if self.unit == "group" and any(kept not in (0, size) for kept, size in sizes):
+            yield "keeps a part of a group"
+
+    def check(self, mask: HeadGrid, groups: Sequence[Sequence[Head]]) -> None:
+        """Raise where a mask does not have this shape."""
+        problems = self.violations(mask, groups)
+        if problems:
+            further = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+            raise UsageError(
+                f"The heads that stay do not have the shape asked for ({self.in_words()}): {problems[0]}{further}. "
+                "Choose other heads, or ask for less."
+            )
+
+
+FREE = Shape()

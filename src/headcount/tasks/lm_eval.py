@@ -1,0 +1,228 @@
+"""lm-eval: tasks of the lm-evaluation-harness as the quality of a model. They measure; nothing is trained on them.
+
+Each example adds to the metric what the harness gives for it, so that models are compared example by example.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headcount.corpora.source import Source
+from headcount.errors import UnknownName, UsageError
+from headcount.hooks import original_module
+from headcount.metrics import Metric
+from headcount.progress import Progress, silent
+from headcount.record import Signature
+from headcount.sites.running import evaluating
+from headcount.tasks.harness import PREFIX, task_names
+from headcount.tasks.task import USUAL, Batch, Evaluation, Quality, Reading, Task, fingerprint
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SEED = 1234  # of examples in the prompt, as the harness has it
+_Columns = Callable[[Any], tuple[float, float]]
+_Ratio = Callable[[np.ndarray], np.ndarray]
+# How the harness sums up examples -> what one example adds to a ratio of sums, and what becomes of the ratio.
+_AGGREGATIONS: dict[str, tuple[_Columns, _Ratio]] = {
+    "mean": (lambda value: (float(value), 1.0), lambda ratio: ratio),
+    "perplexity": (lambda value: (-float(value), 1.0), np.exp),
+    "weighted_perplexity": (lambda value: (-float(value[0]), float(value[1])), np.exp),
+    "bits_per_byte": (lambda value: (-float(value[0]), float(value[1])), lambda ratio: ratio / np.log(2)),
+}
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """The metric of one task of the harness."""
+
+    task: str
+    metric: str
+    aggregation: str
+    higher_is_better: bool
+
+
+class LmEval(Task):
+    """One or several tasks of the harness; the quality is the mean over tasks."""
+
+    name = "lm-eval"
+    measured_by = "tasks of the lm-evaluation-harness"
+
+    def __init__(
+        self,
+        *,
+        names: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        folder: str | None = None,
+        batch_size: int = 16,
+        max_length: int | None = None,
+        metric: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        """names: of tasks, or of task files (.yaml). folder: of further task files. limit: examples of each task.
+
+        metric: one that all tasks have, such as acc_norm; the first of each if not given.
+        """
+        self.tokenizer, self.names = tokenizer, tuple(names)
+        self._batch_size, self._max_length, self._limit = batch_size, max_length, limit
+        self._tasks = _load(self.names, folder)
+        self._measures = [_measure(name, task, metric) for name, task in self._tasks["tasks"].items()]
+        self.metric = _metric(self._measures)
+        self.split = f"{PREFIX}{','.join(self.names)}"
+        self.identity = {"tasks": list(self.names), "limit": limit, "max_length": max_length}
+        documents = [list(task.eval_docs)[:limit] for task in self._tasks["tasks"].values()]
+        self._fingerprint = fingerprint([self.names, limit, *documents])
+
+    @classmethod
+    def named(cls, name: str, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> LmEval:
+        """`lm-eval:TASK[,TASK]`; the source names a folder of further task files, and how many examples are read."""
+        return cls(
+            names=task_names(name), tokenizer=tokenizer, folder=source.data or None, batch_size=reading.batch_size,
+            max_length=reading.max_length, metric=reading.metric, limit=source.limit,
+        )  # fmt: skip
+
+    @property
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def batches(self) -> Iterator[Batch]:
+        raise self._lacks("has no batches: the harness runs the model itself. It measures, with --measure-task")
+
+    def nll(self, model: nn.Module, batch: Batch) -> Tensor:
+        raise self._lacks("has no loss: it measures, with --measure-task, and heads are chosen on other data")
+
+    @property
+    def in_one_run(self) -> bool:
+        return False
+
+    def quality(self, model: nn.Module) -> Quality:
+        samples = self._run(model)
+        count = len(self._measures)
+        rows = [_statistics(samples[each.task], each, place, count) for place, each in enumerate(self._measures)]
+        arguments = {"metric": self.metric.name, "tasks": list(self.names), "limit": self._limit}
+        return Quality.of(self.metric, np.concatenate(rows), Signature(data=self.fingerprint, arguments=arguments))
+
+    def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
+        del progress
+        quality = self.quality(model)
+        sums = quality.statistics.sum(0)
+        each = {
+            f"{measure.task} {measure.metric}": float(_value(sums, place, measure))
+            for place, measure in enumerate(self._measures)
+        }
+        columns = tuple(f"{each.task} {part}" for each in self._measures for part in (each.metric, "weight"))
+        besides = each if len(each) > 1 else {}
+        return Evaluation(quality, {quality.name: quality.value, **besides}, columns, _version())
+
+    def _run(self, model: nn.Module) -> Mapping[str, list[dict[str, Any]]]:
+        """What the harness logs of every example, by task, in the order of the data."""
+        from lm_eval.evaluator import evaluate
+
+        for task in self._tasks["tasks"].values():
+            task.set_fewshot_seed(_SEED)
+        with evaluating(model):
+            language_model = _harness_model(model, self.tokenizer, self._batch_size, self._max_length)
+            results = evaluate(language_model, self._tasks, limit=self._limit, bootstrap_iters=0, log_samples=True)
+        if results is None:
+            raise UsageError("lm-eval gives its results to the first process only: run it in one process.")
+        return {name: sorted(rows, key=lambda row: row["doc_id"]) for name, rows in results["samples"].items()}
+
+
+TASK = LmEval
+
+
+def _load(names: Sequence[str], folder: str | None) -> Any:
+    """The tasks of the harness with these names, or in these files."""
+    if importlib.util.find_spec("lm_eval") is None:
+        raise UsageError("Tasks of lm-eval need the harness: pip install headcount[lm-eval].")
+    logging.getLogger("lm_eval").setLevel(logging.ERROR)
+    from lm_eval.tasks import TaskManager
+
+    files = all(Path(name).is_file() for name in names)
+    manager = TaskManager(include_path=folder, include_defaults=not files)
+    try:
+        return manager.load([str(Path(name).resolve()) if Path(name).is_file() else name for name in names])
+    except KeyError as error:
+        unknown = next((name for name in names if name in str(error)), names[0])
+        raise UnknownName("task of lm-eval", unknown, manager.all_tasks) from error
+
+
+def _measure(name: str, task: Any, metric: str | None) -> _Measure:
+    """The metric that is asked for, or the task's first."""
+    aggregations = {key: getattr(function, "__name__", "") for key, function in task.aggregation().items()}
+    usable = [key for key, aggregation in aggregations.items() if aggregation in _AGGREGATIONS]
+    chosen = metric or next(iter(usable), "")
+    if chosen not in usable:
+        raise UsageError(
+            f"The task {name} has no metric {chosen!r} that is summed up from single examples; it has "
+            f"{', '.join(usable) or 'none'}. Give another with --metric."
+        )
+    return _Measure(name, chosen, aggregations[chosen], bool(task.higher_is_better()[chosen]))
+
+
+def _metric(measures: Sequence[_Measure]) -> Metric:
+    """The mean over tasks."""
+    directions = {measure.higher_is_better for measure in measures}
+    if len(directions) > 1:
+        raise UsageError("Of some of these tasks a higher metric is better, of others a lower: measure them apart.")
+    names = list(dict.fromkeys(measure.metric for measure in measures))
+
+    def of_sums(sums: np.ndarray) -> np.ndarray:
+        return np.mean([_value(sums, place, measure) for place, measure in enumerate(measures)], axis=0)
+
+    name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
+    return Metric(name, of_sums, higher_is_better=directions.pop())
+
+
+def _value(sums: np.ndarray, place: int, measure: _Measure) -> np.ndarray:
+    """The metric of one task, of sums [..., 2 x tasks]."""
+    ratio = sums[..., 2 * place] / np.maximum(sums[..., 2 * place + 1], 1e-300)
+    return _AGGREGATIONS[measure.aggregation][1](ratio)
+
+
+def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, place: int, tasks: int) -> np.ndarray:
+    """[N, 2 x tasks]: what the examples of one task add; where answers are filtered in several ways, by the first."""
+    first = samples[0]["filter"]
+    columns = _AGGREGATIONS[measure.aggregation][0]
+    rows = [columns(sample[measure.metric]) for sample in samples if sample["filter"] == first]
+    table = np.zeros((len(rows), 2 * tasks))
+    table[:, 2 * place : 2 * place + 2] = rows
+    return table
+
+
+def _harness_model(
+    model: nn.Module, tokenizer: PreTrainedTokenizerBase, batch_size: int, max_length: int | None
+) -> Any:
+    """A model as the harness calls it, without its progress bars; the model itself is run, with whatever masks it."""
+    from lm_eval.models.huggingface import HFLM
+
+    live = original_module(model)
+    if not isinstance(live, PreTrainedModel) or not live.can_generate():
+        raise UsageError(f"Tasks of lm-eval are for models that write text; {type(live).__name__} does not.")
+
+    class Quiet(HFLM):
+        def loglikelihood(self, requests: Any, disable_tqdm: bool = True) -> Any:
+            return super().loglikelihood(requests, disable_tqdm=True)
+
+        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = True) -> Any:
+            return super().loglikelihood_rolling(requests, disable_tqdm=True)
+
+        def generate_until(self, requests: Any, disable_tqdm: bool = True) -> Any:
+            return super().generate_until(requests, disable_tqdm=True)
+
+    return Quiet(pretrained=live, tokenizer=tokenizer, batch_size=batch_size, max_length=max_length)
+
+
+def _version() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"lm-eval": version("lm_eval")}
