@@ -8,51 +8,46 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedModel
 
-from headcount.exports import graphs
-from headcount.exports.agreement import Agreement
-from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+from headcount.exports.graphs.graph import Graph, is_pair, write_onnx
+from headcount.exports.graphs.runtime import GraphRuntime
+from headcount.exports.graphs.session import Arrays, Session
 
 _TOLERANCES = {"f32": 1e-3, "int8": 10.0}  # eight bits change a fragile model much: only nonsense is refused
 
 
-class Onnx(Runtime):
+class Onnx(GraphRuntime):
     """Graphs for ONNX Runtime, in float32 or with weights in eight bits."""
 
     title = "ONNX Runtime"
     types = ("f32", "int8")
-    writers = ("onnx", "onnxscript")
+    writers = ("onnx",)
     checkers = ("onnxruntime",)
     extra = "onnx"
 
     def suffix(self, model: PreTrainedModel) -> str:
-        return "" if graphs.is_pair(model) else ".onnx"
-
-    def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
-        return graphs.obstacle(model)
+        return "" if is_pair(model) else ".onnx"
 
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: ExportedModel) -> list[str]:
-        return graphs.costs(subject.model)
+    def file(self, target: Path, name: str) -> Path:
+        return target / f"{name}.onnx" if target.is_dir() else target
 
-    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
-        for graph in graphs.graphs(subject.model):
-            path = _path(target, graph.name)
-            graphs.write_onnx(graph, path)
-            if dtype == "int8":
-                _quantise(path)
-        write_beside(subject, target)
+    def store(self, graph: Graph, path: Path, *, dtype: str) -> None:
+        write_onnx(graph, path)
+        if dtype == "int8":
+            _quantise(path)
 
-    def check(self, subject: ExportedModel, target: Path) -> Agreement:
+    def load(self, path: Path) -> Session:
+        return _OnnxSession(path)
+
+    def version(self) -> str:
         import onnxruntime
 
-        names = ("encoder_model", "decoder_model") if graphs.is_pair(subject.model) else ("model",)
-        run = {name: _Session(_path(target, name)) for name in names}
-        return graphs.check_graphs(subject, run, runtime="ONNX Runtime", version=onnxruntime.__version__)
+        return str(onnxruntime.__version__)
 
 
-class _Session:
+class _OnnxSession(Session):
     """A file, loaded by ONNX Runtime on one thread."""
 
     def __init__(self, path: Path) -> None:
@@ -62,21 +57,14 @@ class _Session:
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self.shapes = {
+            entry.name: tuple(size if isinstance(size, int) else None for size in entry.shape)
+            for entry in self._session.get_inputs()
+        }
+        self._outputs = [entry.name for entry in self._session.get_outputs()]
 
-    def __call__(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.asarray(self._session.run(None, dict(inputs))[0])
-
-
-def write_beside(subject: ExportedModel, target: Path) -> None:
-    """Config and tokenizer, where the export is a folder."""
-    if target.is_dir():
-        subject.model.config.save_pretrained(target)
-        if subject.tokenizer is not None:
-            subject.tokenizer.save_pretrained(target)
-
-
-def _path(target: Path, name: str) -> Path:
-    return target / f"{name}.onnx" if target.is_dir() else target
+    def run(self, inputs: Mapping[str, np.ndarray]) -> Arrays:
+        return dict(zip(self._outputs, self._session.run(None, dict(inputs)), strict=True))
 
 
 def _quantise(path: Path) -> None:

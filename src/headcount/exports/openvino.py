@@ -4,73 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from transformers import PreTrainedModel
 
-from headcount.exports import graphs
-from headcount.exports.agreement import Agreement
-from headcount.exports.onnx import write_beside
-from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
-
-if TYPE_CHECKING:
-    from openvino import Core
+from headcount.exports.graphs.graph import Graph, write_onnx
+from headcount.exports.graphs.runtime import GraphRuntime
+from headcount.exports.graphs.session import Arrays, Session
 
 _TOLERANCES = {"f32": 1e-3, "f16": 0.5}
 
 
-class OpenVino(Runtime):
+class OpenVino(GraphRuntime):
     """Graphs for OpenVINO, by way of ONNX."""
 
     title = "OpenVINO"
     types = ("f32", "f16")
-    writers = ("onnx", "onnxscript", "openvino")
+    writers = ("onnx", "openvino")
     checkers = ("openvino",)
     extra = "openvino"
-
-    def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
-        return graphs.obstacle(model)
 
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
 
-    def costs(self, subject: ExportedModel) -> list[str]:
-        return graphs.costs(subject.model)
+    def file(self, target: Path, name: str) -> Path:
+        return target / f"openvino_{name}.xml"
 
-    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
+    def store(self, graph: Graph, path: Path, *, dtype: str) -> None:
         import openvino
 
-        for graph in graphs.graphs(subject.model):
-            path = target / f"{graph.name}.onnx"
-            graphs.write_onnx(graph, path)
-            converted = openvino.convert_model(path)
-            openvino.save_model(converted, _path(target, graph.name), compress_to_fp16=dtype == "f16")
-            path.unlink()
-        write_beside(subject, target)
+        source = path.with_suffix(".onnx")
+        write_onnx(graph, source)
+        openvino.save_model(openvino.convert_model(source), path, compress_to_fp16=dtype == "f16")
+        source.unlink()
 
-    def check(self, subject: ExportedModel, target: Path) -> Agreement:
+    def load(self, path: Path) -> Session:
+        return _CompiledGraph(path)
+
+    def version(self) -> str:
         import openvino
 
-        names = ("encoder_model", "decoder_model") if graphs.is_pair(subject.model) else ("model",)
-        core = openvino.Core()
-        run = {name: _Compiled(core, _path(target, name)) for name in names}
-        return graphs.check_graphs(subject, run, runtime="OpenVINO", version=openvino.__version__.partition("-")[0])
+        return str(openvino.__version__.partition("-")[0])
 
 
-class _Compiled:
-    """A graph, compiled by OpenVINO for the CPU in float32."""
+class _CompiledGraph(Session):
+    """A graph, compiled by OpenVINO for the CPU, in float32 on one thread."""
 
-    def __init__(self, core: Core, path: Path) -> None:
-        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+    def __init__(self, path: Path) -> None:
+        import openvino
+
+        core, settings = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
         self._model = core.compile_model(core.read_model(path), "CPU", settings)
+        self.shapes = {
+            _name(port): tuple(None if size.is_dynamic else size.get_length() for size in port.partial_shape)
+            for port in self._model.inputs
+        }
+        self._outputs = [_name(port) for port in self._model.outputs]
 
-    def __call__(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.asarray(self._model(dict(inputs))[0])
+    def run(self, inputs: Mapping[str, np.ndarray]) -> Arrays:
+        results = self._model(dict(inputs))
+        return {name: np.array(results[index]) for index, name in enumerate(self._outputs)}
 
 
-def _path(target: Path, name: str) -> Path:
-    return target / f"openvino_{name}.xml"
+def _name(port: Any) -> str:
+    """The name of an input or output in the graph that was converted; tensors inside it have paths for names."""
+    return next(name for name in sorted(port.get_names()) if "/" not in name)
 
 
 RUNTIME = OpenVino()

@@ -1,0 +1,100 @@
+"""Check: what graphs compute in a runtime beside what the PyTorch model computes, reading and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from headcount.exports.agreement import STEPS, TEXTS, Agreement, compare_logits, compare_outputs
+from headcount.exports.graphs.graph import Batch, is_pair, output_name, text_inputs
+from headcount.exports.graphs.modules import positions
+from headcount.exports.graphs.session import Arrays, GraphModel
+from headcount.exports.runtime import ExportedModel
+from headcount.sites.inputs import example_batch, longest
+from headcount.sites.running import evaluating
+
+Pair = tuple[np.ndarray, np.ndarray]  # what the model computes, what the runtime computes
+
+
+def compare_graphs(subject: ExportedModel, runtime: GraphModel, *, name: str, version: str) -> Agreement:
+    """Compare on single texts and padded ones, of other shapes than the example that was traced.
+
+    A model that writes also writes a few tokens with its cache; PyTorch reads the whole text again for each.
+    """
+    model, pairs = subject.model, list[Pair]()
+    writes = bool(model.can_generate())
+    for batch in _batches(subject):
+        pairs += _written(model, runtime, batch) if writes else [_read(model, runtime, batch)]
+    expected, computed = [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+    if not writes and output_name(model, text_inputs(model, batch)) != "logits":
+        return compare_outputs(expected, computed, runtime=name, version=version)
+    return compare_logits(expected, computed, runtime=name, version=version, writes=writes)
+
+
+def _read(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> Pair:
+    text = text_inputs(model, batch)
+    with evaluating(model):
+        ours = getattr(model(**text), output_name(model, text))
+    theirs = runtime.read(_arrays(text))
+    real = text["attention_mask"].bool().numpy() if ours.dim() == 3 else slice(None)
+    return ours.numpy()[real], theirs[real]
+
+
+def _written(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> list[Pair]:
+    """Logits of the prompt, then of each token that PyTorch writes greedily."""
+    text = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    pair = is_pair(model)
+    ids = batch["decoder_input_ids"] if pair else text["input_ids"]
+    mask = torch.ones_like(ids) if pair else text["attention_mask"]
+    progress, unread = runtime.begin(_arrays(text)), ids
+    pairs = []
+    for _ in range(STEPS):
+        ours = _logits(model, text, ids, mask)[:, -unread.shape[1] :]
+        real = mask[:, -unread.shape[1] :].bool().numpy()
+        theirs = runtime.step(progress, unread.numpy(), mask[:, -unread.shape[1] :].numpy())
+        pairs.append((ours.numpy()[real], theirs[real]))
+        unread = ours[:, -1:].argmax(-1)
+        ids, mask = torch.cat([ids, unread], dim=1), torch.cat([mask, torch.ones_like(unread)], dim=1)
+    return pairs
+
+
+def _logits(model: PreTrainedModel, text: Batch, ids: Tensor, mask: Tensor) -> Tensor:
+    with evaluating(model):
+        if is_pair(model):
+            result = model(**text, decoder_input_ids=ids, use_cache=False)
+        else:
+            place = positions(model, mask, ids.shape[1])
+            result = model(input_ids=ids, attention_mask=mask, use_cache=False, **place)
+    return result.logits.float()  # type: ignore[no-any-return]
+
+
+def _batches(subject: ExportedModel) -> Sequence[Batch]:
+    model, tokenizer = subject.model, subject.tokenizer
+    length = max(1, longest(model, 13 + STEPS) - STEPS)
+    synthetic = [
+        example_batch(model, batch=1, length=min(3, length), target=1, seed=1),
+        example_batch(model, batch=3, length=length, target=min(3, length), seed=2),
+    ]
+    if tokenizer is None or tokenizer.pad_token_id is None:
+        return synthetic
+    texts = [list(tokenizer(text).input_ids)[: max(1, longest(model, 24 + STEPS) - STEPS)] for text in TEXTS]
+    target = {name: synthetic[1][name] for name in ("decoder_input_ids",) if name in synthetic[1]}
+    left = model.can_generate() and not is_pair(model)
+    return [*synthetic, {**_padded(texts, tokenizer.pad_token_id, left=left), **target}]
+
+
+def _padded(texts: Sequence[list[int]], filler: int, *, left: bool) -> Batch:
+    length = max(len(ids) for ids in texts)
+    ids, mask = torch.full((len(texts), length), filler), torch.zeros(len(texts), length, dtype=torch.long)
+    for row, text in enumerate(texts):
+        columns = slice(length - len(text), length) if left else slice(0, len(text))
+        ids[row, columns], mask[row, columns] = torch.tensor(text), 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def _arrays(text: Batch) -> Arrays:
+    return {name: tensor.numpy() for name, tensor in text.items()}

@@ -1,0 +1,131 @@
+"""Modules: what is traced: a model, or a part of it, from named tensors to named tensors.
+
+Keys and values of earlier tokens come in and go out as tensors, one pair for each layer, with that layer's own heads.
+Shape suffixes: B texts, P tokens read before, T tokens read now, S tokens of the source.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import DynamicCache, EncoderDecoderCache, PreTrainedModel
+
+from headcount.sites.locate import locate
+from headcount.sites.projection import relative_path, width_out
+
+
+class Reader(nn.Module):
+    """A model that only reads: from text to one tensor."""
+
+    def __init__(self, model: nn.Module, output: str) -> None:
+        super().__init__()
+        self.model, self.output = model, output
+        takes = inspect.signature(model.forward).parameters
+        self.options = {"use_cache": False} if "use_cache" in takes else {}
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        result = self.model(input_ids=input_ids, attention_mask=attention_mask, **types, **self.options)
+        return getattr(result, self.output)  # type: ignore[no-any-return]
+
+
+class Writer(nn.Module):
+    """A decoder: from tokens [B, T], the mask of all tokens [B, P + T] and the cache to logits and the longer cache."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
+        cache = DynamicCache(_pairs(past))
+        result = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            past_key_values=cache,
+            use_cache=True,
+            **positions(self.model, attention_mask, input_ids.shape[1]),
+        )
+        return result.logits, *cache_tensors(cache)
+
+
+class SourceEncoder(nn.Module):
+    """The encoder of an encoder-decoder: from text to its states, and to the keys and values of cross attention."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
+        start_B1 = torch.full_like(input_ids[:, :1], int(self.model.config.decoder_start_token_id))
+        result = self.model(
+            input_ids=input_ids, attention_mask=attention_mask, decoder_input_ids=start_B1, use_cache=True
+        )
+        return result.encoder_last_hidden_state, *cache_tensors(result.past_key_values.cross_attention_cache)
+
+
+class TargetDecoder(nn.Module):
+    """The decoder of an encoder-decoder: from target tokens and both caches to logits and the longer cache."""
+
+    def __init__(self, model: PreTrainedModel, layers: int) -> None:
+        super().__init__()
+        self.model, self.layers = model, layers
+
+    def forward(self, input_ids: Tensor, encoder_attention_mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
+        written, source = past[: 2 * self.layers], past[2 * self.layers :]
+        cache = EncoderDecoderCache(DynamicCache(_pairs(written)), DynamicCache(_pairs(source)))
+        # Cross attention takes its keys and values from the cache; of these states nothing is computed but their shape.
+        width = self.model.get_input_embeddings().weight.shape[1]
+        states_BSW = encoder_attention_mask[:, :, None].expand(-1, -1, width).to(written[0].dtype)
+        result = self.model(
+            decoder_input_ids=input_ids,
+            encoder_outputs=(states_BSW,),
+            attention_mask=encoder_attention_mask,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        return result.logits, *cache_tensors(cache.self_attention_cache)
+
+
+def positions(model: nn.Module, attention_mask: Tensor, length: int) -> dict[str, Tensor]:
+    """The positions of the last tokens, not counting padding, where the model can be told them."""
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        return {}
+    return {"position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0)[:, -length:]}
+
+
+def cache_tensors(cache: Any) -> list[Tensor]:
+    """Keys and values of each layer [B, heads, tokens, numbers of a head] in turn."""
+    return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+
+
+def _pairs(tensors: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    return list(zip(tensors[::2], tensors[1::2], strict=True))
+
+
+class _Bias(nn.Module):
+    """What is left of an output projection without inputs."""
+
+    def __init__(self, projection: nn.Module) -> None:
+        super().__init__()
+        bias = getattr(projection, "bias", None)
+        self.bias = nn.Parameter(torch.zeros(width_out(projection)) if bias is None else bias.detach().clone())
+
+    def forward(self, context: Tensor) -> Tensor:
+        return self.bias.expand(*context.shape[:-1], -1)
+
+
+def without_empty(model: PreTrainedModel) -> PreTrainedModel:
+    """The same model, in which layers without heads multiply no matrices without columns: OpenVINO reads none."""
+    if all(site.num_heads for site in locate(model)):
+        return model
+    twin = copy.deepcopy(model)
+    for site in locate(twin):
+        if not site.num_heads:
+            owner, _, name = relative_path(site.path, site.attention.output).rpartition(".")
+            setattr(twin.get_submodule(owner), name, _Bias(site.output))
+    return twin

@@ -1,0 +1,60 @@
+"""GraphRuntime: what runtimes that run graphs have in common; each says how a graph is stored and loaded."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from headcount.exports.agreement import Agreement
+from headcount.exports.graphs import graph as graph_module
+from headcount.exports.graphs.check import compare_graphs
+from headcount.exports.graphs.graph import Graph, graph_names, graphs
+from headcount.exports.graphs.session import GraphModel, Session
+from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
+
+NAMES = ("model", "encoder_model", "decoder_model")
+
+
+class GraphRuntime(Runtime):
+    """A runtime of computation graphs."""
+
+    def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
+        return graph_module.obstacle(model)
+
+    def costs(self, subject: ExportedModel) -> list[str]:
+        return graph_module.costs(subject.model)
+
+    def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
+        for graph in graphs(subject.model):
+            self.store(graph, self.file(target, graph.name), dtype=dtype)
+        if target.is_dir():
+            subject.model.config.save_pretrained(target)
+            if subject.tokenizer is not None:
+                subject.tokenizer.save_pretrained(target)
+
+    def check(self, subject: ExportedModel, target: Path) -> Agreement:
+        runtime = GraphModel({name: self.load(self.file(target, name)) for name in graph_names(subject.model)})
+        return compare_graphs(subject, runtime, name=self.title, version=self.version())
+
+    def model(self, target: Path) -> GraphModel:
+        """An export, loaded."""
+        files = {name: self.file(target, name) for name in (NAMES if target.is_dir() else NAMES[:1])}
+        return GraphModel({name: self.load(file) for name, file in files.items() if file.is_file()})
+
+    @abstractmethod
+    def file(self, target: Path, name: str) -> Path:
+        """Where the graph of this name is stored."""
+
+    @abstractmethod
+    def store(self, graph: Graph, path: Path, *, dtype: str) -> None:
+        """Write a graph."""
+
+    @abstractmethod
+    def load(self, path: Path) -> Session:
+        """Load a graph that was stored, on one thread."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """Of the runtime that is installed."""
