@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from claimed import ENCODER, model, pair, tradeoff
+from claimed import ENCODER, model, pair, rare_head, relevance, roles, tradeoff
 from headcount.claims.claim import ordered
 from headcount.claims.gates_open_for_roles import within_layers
 from headcount.claims.ledger import decide
@@ -41,6 +41,16 @@ def test_one_seed_decides_nothing(number: str) -> None:
     assert verdict.holds is None
     assert verdict.value > 0
     assert np.isnan(verdict.low)
+
+
+def test_relevance_is_compared_on_the_same_examples_where_it_can() -> None:
+    scores = {head: 0.12 if head == "encoder.0.2" else 0.1 for head in ENCODER}
+    found = roles(rare=rare_head("encoder.0.2"))
+    unpaired = decide(CLAIMS["V4"], [model(relevance(scores, width=0.05), found)])
+    assert unpaired.holds is None
+    assert "not paired by example" in unpaired.detail
+    paired = relevance(scores, width=0.05, leads={"encoder.0.2": [0.02, 0.01, 0.03]})
+    assert decide(CLAIMS["V4"], [model(paired, found)]).holds is True
 
 
 def test_roles_by_chance_leave_survival_open() -> None:
