@@ -23,12 +23,13 @@ def model(*records: Record, name: str = "m", **settings: Any) -> StudiedModel:
     return StudiedModel(name, records, settings=settings)
 
 
-def relevance(values: dict[str, float], *, width: float = 0.01) -> Record:
+def relevance(values: dict[str, float], *, width: float = 0.01, leads: dict[str, list[float]] | None = None) -> Record:
     order = sorted(values, key=lambda head: -values[head])
     parts = {
         "method": "relevance", "scores": values, "ranks": {head: 1 + order.index(head) for head in values},
         "low": {head: value - width for head, value in values.items()},
         "high": {head: value + width for head, value in values.items()},
+        "leads": {head: dict(zip(("value", "low", "high"), lead, strict=True)) for head, lead in (leads or {}).items()},
     }  # fmt: skip
     return typed("score", Signature("m"), parts)
 

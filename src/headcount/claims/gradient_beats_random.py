@@ -1,4 +1,4 @@
-"""M5: the gradient order loses less than random orders (Michel et al. 2019, section 4.2, as control)."""
+"""M5: the gradient order loses less than random orders (Michel et al. 2019, section 4.1; the control is ours)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLAIM = Claim(
     number="M5",
     paper="michel2019",
     sentence="Removing heads by gradient score is better than removing them in random order.",
-    where="section 4.1",
+    where="section 4.1 has the score; random order is our control",
     statistic="metric by gradient order less the mean of random orders, at the least clear step of 20 to 60%; above 0",
     command="headcount study curves MODEL --task TASK --data DATA --random 10 --out DIR",
     part="curves",

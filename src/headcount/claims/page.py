@@ -1,6 +1,6 @@
-"""Page: docs/claims.md, written from the claims; `python -m headcount.claims.page RECORD...` adds figures of records.
+"""Page: docs/claims.md, written from the claims and, where there is a file of `headcount.claims.measured`, its figures.
 
-Each RECORD is the combined record of a whole study; records of several models are pooled.
+python -m headcount.claims.page docs/results/claims.json > docs/claims.md
 """
 
 from __future__ import annotations
@@ -8,40 +8,57 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from math import isnan
+from pathlib import Path
 
 from headcount.claims.claim import Claim, ordered
-from headcount.claims.ledger import decide
-from headcount.claims.studied import StudiedModel
 from headcount.record import Record
-from headcount.record.results.ledger import Verdict
+from headcount.record.results.ledger import Ledger, Verdict
 
 TITLES = {"voita2019": "Voita et al. 2019", "michel2019": "Michel et al. 2019"}
 _HEAD = """# Claims of the papers
 
 Every claim has one file in `src/headcount/claims/` with the statistic that decides it. It holds, or does not hold, only
 where the whole 95% interval is on one side; otherwise it is open. `headcount study all` decides them at its end, the
-page shows them right after the map. This page is written by `python -m headcount.claims.page`; with the `record.json`
-of whole studies it has their figures too.
+page shows them right after the map. This page is written by `python -m headcount.claims.page docs/results/claims.json`;
+the figures are those of that file, a ledger of whole studies (`python -m headcount.claims.measured`).
 """
 
 
-def page(models: Sequence[StudiedModel] = ()) -> str:
-    """The whole page as Markdown; with figures where there are models."""
-    sections = [_HEAD]
-    if models:
-        sections.append(f"Figures: {', '.join(model.name.rstrip('/').rpartition('/')[2] for model in models)}.\n")
+def page(measured: Record[Ledger] | None = None) -> str:
+    """The whole page as Markdown; with figures where something was measured."""
+    verdicts = {verdict.number: verdict for verdict in measured.parts.verdicts} if measured else {}
+    sections = [_HEAD, _source(measured)]
     for paper, title in TITLES.items():
-        rows = [_row(claim, decide(claim, models) if models else None) for claim in ordered([paper])]
-        head = ["claim", "the paper", "statistic", *(["value (95% interval)", "verdict"] if models else []), "command"]
+        head = [
+            "claim",
+            "the paper",
+            "statistic",
+            *(["value (95% interval)", "verdict"] if verdicts else []),
+            "command",
+        ]
+        rows = [_row(claim, verdicts.get(claim.number), figures=bool(verdicts)) for claim in ordered([paper])]
         sections.append("\n".join([f"## {title}", "", _line(head), _line(["---"] * len(head)), *map(_line, rows), ""]))
     return "\n".join(sections)
 
 
-def _row(claim: Claim, verdict: Verdict | None) -> list[str]:
-    measured = (
-        [] if verdict is None else [_figure(verdict), f"**{verdict.word}**: {verdict.detail or verdict.changed_by}"]
-    )
-    return [f"{claim.number}. {claim.sentence}", claim.where, claim.statistic, *measured, f"`{claim.command}`"]
+def _source(measured: Record[Ledger] | None) -> str:
+    """What the figures were measured on, and by which command."""
+    if measured is None:
+        return "Nothing is measured here yet.\n"
+    ledger, signature = measured.parts, measured.signature
+    counts = f"{len(ledger.models)} model{'s' if len(ledger.models) > 1 else ''}"
+    seeds = f", pruned with {ledger.seeds} seed{'s' if ledger.seeds > 1 else ''} in all" if ledger.seeds else ""
+    names, command = ", ".join(ledger.models), signature.arguments.get("command", "")
+    return f"Measured on {counts} ({names}){seeds}: `{command}`, {signature.time[:10]}.\n"
+
+
+def _row(claim: Claim, verdict: Verdict | None, *, figures: bool) -> list[str]:
+    cells = [f"{claim.number}. {claim.sentence}", claim.where, claim.statistic]
+    if figures and verdict:
+        cells += [_figure(verdict), f"**{verdict.word}**: {verdict.detail or claim.changed_by}"]
+    elif figures:
+        cells += ["", "not measured"]
+    return [*cells, f"`{claim.command}`"]
 
 
 def _figure(verdict: Verdict) -> str:
@@ -56,4 +73,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page([StudiedModel.of(Record.load(path)) for path in sys.argv[1:]]))
+    file = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    sys.stdout.write(page(Record.load(file) if file and file.is_file() else None))

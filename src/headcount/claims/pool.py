@@ -43,9 +43,9 @@ def pool(studies: Sequence[Record[Combined]]) -> Record[Pool]:
 
 def pooled_records(records: Sequence[Record]) -> list[Record]:
     """The same records with whole studies of different models pooled, where they are of one name, task and metric."""
-    loose = [record for record in records if not _studies(record)]
+    loose = [record for record in records if not studies_of(record)]
     groups: dict[str, list[Record[Combined]]] = {}
-    for study in (study for record in records for study in _studies(record)):
+    for study in (study for record in records for study in studies_of(record)):
         settings = study.parts.settings
         groups.setdefault(f"{study.parts.name} {settings.get('task')} {settings.get('metric')}", []).append(study)
     result: list[Record] = []
@@ -55,7 +55,7 @@ def pooled_records(records: Sequence[Record]) -> list[Record]:
     return [*result, *loose]
 
 
-def _studies(record: Record) -> list[Record[Combined]]:
+def studies_of(record: Record) -> list[Record[Combined]]:
     """The whole studies that a record is, or holds."""
     if isinstance(record.parts, Pool):
         return list(record.parts.studies.values())

@@ -26,11 +26,15 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     leads = [_lead(rare, relevance) for rare, relevance in playing]
     interval = pooled(leads)
     heads = ", ".join(f"{rare.head} ({rare.two_rarest:.0%} at the two rarest)" for rare, _ in playing)
-    return Measurement(interval, above(interval, 0.0), len(leads), 1, f"{heads}; of {len(with_both)} models")
+    unpaired = "" if all(relevance.leads for _, relevance in playing) else "; not paired by example"
+    detail = f"{heads}; of {len(with_both)} models{unpaired}"
+    return Measurement(interval, above(interval, 0.0), len(leads), 1, detail)
 
 
 def _lead(rare: RareHead, relevance: Scoring) -> Interval:
-    """Over the most relevant other head of its layer."""
+    """Over the most relevant other head of its layer; on the same examples where the record has it."""
+    if relevance.leads and rare.head in relevance.leads:
+        return relevance.leads[rare.head]
     site = Head.parse(rare.head).site
     rivals = [name for name in relevance.scores if Head.parse(name).site == site and name != rare.head]
     best = max(rivals, key=lambda name: relevance.scores[name])

@@ -1,4 +1,4 @@
-"""V2: heads that are relevant are confident too (Voita et al. 2019, section 4.2)."""
+"""V2: heads that are relevant are confident too (Voita et al. 2019, section 4)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLAIM = Claim(
     number="V2",
     paper="voita2019",
     sentence="The relevance of a head agrees with its confidence.",
-    where="section 4.2, Figure 1b",
+    where="section 4, Figure 1b",
     statistic="Spearman's correlation of relevance and confidence over the encoder's heads; above 0",
     command="headcount roles MODEL --data DATA --relevance DIR --out DIR",
     part="roles",

@@ -77,7 +77,7 @@ CLAIM = Claim(
     number="V1",
     paper="voita2019",
     sentence="In each layer, one or two heads carry most of the relevance.",
-    where="section 4.1, Figure 1a",
+    where="section 4, Figure 1a",
     statistic=(
         "share of a layer's relevance that its top two heads have, less that of a stick broken at random into as many "
         "pieces; mean over layers; above 0"

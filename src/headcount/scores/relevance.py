@@ -28,6 +28,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Sites
+from headcount.statistics import Interval
 from headcount.tasks.task import Batch, Task
 
 Target = Literal["own", "reference"]
@@ -76,7 +77,8 @@ def relevance(
     if bias != "redistribute":  # that one magnifies rounding without bound: reported, not refused
         check(conservation)
     mean_H, error_H = _mean_and_error(sums)
-    details = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"]), **conservation}
+    counts = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"])}
+    details = {**counts, **conservation, "leads": _leads(sums, mean_H, sites)}
     return scores(sites.heads, mean_H, signature, error=error_H, normalize=False, details=details)
 
 
@@ -113,7 +115,9 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
         raise ModelError(
             f"Relevance is not a number on {type(model).__name__}: its own outputs overflow or are not finite."
         )
-    return {**_moments(shares_BH.cpu().numpy(), predicted_BT.sum(-1).numpy()), **_added(cuts)}
+    shares_BH = shares_BH.cpu()
+    moments = _moments(shares_BH.numpy(), predicted_BT.sum(-1).numpy())
+    return {**moments, "products": _products(shares_BH.numpy(), sites), **_added(cuts)}
 
 
 def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
@@ -159,6 +163,40 @@ def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
         "predictions": counts_B.sum(),
         "examples": np.array(len(counts_B)),
     }
+
+
+def _columns(sites: Sites) -> list[slice]:
+    """Where the heads of each site stand among all heads."""
+    ends = np.cumsum([site.num_heads for site in sites if site.num_heads]).tolist()
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _products(shares_BH: np.ndarray, sites: Sites) -> np.ndarray:
+    """[H, K]: sums over examples of s of a head times s of each of the K heads of its site, which differ in number."""
+    columns = _columns(sites)
+    products_HK = np.zeros((shares_BH.shape[1], max(heads.stop - heads.start for heads in columns)))
+    for heads in columns:
+        products_HK[heads, : heads.stop - heads.start] = shares_BH[:, heads].T @ shares_BH[:, heads]
+    return products_HK
+
+
+def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> dict[str, Interval]:
+    """Head -> its mean less that of the highest other head of its site, on the same examples, with a 95% interval."""
+    leads = {}
+    bessel = sums["examples"] / max(float(sums["examples"]) - 1, 1)
+    for heads in _columns(sites):
+        for head in range(heads.start, heads.stop):
+            others = [other for other in range(heads.start, heads.stop) if other != head]
+            if not others:
+                continue
+            rival = max(others, key=lambda other: mean_H[other])
+            value = mean_H[head] - mean_H[rival]
+            squares = sums["squares"][head] + sums["squares"][rival] - 2 * sums["products"][head, rival - heads.start]
+            mixed = sums["mixed"][head] - sums["mixed"][rival]
+            spread = max(float(squares - 2 * value * mixed + value**2 * sums["counts"]), 0.0)
+            half = 1.96 * np.sqrt(bessel * spread) / sums["predictions"]
+            leads[str(sites.heads[head])] = Interval(float(value), float(value - half), float(value + half))
+    return leads
 
 
 def _added(parts: Iterator[Sums] | list[Sums]) -> Sums:

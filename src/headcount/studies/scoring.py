@@ -40,6 +40,7 @@ def scoring(
         low={head: scored.low[head] for head in heads} if scored.low is not None else None,
         high={head: scored.high[head] for head in heads} if scored.high is not None else None,
         conservation=conservation(scored) if "cuts" in scored.details else None,
+        leads=scored.details.get("leads"),
         left_out=scored.details.get("left_out"),
     )
     return Record("score", replace(scored.signature, model=name), parts)

@@ -11,11 +11,12 @@ import pytest
 from claimed import ablation, model
 from headcount.claims.claim import above, claims, difference, ordered, pooled
 from headcount.claims.ledger import ledger
+from headcount.claims.measured import measured
 from headcount.claims.page import page
-from headcount.claims.pool import LEDGER
+from headcount.claims.pool import LEDGER, pool
 from headcount.claims.shares import share_interval
-from headcount.claims.studied import StudiedModel
 from headcount.cli.main import main
+from headcount.errors import UsageError
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.report.section import sections
@@ -23,11 +24,12 @@ from headcount.statistics import Interval
 from headcount.studies.whole import PAPERS, with_ledger
 
 PAGE = Path(__file__).parents[3] / "docs" / "claims.md"
+MEASURED = PAGE.parent / "results" / "claims.json"
 NAN = float("nan")
 
 
-def combined(name: str, **missing: str) -> Record[Combined]:
-    return Record("combined", Signature("shop/m"), Combined(name, {"ablation": ablation(4)}, missing, {}))
+def combined(name: str, model: str = "/a/b/m", **missing: str) -> Record[Combined]:
+    return Record("combined", Signature(model), Combined(name, {"ablation": ablation(4)}, missing, {}))
 
 
 def test_numbers_are_in_order_and_complete() -> None:
@@ -48,16 +50,23 @@ def test_commands_exist_with_their_options(name: str) -> None:
     assert {word for word in words if word.startswith("--")} <= options
 
 
-def test_the_page_is_written_from_the_claims() -> None:
-    """Write it with: python -m headcount.claims.page > docs/claims.md"""
-    assert PAGE.read_text(encoding="utf-8") == page()
+def test_the_page_is_written_from_the_claims_and_what_was_measured() -> None:
+    """Write it with: python -m headcount.claims.page docs/results/claims.json > docs/claims.md"""
+    assert PAGE.read_text(encoding="utf-8") == page(Record.load(MEASURED) if MEASURED.is_file() else None)
 
 
-def test_the_page_takes_figures_from_records() -> None:
-    text = page([StudiedModel.of(combined("all"))])
+def test_what_was_measured_is_on_the_page_without_paths() -> None:
+    figures = measured([pool([combined("all", dynamics="/a/b/m has no epochs"), combined("all", model="/a/b/n")])], "x")
+    again = Record.from_json(figures.to_json())
+    assert "/a/b" not in again.to_json()
+    text = page(again)
+    assert "Measured on 2 models (m, n): `x`, " in text
     (line,) = [line for line in text.splitlines() if line.startswith("| M1.")]
-    assert "| 0.92 (0.80 to 0.98), 1 model | **holds**: 44 of 48 heads" in line
-    assert text.count("**open**") == 19
+    assert ", 2 models | **holds**: 88 of 96 heads" in line
+    assert "m has no epochs" in text
+    assert text.count("**open**") == 20
+    with pytest.raises(UsageError, match="whole study"):
+        measured([ablation(4)], "x")
 
 
 @pytest.mark.parametrize(("name", "count"), [("all", 22), ("voita2019", 13), ("michel2019", 9)])

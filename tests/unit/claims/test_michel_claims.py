@@ -1,64 +1,18 @@
-"""Claims of Michel et al. 2019 on records in which they are true, and false, by construction."""
+"""What claims of Michel et al. 2019 leave open; planted truths are in contracts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from claimed import Planted, ablation, curves, dynamics, model
+from claimed import ablation, curves, dynamics, model
 from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.record import Record
+from truths import SENSITIVE, late, straight
 
 CLAIMS = {claim.number: claim for claim in ordered(["michel2019"])}
-
-
-def late(share: float) -> float:
-    """Nothing is lost before half of the heads are gone."""
-    return max(0.0, 2 * share - 1)
-
-
-def straight(share: float) -> float:
-    return share
-
-
-SENSITIVE = {"encoder": late, "decoder": late, "cross": straight}
-ROBUST = {"encoder": straight, "decoder": late, "cross": late}
-PLANTED: dict[str, Callable[[bool], Planted]] = {
-    "M1": lambda holds: [model(ablation(4 if holds else 44))],
-    "M2": lambda holds: [model(ablation(4, one_is_enough=holds))],
-    "M3": lambda holds: [model(ablation(4, r=0.8 if holds else -0.8))],
-    "M4": lambda holds: [model(curves(late if holds else straight))],
-    "M5": lambda holds: [model(curves(late, gain=2.0 if holds else -2.0))],
-    "M6": lambda holds: [model(curves(late if holds else straight, ablation=straight if holds else late))],
-    "M7": lambda holds: [model(curves(late, by_kind=SENSITIVE if holds else ROBUST))],
-    "M8": lambda holds: [model(dynamics({1: straight, 12: late} if holds else {1: late, 12: straight}))],
-    "M9": lambda holds: [model(dynamics({1: straight, 10: late if holds else straight, 12: late}))],
-}  # fmt: skip
-
-
-def test_every_claim_has_its_truth() -> None:
-    assert list(PLANTED) == list(CLAIMS)
-
-
-@pytest.mark.parametrize("number", PLANTED)
-@pytest.mark.parametrize("holds", [True, False])
-def test_a_planted_truth_is_found(number: str, holds: bool) -> None:
-    verdict = decide(CLAIMS[number], PLANTED[number](holds))
-    assert verdict.holds is holds, verdict
-    assert verdict.low <= verdict.value <= verdict.high
-    assert verdict.models
-    assert verdict.runs
-
-
-@pytest.mark.parametrize("number", PLANTED)
-def test_without_records_a_claim_is_open_and_says_what_makes_them(number: str) -> None:
-    verdict = decide(CLAIMS[number], [model()])
-    assert verdict.holds is None
-    assert verdict.models == 0
-    assert verdict.detail.endswith(CLAIMS[number].command)
 
 
 @pytest.mark.parametrize("number", ["M4", "M5", "M6", "M7"])

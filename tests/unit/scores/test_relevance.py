@@ -150,6 +150,21 @@ def test_next_tokens_against_single_predictions(architecture: str) -> None:
         assert found.details["predictions"] == sum(len(text.split()) - 1 for text in sentences(6))
 
 
+def test_leads_are_over_the_highest_other_head_on_the_same_examples() -> None:
+    model = zoo.build("llama", dtype=torch.float64)
+    examples = loop(model, texts(1))
+    leads = hc.score("relevance", model, texts(4)).details["leads"]
+    heads = hc.locate(model).heads
+    assert list(leads) == [str(head) for head in heads]
+    mean, _ = expected(examples)
+    for column, head in enumerate(heads):
+        others = [place for place, other in enumerate(heads) if other.site == head.site and other != head]
+        rival = max(others, key=lambda place: mean[place])
+        value, error = expected([shares[:, [column]] - shares[:, [rival]] for shares in examples])
+        lead = leads[str(head)]
+        assert lead == pytest.approx((value[0], value[0] - 1.96 * error[0], value[0] + 1.96 * error[0]), abs=1e-9)
+
+
 @pytest.mark.parametrize("rule", members.names())
 def test_planted_heads(rule: str) -> None:
     """A head whose output goes nowhere has exactly nothing; one that alone makes the answer has nearly all."""

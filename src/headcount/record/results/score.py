@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headcount.record.result import Result
+from headcount.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Scoring(Result):
     low: Mapping[str, float] | None = None  # 95% interval, where the score has one
     high: Mapping[str, float] | None = None
     conservation: Conservation | None = None  # of relevance
+    leads: Mapping[str, Interval] | None = None  # of relevance: over the highest other head of its layer, same examples
     left_out: Mapping[str, float] | None = None  # of confidence: the share of attention on special tokens
 
 
