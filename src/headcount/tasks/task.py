@@ -21,6 +21,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
+from headcount.tasks.soundness import check_padding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -261,6 +262,7 @@ class BatchTask(Task):
 
 def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     """The quality of a model on all batches of a task."""
+    check_padding(model, task)
     with evaluating(model):
         rows = [task.measure(model, batch) for batch in task.batches()]
     if not rows:
