@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-
 LONGEST_MESSAGE = 2000  # characters; a damaged file may have a name of a column as long as itself
 
 

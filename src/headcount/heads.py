@@ -170,7 +170,7 @@ class HeadGrid(Mapping[Head, Any]):
     def from_json(cls, text: str) -> HeadGrid:
         try:
             data = json.loads(text, object_pairs_hook=_unique)
-            json.dumps(data, allow_nan=False)  # which refuses NaN and 1e999
+            json.dumps(data, allow_nan=False, ensure_ascii=False).encode()  # no NaN, no 1e999, no half of a character
             dtype, values = data["dtype"], data["values"].items()
             if not _TYPES.fullmatch(dtype):
                 raise UsageError(f"dtype is {dtype!r:.40}")

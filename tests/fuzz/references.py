@@ -14,7 +14,7 @@ MOST_CLASSES = 100_000
 LONGEST_PAIR = 250  # words
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """The file is wrong: at a line, or as a whole."""
 
     def __init__(self, line: int | None = None) -> None:
@@ -46,7 +46,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def parsed(text: str, line: int | None) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
-        if any(names.count(name) > 1 for name in names):
+        if any(names.count(name) > 1 for name in set(names)):
             raise Refused(line)
         return dict(pairs)
 
@@ -67,7 +67,7 @@ def rows(path: Path, header: list[str] | None = None) -> Iterator[tuple[int, dic
             yield number, row
         return
     names = header or next(numbered, (1, ""))[1].split("\t")
-    if any(names.count(name) > 1 for name in names):
+    if any(names.count(name) > 1 for name in set(names)):
         raise Refused(1)
     for number, text in numbered:
         cells = text.split("\t")
@@ -248,7 +248,9 @@ def _sentence(block: list[str]) -> tuple[Any, ...]:
         _word_number(cells[6])
         words.append(cells)
     heads = [int(cells[6]) for cells in words]
-    if not words or heads.count(0) != 1 or max(heads) > len(words) or any(end > len(words) for end, *_ in ranges.values()):
+    if not words or heads.count(0) != 1 or max(heads) > len(words):
+        raise ValueError
+    if any(end > len(words) for end, *_ in ranges.values()):
         raise ValueError
     for start in range(1, len(words) + 1):
         steps, word = 0, start
@@ -267,13 +269,13 @@ def _columns(words: list[list[str]], heads: list[int]) -> Iterator[list[Any]]:
 
 
 def _text(words: list[list[str]], ranges: dict[int, tuple[int, str, bool]]) -> str:
-    text, number = "", 1
+    text, number, spaced = "", 1, False
     while number <= len(words):
         cells = words[number - 1]
         last, form, spaced = ranges.get(number, (number, cells[1], "SpaceAfter=No" not in cells[9].split("|")))
         text += form + (" " if spaced else "")
         number = last + 1
-    return text.removesuffix(" ")
+    return text[:-1] if spaced else text
 
 
 def _word_number(text: str) -> int:

@@ -17,14 +17,13 @@ from typing import Any
 from fuzz.mutations import mutate
 from fuzz.readers import READERS, Files, Reader, agrees
 from fuzz.references import Refused
-
 from headcount.errors import HeadcountError
 
 SECONDS = 3.0  # of CPU for a case, and as many again for each megabyte
 LONGEST_MESSAGE = 2000  # characters
 
 
-class TooSlow(BaseException):  # noqa: N818
+class TooSlow(BaseException):
     """Not an Exception: no reader can catch it."""
 
 

@@ -9,7 +9,7 @@ import transformers
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.errors import CheckpointError
-from headcount.sites.locate import locate
+from headcount.sites.locate import reads_both_ways
 
 TASKS = {
     "translation": "AutoModelForSeq2SeqLM",
@@ -71,7 +71,7 @@ def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
 
 def check_direction(model: PreTrainedModel, name: str) -> None:
     """Raise where a language model sees the tokens it predicts: an encoder that is not told to be a decoder."""
-    if getattr(model.config, "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}:
+    if reads_both_ways(model):
         raise CheckpointError(
             f"{name} attends in both directions, so that as a language model ({type(model).__name__}) it would see the "
             "tokens it predicts. Choose a decoder, or set is_decoder to true in its config.json and fine-tune it."

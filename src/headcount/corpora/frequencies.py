@@ -24,9 +24,7 @@ PAPER_COMMON, PAPER_TYPES = 500, 32_000  # Voita et al. 2019, section 5.3 and ap
 class Frequencies:
     """Counts by token id, and the rank each count has; a token never seen is rarer than all that were."""
 
-    def __init__(
-        self, counts: Mapping[int, float], *, source: str, skipped: Counter[str] | None = None
-    ) -> None:
+    def __init__(self, counts: Mapping[int, float], *, source: str, skipped: Counter[str] | None = None) -> None:
         """skipped: what was left out, by reason."""
         if not counts:
             raise UsageError(f"No token has a frequency ({source}): the rare role cannot be told without any.")
@@ -152,9 +150,7 @@ def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Fr
         raise CorpusError(
             f"No token of {file} ({examples} ...) is in the tokenizer's vocabulary: it is for another one."
         )
-    return Frequencies(
-        counts, source=str(file), skipped=Counter({"not in the vocabulary": len(pairs) - len(counts)})
-    )
+    return Frequencies(counts, source=str(file), skipped=Counter({"not in the vocabulary": len(pairs) - len(counts)}))
 
 
 def _json(file: Path) -> dict[str, float]:
@@ -173,7 +169,7 @@ def _tsv(file: Path) -> dict[str, float]:
         if len(cells) != 2:
             raise CorpusError(f"{location} is {line!r:.60}, expected a token, a tab and its count.")
         if cells[0] in counts:
-            raise CorpusError(f"{location} has the token {cells[0]!r:.40}, which stands above already. Add its counts up.")
+            raise CorpusError(f"{location} has the token {cells[0]!r:.40} again. Give each once, with its whole count.")
         counts[cells[0]] = _finite(cells[1], location)
     return counts
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from headcount.corpora.lines import read_lines
@@ -16,18 +15,12 @@ from headcount.errors import CorpusError
 SUFFIX = ".txt"
 
 
-@dataclass(frozen=True)
-class PlainTexts(Sequence[str]):
+class PlainTexts(list[str]):
     """Texts, and how many were left out for which reason."""
 
-    texts: list[str]
-    skipped: Counter[str] = field(default_factory=Counter)
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        return self.texts[index]
+    def __init__(self, texts: Iterable[str], skipped: Counter[str]) -> None:
+        super().__init__(texts)
+        self.skipped = skipped
 
 
 def read_plain(

@@ -95,4 +95,4 @@ def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | N
     if location.kind == "missing":
         raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")
     lines = read_plain(path, limit=limit)
-    return Sentences(lines.texts, None, lines.skipped)
+    return Sentences(lines, None, lines.skipped)

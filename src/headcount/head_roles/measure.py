@@ -40,6 +40,7 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Interval, Resampling
+from headcount.tasks.soundness import check_finite, check_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -196,6 +197,7 @@ class Measurement:
         self._batch = batch
         self._counts_RB = self._resampling.counts(batch.numbers)
         device = input_device(self._model)
+        check_ids(self._model, batch.ids_BT)
         mask_BT = batch.real_BT.long()
         inputs = {"input_ids": batch.ids_BT.where(batch.real_BT, self._padding), "attention_mask": mask_BT}
         if self._both and batch.has_targets:
@@ -234,6 +236,7 @@ class Measurement:
         asked_BQ = _asked(views.view)
         hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
         hits_BHL[..., start + 1] = (sight.special_BHQS.sum(-1) * asked_BQ[:, None]).sum(-1)
+        check_finite(self._original, hits_BHL, f"attention weights at {site.name}")
         self._tallies[site.key].add(
             hits_BHL.numpy(), views.trials_BL, views.chance_BL, offsets, self._counts_RB, self._batch.numbers
         )

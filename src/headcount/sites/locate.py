@@ -59,6 +59,12 @@ def locate(model: nn.Module) -> Sites:
     return Sites(sorted((_as_noted(model, site) for site in _unique(sites)), key=_order))
 
 
+def reads_both_ways(model: nn.Module) -> bool:
+    """Whether every token of the model sees those after it: an encoder that is not told to be a decoder."""
+    config = getattr(original_module(model), "config", None)
+    return getattr(config, "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}
+
+
 def add_family(name: str, family: Family) -> None:
     """Teach headcount an architecture for this process; for good, add a file to `sites/families`."""
     families.add(name, family)

@@ -8,6 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+_CHUNK = 1000  # resamples
+_MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each
+
 
 class Comparison(NamedTuple):
     """A paired difference of two measurements on the same examples."""
@@ -23,14 +26,16 @@ def resamples_for(tests: int, alpha: float = 0.01) -> int:
     return max(1000, int(np.ceil(10 * tests / alpha)))
 
 
-def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0, chunk: int = 1000) -> Iterator[np.ndarray]:
+def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0) -> Iterator[np.ndarray]:
     """[chunk, ...]: sums of statistics [N, ...] over resampled examples, a matrix product for each chunk of resamples.
 
-    The same seed draws the same examples, so that measurements of the same examples stay paired.
+    The same seed draws the same examples, so that measurements of the same examples stay paired. A chunk is smaller
+    where there are many examples: memory does not grow with their number.
     """
     table = np.asarray(statistics, dtype=np.float64)
     flat = table.reshape(len(table), -1)
     random, chance = np.random.default_rng(seed), np.full(len(table), 1 / len(table))
+    chunk = max(1, min(_CHUNK, _MOST_COUNTS // len(table)))
     for start in range(0, resamples, chunk):
         counts = random.multinomial(len(table), chance, size=min(chunk, resamples - start))
         yield (counts @ flat).reshape(len(counts), *table.shape[1:])

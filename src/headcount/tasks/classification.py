@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.sites.running import evaluating
+from headcount.tasks.soundness import check_finite, check_logits
 from headcount.tasks.task import USUAL, Batch, Reading, Task
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
@@ -59,6 +61,12 @@ class Classification(TextTask):
         for what, values in (("labels", self._labels), ("pairs", pairs)):
             if values is not None and len(values) != len(self):
                 raise UsageError(f"There are {len(self)} texts and {len(values)} {what}; one for each text is needed.")
+        if len(self) > 1 and len(set(self._labels)) == 1:
+            warnings.warn(
+                f"All {len(self)} texts have the label {self._labels[0]}: a model that always gives it is right, and "
+                "F1 and Matthews correlation say nothing. Are the data sorted by label, and cut off by a limit?",
+                stacklevel=3,
+            )
 
     @classmethod
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
@@ -129,6 +137,8 @@ class Classification(TextTask):
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:
         inputs = model_inputs(model, batch, [name for name in batch if name != "labels"])
         logits_BC: Tensor = model(**inputs).logits
+        check_logits(model, logits_BC, self.name, dimensions=2)
+        check_finite(model, logits_BC, "scores of classes")
         if max(self._labels) >= logits_BC.shape[-1]:
             raise UsageError(
                 f"The data has label {max(self._labels)}, the model knows classes 0 to {logits_BC.shape[-1] - 1}."

@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.hooks import original_module
 from headcount.metrics import LOSS, PERPLEXITY
+from headcount.sites.locate import reads_both_ways
 from headcount.sites.running import evaluating
+from headcount.tasks.soundness import check_finite, check_logits
 from headcount.tasks.task import Batch, Quality
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import model_inputs
@@ -55,7 +58,9 @@ class LanguageModelling(PlainTextTask):
         return int(np.maximum(self._texts.lengths[rows] - 1, 0).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        return _token_nll(self.logits(model, batch), batch).sum(-1)
+        nll_B = _token_nll(self.logits(model, batch), batch).sum(-1)
+        check_finite(model, nll_B, "losses")
+        return nll_B
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over predicted tokens."""
@@ -71,7 +76,13 @@ class LanguageModelling(PlainTextTask):
         return {name: float(metric.of_sums(sums)) for name, metric in (("loss", LOSS), (self.metric.name, self.metric))}
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        if reads_both_ways(model):
+            raise UsageError(
+                f"{type(original_module(model)).__name__} attends in both directions: as a language model it would see "
+                "the tokens it predicts. Use the task masked-language-modelling."
+            )
         logits_BTV: Tensor = model(**model_inputs(model, batch, ("input_ids", "attention_mask"))).logits
+        check_logits(model, logits_BTV, self.name, dimensions=3)
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:

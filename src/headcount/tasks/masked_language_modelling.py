@@ -16,9 +16,12 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
 from headcount.sites.devices import input_device
+from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.tasks.soundness import check_finite, check_ids, check_logits
 from headcount.tasks.task import Batch, Quality
 from headcount.tasks.text_task import PlainTextTask
+from headcount.tasks.texts import check_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -82,7 +85,9 @@ class MaskedLanguageModelling(PlainTextTask):
         return int(self.predicted(self.batch(rows)).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        return _by_example(_token_nll(self.logits(model, batch), batch), batch)
+        nll_B = _by_example(_token_nll(self.logits(model, batch), batch), batch)
+        check_finite(model, nll_B, "losses")
+        return nll_B
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over corrupted tokens."""
@@ -105,7 +110,15 @@ class MaskedLanguageModelling(PlainTextTask):
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
+        check_length(model, batch["input_ids"].shape[1])
+        check_ids(model, batch["input_ids"])
+        if set(locate(model).kinds) == {"decoder"}:
+            raise UsageError(
+                "A decoder sees nothing of what follows a masked token, and predicts the token after each: it cannot "
+                "be measured by masked-language-modelling. Use the task language-modelling."
+            )
         logits_BTV: Tensor = model(**inputs).logits
+        check_logits(model, logits_BTV, self.name, dimensions=3)
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:
@@ -130,6 +143,7 @@ class MaskedLanguageModelling(PlainTextTask):
         answers_P = logits_BTV[predicted_BT.to(logits_BTV.device)].argmax(-1).cpu()
         right_P = (answers_P == batch["labels"][predicted_BT]).double()
         nll_B = _by_example(_token_nll(logits_BTV, batch), batch).double().cpu()
+        check_finite(model, nll_B, "losses")
         return torch.stack([nll_B, _by_example(right_P, batch), predicted_BT.sum(-1).double()], dim=1).numpy()
 
 

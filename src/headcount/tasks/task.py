@@ -22,6 +22,7 @@ from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import HARNESS, is_harness, task_names
+from headcount.tasks.soundness import check_padding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -262,6 +263,7 @@ class BatchTask(Task):
 
 def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     """The quality of a model on all batches of a task."""
+    check_padding(model, task)
     with evaluating(model):
         rows = [task.measure(model, batch) for batch in task.batches()]
     if not rows:

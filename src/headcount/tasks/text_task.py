@@ -104,4 +104,4 @@ class PlainTextTask(TextTask):
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
         lines = source.plain()
-        return Sentences(lines.texts, None, lines.skipped)
+        return Sentences(lines, None, lines.skipped)

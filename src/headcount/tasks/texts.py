@@ -19,6 +19,7 @@ from headcount.errors import UsageError
 from headcount.hooks import original_module
 from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
+from headcount.tasks.soundness import check_ids
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
     Decoders that classify read their answer at the last token that is not padding, by its id in the config.
     """
     check_length(model, batch["input_ids"].shape[1])
+    check_ids(model, batch["input_ids"])
     inputs = {name: batch[name] for name in names}
     plain_model = getattr(model, "module", original_module(model))  # under several processes the model is wrapped
     padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")

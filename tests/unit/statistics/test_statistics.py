@@ -46,6 +46,16 @@ def test_bootstrap_sums_are_sums_of_drawn_rows() -> None:
     np.testing.assert_array_equal(sums, again)
 
 
+def test_bootstrap_sums_of_many_examples_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers: 1000 resamples of 100,000 examples at once would be counts of 800 MB."""
+    table = DRAW.integers(0, 5, size=(100, 2))
+    whole = list(bootstrap_sums(table, resamples=70))
+    monkeypatch.setattr("headcount.statistics.bootstrap._MOST_COUNTS", 1000)
+    parts = list(bootstrap_sums(table, resamples=70))
+    assert [len(part) for part in parts] == [10] * 7
+    np.testing.assert_array_equal(np.concatenate(parts), np.concatenate(whole))
+
+
 def test_paired_bootstrap_is_the_slow_one() -> None:
     """p and interval against a loop over the same resamples."""
     base = np.stack([DRAW.integers(0, 2, 60), np.ones(60)], axis=1)

@@ -116,9 +116,11 @@ def test_wrong_input(bert: nn.Module) -> None:
 
 @pytest.mark.parametrize(("architecture", "limit"), [("bert", 64), ("gpt2", 64), ("roberta", 62), ("marian", 64)])
 def test_a_text_longer_than_the_positions_of_a_model_is_refused_with_the_limit(architecture: str, limit: int) -> None:
-    model, tokenizer, texts = zoo.build(architecture), word_tokenizer(), [" ".join(["w5"] * (limit + 6))]
+    model, tokenizer, texts = zoo.build(architecture), word_tokenizer(mask="w4"), [" ".join(["w5"] * (limit + 6))]
     data: dict[str, Any] = {"texts": texts}
-    name = {"bert": "classification", "marian": "translation"}.get(architecture, "language-modelling")
+    name = {"bert": "classification", "marian": "translation", "roberta": "masked-language-modelling"}.get(
+        architecture, "language-modelling"
+    )
     data = {"source": texts, "target": texts} if name == "translation" else data
     data |= {"labels": [0]} if name == "classification" else {}
     options = {"metric": "loss"} if name == "translation" else {}

@@ -24,6 +24,7 @@ from headcount.record import Signature
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
+from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import (
     USUAL,
     Batch,
@@ -162,7 +163,9 @@ class Translation(Task):
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BTV, labels_BT = _predict(model, batch)
-        return _cross_entropy(logits_BTV, labels_BT).view_as(labels_BT).sum(-1)
+        nll_B = _cross_entropy(logits_BTV, labels_BT).view_as(labels_BT).sum(-1)
+        check_finite(model, nll_B, "losses")
+        return nll_B
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Smoothed loss summed over target tokens."""
@@ -286,6 +289,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
     check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
+    check_ids(model, batch["input_ids"])
     device = input_device(model)
     labels_BT = batch["labels"].to(device)
     before_BT = labels_BT.roll(1, dims=1)

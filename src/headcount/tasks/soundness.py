@@ -1,0 +1,96 @@
+"""Soundness: checks that what a model gives on a batch can be measured. What fails them would end in a wrong number."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import ModelError, UsageError
+from headcount.hooks import original_module
+from headcount.sites.running import evaluating
+
+if TYPE_CHECKING:
+    from headcount.tasks.task import Batch, Task
+
+_PADDED = ("input_ids", "attention_mask", "token_type_ids", "labels")
+_TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}  # of a loss; others are rounded to 8 bits or 11
+
+
+def check_ids(model: nn.Module, ids: Tensor) -> None:
+    """Raise at token ids that the model has no embedding for: the tokenizer is another model's."""
+    known = _vocabulary(model)
+    largest = int(ids.max()) if ids.numel() else 0
+    if known is not None and largest >= known:
+        raise UsageError(
+            f"The tokenizer gives token {largest}, and {_class_name(model)} has embeddings for {known}: it is the "
+            "tokenizer of another model. Load the one that was saved with this model."
+        )
+
+
+def check_logits(model: nn.Module, logits: Tensor, task: str, *, dimensions: int) -> None:
+    """Raise where a model of another kind is measured: one answer for each text [B, C], or for each token [B, T, C]."""
+    if logits.dim() != dimensions:
+        answers = {2: "one answer for each text", 3: "an answer for each token"}
+        raise UsageError(
+            f"The task {task} needs {answers[dimensions]}; {_class_name(model)} gives "
+            f"{answers.get(logits.dim(), f'logits of shape {list(logits.shape)}')}. Load the model for this task: "
+            f"hc.load(..., task={task!r})."
+        )
+
+
+def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
+    """Raise at NaN and infinity, of which argmax and comparisons make numbers. Training watches its loss itself."""
+    if not model.training and not bool(values.detach().isfinite().all()):
+        raise ModelError(
+            f"{_class_name(model)} gives {what} that are no numbers (NaN or infinite). Its weights are damaged, or "
+            "its activations overflow: load it in float32 (dtype='float32'), and look for NaN in its weights."
+        )
+
+
+def check_padding(model: nn.Module, task: Task) -> None:
+    """Warn where the loss of a text depends on the padding after it, as in a model that ignores its attention mask."""
+    if not task.trains:
+        return  # only batches are known of it, which may not be made of rows
+    batch = next(iter(task.batches()), {})
+    mask_BT = batch.get("attention_mask")
+    if not isinstance(mask_BT, Tensor) or mask_BT.dim() != 2 or bool(mask_BT.all()) or not bool(mask_BT[:, 0].all()):
+        return
+    row = int(mask_BT.sum(-1).argmin())
+    length = int(mask_BT[row].sum())
+    with evaluating(model):
+        padded, alone = (
+            float(task.nll(model, _row(model, batch, row, columns))) for columns in (mask_BT.shape[1], length)
+        )
+    tolerance = _TOLERANCE.get(next(model.parameters()).dtype, 5e-2)
+    if abs(padded - alone) > tolerance * max(1.0, abs(alone)):
+        warnings.warn(
+            f"{_class_name(model)} loses {alone:.4g} on a text of {length} tokens and {padded:.4g} with padding after "
+            "it: it does not heed its attention mask, and numbers depend on how texts are put into batches. "
+            "Measure with batch_size=1.",
+            stacklevel=3,
+        )
+
+
+def _row(model: nn.Module, batch: Batch, row: int, columns: int) -> dict[str, Any]:
+    """One example of a batch, its texts cut to so many columns; what a decoder beside an encoder reads stays whole."""
+    both = getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False)
+    names = _PADDED[:-1] if both else _PADDED
+    rows = {name: value[row : row + 1] for name, value in batch.items() if isinstance(value, Tensor)}
+    return {name: value[:, :columns] if name in names and value.dim() == 2 else value for name, value in rows.items()}
+
+
+def _vocabulary(model: nn.Module) -> int | None:
+    """How many tokens a model has embeddings for; None where it does not say."""
+    plain_model: Any = getattr(model, "module", original_module(model))
+    try:
+        table = plain_model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return None
+    return table.num_embeddings if isinstance(table, nn.Embedding) else None
+
+
+def _class_name(model: nn.Module) -> str:
+    return type(getattr(model, "module", original_module(model))).__name__
