@@ -112,7 +112,7 @@ def test_a_package_is_installed_and_used_from_the_shell(tmp_path: Path) -> None:
     pip = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site")]
     subprocess.run([sys.executable, "-m", "pip", *pip, str(tmp_path / "source")], check=True)
     hc.save(zoo.build("gpt2"), tmp_path / "gpt2", tokenizer=word_tokenizer())
-    (tmp_path / "texts.txt").write_text("w5 w6 w7\nw8 w9\nw7 w5\nw6 w9\n")
+    (tmp_path / "texts.txt").write_text("".join(f"w{5 + number} w6 w7\n" for number in range(20)))
     data = ["--task", "language-modelling", "--data", str(tmp_path / "texts.txt")]
 
     def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -134,9 +134,8 @@ def test_a_package_is_installed_and_used_from_the_shell(tmp_path: Path) -> None:
     assert exported.returncode == 0, exported.stderr
     kept = (tmp_path / "heads.txt").read_text().split()
     assert kept == [str(head) for head in hc.locate(hc.load(model)).heads[: len(kept)]]
-    shaped = shell(
-        "prune", model, *data, "--choose", "first-heads", "--keep", "50%", "--rule", "uniform", "--out", "no"
-    )
-    assert shaped.returncode == 1, "a chooser that does not keep to the shape is found out"
+    choice = ["--choose", "first-heads", "--keep", "50%", "--rule", "uniform"]
+    shaped = shell("prune", model, *data, *choice, "--out", str(tmp_path / "uniform"))
+    assert shaped.returncode == 2, "a chooser that does not keep to the shape is found out"
     assert "do not have the shape asked for" in " ".join(shaped.stderr.split())
     assert "listing" in shell("inspect", model).stdout
