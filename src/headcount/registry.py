@@ -39,7 +39,7 @@ class Registry(Generic[Member]):
         self.what = what
         self._package = package
         self._attribute = attribute
-        self._group = f"headcount.{package.rpartition('.')[2]}"
+        self.group = f"headcount.{package.rpartition('.')[2].removeprefix('head_')}"  # of entry points
         self._added: dict[str, Member] = {}
 
     @cached_property
@@ -56,7 +56,7 @@ class Registry(Generic[Member]):
         return re.search(rf"^(def )?{self._attribute}\b", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*self._files, *plug_ins(self._group), *self._added}))
+        return tuple(sorted({*self._files, *plug_ins(self.group), *self._added}))
 
     def add(self, name: str, member: Member) -> None:
         """Register a member of one's own for this process; a name that is taken is an error."""
@@ -69,8 +69,8 @@ class Registry(Generic[Member]):
             return self._added[name]
         files = self._files
         key = name.replace("_", "-")
-        if key not in files and key in plug_ins(self._group):
-            return self._plugged_in(plug_ins(self._group)[key])
+        if key not in files and key in plug_ins(self.group):
+            return self._plugged_in(plug_ins(self.group)[key])
         if key not in files:
             raise UnknownName(self.what, name, self.names())
         module = importlib.import_module(f"{self._package}.{files[key]}")
@@ -87,7 +87,7 @@ class Registry(Generic[Member]):
         return member
 
     def __contains__(self, name: str) -> bool:
-        return name in self._added or name.replace("_", "-") in {*self._files, *plug_ins(self._group)}
+        return name in self._added or name.replace("_", "-") in {*self._files, *plug_ins(self.group)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

@@ -304,7 +304,7 @@ def test_options_that_would_do_nothing_are_refused(tuned: str, tmp_path: Path) -
 
 def test_named_heads_must_have_the_shape_asked_for(tuned: str, tmp_path: Path) -> None:
     done = run("prune", tuned, "--remove", "encoder.0.1", "--rule", "uniform", "--out", str(tmp_path / "out"))
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "the same number in every layer" in done.output.replace("\n", " ")
     assert not (tmp_path / "out").exists()
 

@@ -83,9 +83,10 @@ def test_what_cannot_be_is_refused_before_the_model_runs(
         hc.prune(model, task, keep=hc.Budget(heads=7), rule="uniform", **OPTIONS[chooser])
 
 
-def test_heads_that_are_given_must_have_the_shape(model: Any) -> None:
+def test_heads_that_are_given_must_have_the_shape(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mask = hc.locate(model).mask(off=["decoder.1.0", "decoder.1.3"])
     assert hc.prune(model, choose=mask, groups="even").mask == mask
+    monkeypatch.setattr(LlamaForCausalLM, "forward", lambda *_, **__: pytest.fail("the model ran"))
     with pytest.raises(UsageError, match=r"\(multiples of 3 in every layer\): decoder.1 keeps 4 heads"):
         hc.prune(model, choose=mask, multiple=3)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +14,19 @@ import pytest
 
 import headcount as hc
 import zoo
+from headcount.claims.claim import claims
+from headcount.cli.main import commands
 from headcount.errors import UnknownName, UsageError
+from headcount.exports.export import RUNTIMES
+from headcount.head_roles.role import roles
+from headcount.pruning.pipeline import choosers, compensations
+from headcount.pruning.tuning import tuners
 from headcount.registry import Registry, plug_ins
+from headcount.report.figure import figures
+from headcount.report.section import sections
+from headcount.scores.score import members
+from headcount.sites.locate import families as located
+from headcount.tasks.task import tasks
 from tokens import word_tokenizer
 
 
@@ -85,21 +98,44 @@ def test_an_installed_package_adds_a_member(
         plug_ins.cache_clear()
 
 
+def test_groups_of_entry_points_are_those_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "add-a-member.md").read_text()
+    registries = [members, roles, located, choosers, tuners, compensations, tasks, RUNTIMES, claims, figures, sections]
+    groups = {registry.group for registry in registries} | {commands.group}
+    assert set(re.findall(r"`(headcount\.[a-z]+)`", page)) >= groups
+    assert roles.group == "headcount.roles", "the folder is called head_roles"
+
+
 @pytest.mark.slow
 def test_a_package_is_installed_and_used_from_the_shell(tmp_path: Path) -> None:
-    source = Path(__file__).parents[1] / "plug_in"
-    shutil.copytree(source, tmp_path / "source")
+    shutil.copytree(Path(__file__).parents[1] / "plug_in", tmp_path / "source")
     pip = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site")]
     subprocess.run([sys.executable, "-m", "pip", *pip, str(tmp_path / "source")], check=True)
     hc.save(zoo.build("gpt2"), tmp_path / "gpt2", tokenizer=word_tokenizer())
-    (tmp_path / "texts.txt").write_text("w5 w6 w7\nw8 w9\n")
-    given = ["--task", "language-modelling", "--data", str(tmp_path / "texts.txt"), "--method", "alphabet", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "headcount", "score", str(tmp_path / "gpt2"), *given],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "alphabet" in done.stdout
+    (tmp_path / "texts.txt").write_text("".join(f"w{5 + number} w6 w7\n" for number in range(20)))
+    data = ["--task", "language-modelling", "--data", str(tmp_path / "texts.txt")]
+
+    def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
+        paths = [str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]
+        return subprocess.run(
+            [sys.executable, "-m", "headcount", *arguments], env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    model, half = str(tmp_path / "gpt2"), tmp_path / "half"
+    scored = shell("score", model, *data, "--method", "alphabet", "--json")
+    assert scored.returncode == 0, scored.stderr
+    assert "alphabet" in scored.stdout
+    pruned = shell("prune", model, *data, "--choose", "first-heads", "--keep", "50%", "--out", str(half), "--json")
+    assert pruned.returncode == 0, pruned.stderr
+    arguments = json.loads(pruned.stdout)["signature"]["arguments"]
+    assert arguments["choose"] == "first-heads"
+    exported = shell("export", str(half), "--to", "listing", "--out", str(tmp_path / "heads.txt"))
+    assert exported.returncode == 0, exported.stderr
+    kept = (tmp_path / "heads.txt").read_text().split()
+    assert kept == [str(head) for head in hc.locate(hc.load(model)).heads[: len(kept)]]
+    choice = ["--choose", "first-heads", "--keep", "50%", "--rule", "uniform"]
+    shaped = shell("prune", model, *data, *choice, "--out", str(tmp_path / "uniform"))
+    assert shaped.returncode == 2, "a chooser that does not keep to the shape is found out"
+    assert "do not have the shape asked for" in " ".join(shaped.stderr.split())
+    assert "listing" in shell("inspect", model).stdout

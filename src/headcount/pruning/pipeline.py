@@ -12,7 +12,7 @@ from headcount.errors import UnknownName, UsageError
 from headcount.options import Options
 from headcount.progress import Progress, silent
 from headcount.pruning.tuning import STEPS, Tuning
-from headcount.registry import Registry
+from headcount.registry import Registry, plug_ins
 from headcount.selection.budget import Budget
 from headcount.selection.shape import FREE, Shape
 
@@ -101,7 +101,11 @@ class Chooser(Options, ABC):
     @property
     def name(self) -> str:
         """As `choose` and the trade-off have it."""
-        return self.__class__.__module__.rpartition(".")[2].replace("_", "-")
+        package, _, module = self.__class__.__module__.rpartition(".")
+        if package == "headcount.pruning.choosers":
+            return module.replace("_", "-")
+        registered = (name for name in plug_ins(choosers.group) if choosers[name] is type(self))
+        return next(registered, module.replace("_", "-"))
 
     @property
     def random(self) -> bool:

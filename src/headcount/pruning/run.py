@@ -17,6 +17,7 @@ from headcount.errors import UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
 from headcount.pruning.adaptation import trainable
+from headcount.pruning.choosers.given import Given
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.ranking import Step
 from headcount.pruning.tuner import Tuner
@@ -60,6 +61,8 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
         keep = in_heads(model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape)
         pipeline = replace(pipeline, keep=keep)
     pipeline = replace(pipeline, keep=_fitted(model, pipeline))
+    if isinstance(pipeline.chooser, Given):
+        check_shape(pipeline, model, pipeline.chooser.mask(model))
     if execution.verify:
         exercise(model, generate=False)  # a model that cannot be verified is refused before the work
     signature = Signature(
@@ -79,6 +82,12 @@ def _fitted(model: nn.Module, pipeline: Pipeline) -> Budgets | None:
             return keep
         return Budget(heads=counted_layers(groups, pipeline.kinds, shape).fitted(keep))
     return {kind: Budget(heads=counted_layers(groups, (kind,), shape).fitted(part)) for kind, part in keep.items()}
+
+
+def check_shape(pipeline: Pipeline, model: nn.Module, mask: HeadGrid) -> None:
+    """Raise where heads that were chosen do not have the shape asked for."""
+    groups = [group for group in locate(model).groups if not pipeline.kinds or group[0].kind in pipeline.kinds]
+    pipeline.shape.check(mask, groups)
 
 
 def _fingerprint(data: Data) -> str:
@@ -147,14 +156,10 @@ class _Stages:
     def _choose(self, model: nn.Module, learning: Data) -> Choice:
         with self._timed("choosing"):
             choice = self.pipeline.chooser.choose(model, learning, self.pipeline, self.execution)
-        self._check_shape(model, choice.mask)
+        check_shape(self.pipeline, model, choice.mask)
         if choice.seconds is not None:
             self.seconds["choosing"] = choice.seconds
         return choice
-
-    def _check_shape(self, model: nn.Module, mask: HeadGrid) -> None:
-        pipeline, groups = self.pipeline, locate(model).groups
-        pipeline.shape.check(mask, [group for group in groups if not pipeline.kinds or group[0].kind in pipeline.kinds])
 
     def _replace_weights(self, model: nn.Module, choice: Choice) -> Choice:
         """The same heads of a model whose weights are the tuner's to begin with, where it has some."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headcount.errors import UsageError
+from headcount.errors import UnknownName, UsageError
 from headcount.pruning.pipeline import chooser_names
 from headcount.pruning.tuning import Tuning
 from headcount.pruning.way import Way
@@ -136,3 +136,31 @@ def test_plans_that_cannot_be() -> None:
         Plan((3,), ("l0", "l0"))
     with pytest.raises(UsageError, match="At least one head is left; got 0"):
         Plan((3, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("rank-gradient:even", "rank-gradient:even"),
+        ("greedy:first=1:even+lstsq/tuned", "greedy:even:first=1/tuned"),
+        ("l0:uniform:multiple=2/distilled", "l0:uniform:multiple=2/distilled"),
+    ],
+)
+def test_a_way_names_the_shape_and_its_command_asks_for_it(text: str, name: str) -> None:
+    way = Way.parse(text)
+    assert way.name == name
+    assert Way.parse(name) == way
+    assert "/" not in way.file
+    assert ":" not in way.file
+    pipeline = way.pipeline(8, Tuning(steps=3, distill=0.5 if way.distilled else 0.0))
+    assert pipeline.shape == way.shape
+    assert pipeline.name == name
+    arguments = pipeline.to_arguments()
+    assert set(way.shape.to_arguments()) <= set(arguments)
+
+
+def test_a_shape_that_there_is_not() -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'even'"):
+        Way.parse("rank-gradient:evn")
+    with pytest.raises(UsageError, match="scratch trains its weights"):
+        Way.parse("scratch:even")

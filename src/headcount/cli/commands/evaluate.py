@@ -88,7 +88,7 @@ def _task(model: str, loading: options.Loading) -> str:
 
 def _check(work: data.Workload) -> None:
     """Options that would do nothing, and the one that embeddings need."""
-    refused = _OF_OTHERS if work.kind.writes else _OF_WRITING
+    refused: tuple[str, ...] = _OF_OTHERS if work.kind.writes else _OF_WRITING
     if work.by_harness:
         refused = (*_OF_WRITING, *_OF_DATA)
     options.refuse(refused, f"does nothing with --task {work.task}")

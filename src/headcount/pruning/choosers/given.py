@@ -11,6 +11,8 @@ from headcount.pruning.pipeline import Budgets, Choice, Chooser, Data, Execution
 if TYPE_CHECKING:
     from torch import nn
 
+    from headcount.heads import HeadGrid
+
 
 @dataclass(frozen=True)
 class Given(Chooser):
@@ -28,10 +30,14 @@ class Given(Chooser):
             raise UsageError("Heads that are named need no budget: give one of them.")
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
+        return Choice(self.mask(model), model)
+
+    def mask(self, model: nn.Module) -> HeadGrid:
+        """The heads by name, in a model."""
         from headcount.sites.locate import locate
 
         sites = locate(model)
-        return Choice(sites.mask(off=self.remove) if self.keep is None else sites.mask(keep=self.keep), model)
+        return sites.mask(off=self.remove) if self.keep is None else sites.mask(keep=self.keep)
 
     def to_arguments(self) -> list[str]:
         return ["--remove", ",".join(self.remove)] if self.remove is not None else ["--keep", ",".join(self.keep or ())]
