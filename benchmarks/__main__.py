@@ -18,7 +18,7 @@ from benchmarks.row import Row
 from headcount import journal
 from headcount.record import installed_versions
 
-_NOT_BENCHMARKS = {"__main__", "laboratory", "models", "row"}
+_NOT_BENCHMARKS = {"__main__", "laboratory", "models", "resident", "row"}
 
 
 def names() -> list[str]:

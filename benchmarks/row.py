@@ -29,7 +29,8 @@ class Row:
 
     @property
     def target(self) -> str:
-        return f"<= {self.at_most}" if self.at_most is not None else f">= {self.at_least}"
+        bounds = ((">=", self.at_least), ("<=", self.at_most))
+        return " and ".join(f"{sign} {bound}" for sign, bound in bounds if bound is not None)
 
     def to_plain(self) -> dict[str, Any]:
         ratio = {"ratio": self.interval.value, "low": self.interval.low, "high": self.interval.high}

@@ -124,6 +124,15 @@ def test_inspect_says_which_runtimes_take_the_model(models: Path) -> None:
     assert cells["onnx"].startswith("yes the cache goes in and out of the graph")
 
 
+def test_bench_measures_an_export_beside_the_checkpoint(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "half.gguf"
+    assert run(models / "llama", "--to", "gguf", "--out", out, "--no-check").exit_code == 0
+    few = ["--batches", "1", "--lengths", "4", "--written", "1", "--repeats", "1"]
+    done = CliRunner().invoke(main, ["bench", str(models / "llama"), str(out), *few], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert "half.gguf is surely faster in" in done.output
+
+
 def test_a_pruned_folder_has_a_card(models: Path, tmp_path: Path) -> None:
     given = ["--remove", "encoder.0.0", "--out", str(tmp_path / "half"), "--no-verify"]
     done = CliRunner().invoke(main, ["prune", str(models / "bert"), *given])

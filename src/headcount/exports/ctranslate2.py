@@ -6,6 +6,7 @@ CTranslate2 reads one number of heads for the encoder, and one for the decoder's
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,18 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import STEPS, TEXTS, Agreement
+from headcount.exports.measured import Measured, token_ids
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site, Sites
+from headcount.timing import TimedCall
 
 _PRE_NORM = {"PegasusForConditionalGeneration": True, "MarianMTModel": False}
 _TOLERANCES = {"f32": 1e-3, "f16": 0.5, "int8": 10.0}
 _TYPES = {"f32": None, "f16": "float16", "int8": "int8"}
+_VOCABULARY = "shared_vocabulary.json"
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
 
@@ -80,6 +84,9 @@ class CTranslate2(Runtime):
         spec.save(str(target))
         subject.tokenizer.save_pretrained(target)
 
+    def open(self, path: Path, *, threads: int) -> Measured | None:
+        return _MeasuredTranslator(path, threads) if (path / _VOCABULARY).is_file() else None
+
     def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import ctranslate2
 
@@ -99,6 +106,30 @@ class CTranslate2(Runtime):
             same += sum(ours == word for ours, word in zip(targets, theirs, strict=False))
             total += len(written)
         return Agreement("CTranslate2", ctranslate2.__version__, "log-probabilities", difference, same, total)
+
+
+class _MeasuredTranslator(Measured):
+    """A folder that CTranslate2 has loaded. Its encoder cannot run alone: writing includes reading the source."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        import ctranslate2
+
+        super().__init__(path)
+        self._translator = ctranslate2.Translator(str(path), intra_threads=threads)
+        self._tokens: list[str] = json.loads((path / _VOCABULARY).read_text(encoding="utf-8"))
+
+    def cache_bytes(self, length: int) -> None:
+        return None
+
+    def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
+        texts = [[self._tokens[index] for index in row] for row in token_ids(batch, length)]
+
+        def writing(tokens: int) -> None:
+            self._translator.translate_batch(
+                texts, beam_size=1, max_decoding_length=tokens, min_decoding_length=tokens, end_token=[]
+            )
+
+        return {"reading": lambda: writing(1), "writing": lambda: writing(written)}
 
 
 def heads_of_stacks(sites: Sites) -> dict[str, int]:

@@ -23,6 +23,7 @@ class Onnx(GraphRuntime):
     writers = ("onnx",)
     checkers = ("onnxruntime",)
     extra = "onnx"
+    graph_suffix = ".onnx"
 
     def suffix(self, model: PreTrainedModel) -> str:
         return "" if is_pair(model) else ".onnx"
@@ -38,8 +39,8 @@ class Onnx(GraphRuntime):
         if dtype == "int8":
             _quantise(path)
 
-    def load(self, path: Path) -> Session:
-        return _OnnxSession(path)
+    def load(self, path: Path, *, threads: int = 1) -> Session:
+        return _OnnxSession(path, threads)
 
     def version(self) -> str:
         import onnxruntime
@@ -48,13 +49,13 @@ class Onnx(GraphRuntime):
 
 
 class _OnnxSession(Session):
-    """A file, loaded by ONNX Runtime on one thread."""
+    """A file, loaded by ONNX Runtime."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = threads
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.shapes = {

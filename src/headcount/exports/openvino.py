@@ -23,6 +23,7 @@ class OpenVino(GraphRuntime):
     writers = ("onnx", "openvino")
     checkers = ("openvino",)
     extra = "openvino"
+    graph_suffix = ".xml"
 
     def tolerance(self, dtype: str) -> float:
         return _TOLERANCES[dtype]
@@ -38,8 +39,8 @@ class OpenVino(GraphRuntime):
         openvino.save_model(openvino.convert_model(source), path, compress_to_fp16=dtype == "f16")
         source.unlink()
 
-    def load(self, path: Path) -> Session:
-        return _CompiledGraph(path)
+    def load(self, path: Path, *, threads: int = 1) -> Session:
+        return _CompiledGraph(path, threads)
 
     def version(self) -> str:
         import openvino
@@ -48,12 +49,12 @@ class OpenVino(GraphRuntime):
 
 
 class _CompiledGraph(Session):
-    """A graph, compiled by OpenVINO for the CPU, in float32 on one thread."""
+    """A graph, compiled by OpenVINO for the CPU, in float32."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int) -> None:
         import openvino
 
-        core, settings = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+        core, settings = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
         self._model = core.compile_model(core.read_model(path), "CPU", settings)
         self.shapes = {
             _name(port): tuple(None if size.is_dynamic else size.get_length() for size in port.partial_shape)

@@ -12,6 +12,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.exports.agreement import Agreement
+from headcount.exports.measured import Measured
 from headcount.selection.shape import FREE, Shape
 
 
@@ -74,6 +75,10 @@ class Runtime(ABC):
     @abstractmethod
     def check(self, subject: ExportedModel, target: Path) -> Agreement:
         """Run what was written in the runtime and compare it with the model."""
+
+    def open(self, path: Path, *, threads: int) -> Measured | None:
+        """An export of this runtime, loaded so that it can be timed; None where the path holds none."""
+        return None
 
     @abstractmethod
     def tolerance(self, dtype: str) -> float:

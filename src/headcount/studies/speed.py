@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
@@ -44,7 +44,27 @@ class Bench:
             raise UsageError(f"Batch sizes, lengths, written tokens and repeats are at least 1; got {self}.")
 
 
-def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progress: Progress = silent) -> Record[Speed]:
+class Subject(Protocol):
+    """What can be measured: a model in PyTorch, or an export loaded by its runtime."""
+
+    @property
+    def device(self) -> str: ...
+
+    def fingerprint(self) -> str:
+        """Changes with the weights."""
+
+    def limit(self, length: int) -> int:
+        """So many tokens of input, or as many as it takes."""
+
+    def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
+        """What is timed: reading a batch, and where it writes, writing a few tokens after it."""
+
+    def size(self, length: int) -> Size: ...
+
+
+def speed(
+    models: Mapping[str, nn.Module | Subject], *, bench: Bench | None = None, progress: Progress = silent
+) -> Record[Speed]:
     """The first model against each of the others.
 
     Rows say how many examples a second each reads (one forward pass, or what comes before the first written token) and
@@ -53,27 +73,50 @@ def speed(models: Mapping[str, nn.Module], *, bench: Bench | None = None, progre
     bench = bench or Bench()
     if not models:
         raise UsageError("There is no model to measure.")
+    subjects = {name: TorchSubject(model) if isinstance(model, nn.Module) else model for name, model in models.items()}
     rows: list[Timing] = []
-    reference = next(iter(models.values()))
-    lengths = sorted({longest(reference, length) for length in bench.lengths})
-    places = [(batch, length) for length in lengths for batch in bench.batches]
-    for number, (batch, length) in enumerate(places, start=1):
-        works = {name: _works(model, batch, length, bench.written) for name, model in models.items()}
+    reference = next(iter(subjects.values()))
+    lengths = sorted({min(subject.limit(length) for subject in subjects.values()) for length in bench.lengths})
+    settings = [(batch, length) for length in lengths for batch in bench.batches]
+    for number, (batch, length) in enumerate(settings, start=1):
+        works = {name: subject.works(batch, length, bench.written) for name, subject in subjects.items()}
         for what in works[next(iter(works))]:
-            times = interleave(
-                {name: work[what] for name, work in works.items()}, repeats=bench.repeats, warmup=bench.warmup
-            )
+            able = {name: work[what] for name, work in works.items() if what in work}
+            times = interleave(able, repeats=bench.repeats, warmup=bench.warmup)
             amount = batch * (bench.written if what == "writing" else 1)
             rows += _rows(times, what, batch, length, amount)
-        progress("measuring", number, len(places))
+        progress("measuring", number, len(settings))
     parts = Speed(
         rows=tuple(rows),
-        models={name: _size(model, max(lengths)) for name, model in models.items()},
+        models={name: subject.size(max(lengths)) for name, subject in subjects.items()},
         threads=torch.get_num_threads(),
-        device=str(compute_device(reference)),
+        device=reference.device,
     )
     arguments = {"written": bench.written, "repeats": bench.repeats}
-    return Record("bench", Signature(next(iter(models)), weight_hash(reference), arguments=arguments), parts)
+    return Record("bench", Signature(next(iter(models)), reference.fingerprint(), arguments=arguments), parts)
+
+
+class TorchSubject:
+    """A model in PyTorch."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+
+    @property
+    def device(self) -> str:
+        return str(compute_device(self._model))
+
+    def fingerprint(self) -> str:
+        return weight_hash(self._model)
+
+    def limit(self, length: int) -> int:
+        return longest(self._model, length)
+
+    def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
+        return _works(self._model, batch, length, written)
+
+    def size(self, length: int) -> Size:
+        return _size(self._model, length)
 
 
 def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, TimedCall]:

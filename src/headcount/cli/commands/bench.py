@@ -33,6 +33,8 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Measure MODEL and its PRUNED versions side by side: examples read and tokens written a second, and memory.
 
+    Each is a checkpoint or what `headcount export` wrote, such as half.gguf, half.onnx or a folder of OpenVINO.
+
     Measure alone: other work on the machine hits all models alike, but makes intervals wide.
     """
     from headcount.cli import show
@@ -40,10 +42,19 @@ def COMMAND(  # noqa: N802
 
     bench = Bench(options.numbers(batches, "--batches"), options.numbers(lengths, "--lengths"), **settings)
     with show.working("Loading the models"):
-        models = {name: loading.load(name) for name in dict.fromkeys((model, *pruned_models))}
+        models = {name: _load(name, loading) for name in dict.fromkeys((model, *pruned_models))}
     with show.Bars() as bars:
         record = speed(models, bench=bench, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )
     output.present(record, as_json, "" if pruned_models else small)
+
+
+def _load(name: str, loading: options.Loading) -> Any:
+    """An export in its runtime, everything else in PyTorch."""
+    import torch
+
+    from headcount.exports.load_export import load_export
+
+    return load_export(name, threads=torch.get_num_threads()) or loading.load(name)

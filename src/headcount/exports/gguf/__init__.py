@@ -13,8 +13,10 @@ from headcount.exports.agreement import Agreement, compare_next_tokens, prompts
 from headcount.exports.gguf import layout as layouts
 from headcount.exports.gguf import vocabulary as vocabularies
 from headcount.exports.gguf.llama_cpp import loaded
+from headcount.exports.gguf.measured import MeasuredGguf
 from headcount.exports.gguf.tensors import named_tensors
 from headcount.exports.gguf.vocabulary import Vocabulary
+from headcount.exports.measured import Measured
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 from headcount.selection.shape import Shape
 
@@ -76,6 +78,9 @@ class Gguf(Runtime):
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
+
+    def open(self, path: Path, *, threads: int) -> Measured | None:
+        return MeasuredGguf(path, threads=threads) if path.suffix == ".gguf" and path.is_file() else None
 
     def check(self, subject: ExportedModel, target: Path) -> Agreement:
         import xllamacpp

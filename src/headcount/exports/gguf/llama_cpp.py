@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xllamacpp import Server
 
-from headcount.errors import VerificationError
+from headcount.errors import UsageError, VerificationError
 
 _LIKELIEST = 20  # tokens whose log-probabilities are compared at each step
 _CERTAIN = 1e6  # added to a logit
@@ -22,8 +22,30 @@ class LlamaCpp:
     """A GGUF file, loaded."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self._server: Server | None = server
         self._letter: int | None = None
+
+    def close(self) -> None:
+        """Free the memory; nothing can be asked any more."""
+        self._server = None
+
+    @property
+    def server(self) -> Server:
+        if self._server is None:
+            raise UsageError("This GGUF file was closed; load it again.")
+        return self._server
+
+    def write(self, ids: Sequence[int], tokens: int, *, remember: bool) -> None:
+        """Write so many tokens after a prompt. remember: take what it read last from the cache."""
+        self.server.handle_completions(
+            {
+                "prompt": list(ids),
+                "n_predict": tokens,
+                "temperature": 0.0,
+                "ignore_eos": True,
+                "cache_prompt": remember,
+            }
+        )
 
     def predict(self, ids: Sequence[int]) -> dict[int, float]:
         """Log-probabilities of the likeliest next tokens, likeliest first, as they are before sampling.
@@ -33,7 +55,7 @@ class LlamaCpp:
         """
         if self._letter is None:
             self._letter = self.tokenize("a")[-1]
-        answer = self._server.handle_completions(
+        answer = self.server.handle_completions(
             {
                 "prompt": list(ids),
                 "n_predict": 1,
@@ -49,7 +71,7 @@ class LlamaCpp:
     def tokenize(self, text: str) -> list[int]:
         """Token ids of a text, with the tokens that frame it."""
         request = urllib.request.Request(
-            f"{self._server.listening_address}/tokenize",
+            f"{self.server.listening_address}/tokenize",
             data=json.dumps({"content": text, "add_special": True, "parse_special": True}).encode(),
             headers={"Content-Type": "application/json"},
         )
@@ -59,7 +81,16 @@ class LlamaCpp:
 
 @contextmanager
 def loaded(path: Path, *, context: int) -> Iterator[LlamaCpp]:
-    """llama.cpp with one file, on one thread, exact: a float32 cache and no flash attention."""
+    """llama.cpp with one file, on one thread; its memory is freed in the end."""
+    llama_cpp = load(path, context=context, threads=1)
+    try:
+        yield llama_cpp
+    finally:
+        llama_cpp.close()
+
+
+def load(path: Path, *, context: int, threads: int) -> LlamaCpp:
+    """llama.cpp with one file, exact: a float32 cache and no flash attention."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -67,13 +98,9 @@ def loaded(path: Path, *, context: int) -> Iterator[LlamaCpp]:
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     params.n_ctx, params.n_parallel = context, 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.verbosity, params.warmup = -1, False
     try:
-        server = xllamacpp.Server(params)
+        return LlamaCpp(xllamacpp.Server(params))
     except RuntimeError as error:
         raise VerificationError(f"llama.cpp {xllamacpp.__version__} does not load {path.name}: {error}") from error
-    try:
-        yield LlamaCpp(server)
-    finally:
-        del server

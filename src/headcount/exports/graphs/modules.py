@@ -31,7 +31,7 @@ class Reader(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         result = self.model(input_ids=input_ids, attention_mask=attention_mask, **types, **self.options)
-        return getattr(result, self.output)  # type: ignore[no-any-return]
+        return getattr(result, self.output)
 
 
 class Writer(nn.Module):

@@ -11,7 +11,9 @@ from headcount.exports.agreement import Agreement
 from headcount.exports.graphs import graph as graph_module
 from headcount.exports.graphs.check import compare_graphs
 from headcount.exports.graphs.graph import Graph, graph_names, graphs
+from headcount.exports.graphs.measured import MeasuredGraphs
 from headcount.exports.graphs.session import GraphModel, Session
+from headcount.exports.measured import Measured
 from headcount.exports.runtime import ExportedModel, Obstacle, Runtime
 
 NAMES = ("model", "encoder_model", "decoder_model")
@@ -19,6 +21,8 @@ NAMES = ("model", "encoder_model", "decoder_model")
 
 class GraphRuntime(Runtime):
     """A runtime of computation graphs."""
+
+    graph_suffix: str  # how the name of a stored graph ends
 
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         return graph_module.obstacle(model)
@@ -38,10 +42,16 @@ class GraphRuntime(Runtime):
         runtime = GraphModel({name: self.load(self.file(target, name)) for name in graph_names(subject.model)})
         return compare_graphs(subject, runtime, name=self.title, version=self.version())
 
-    def model(self, target: Path) -> GraphModel:
+    def model(self, target: Path, *, threads: int = 1) -> GraphModel:
         """An export, loaded."""
-        files = {name: self.file(target, name) for name in (NAMES if target.is_dir() else NAMES[:1])}
-        return GraphModel({name: self.load(file) for name, file in files.items() if file.is_file()})
+        files = [(name, self.file(target, name)) for name in (NAMES if target.is_dir() else NAMES[:1])]
+        return GraphModel({name: self.load(file, threads=threads) for name, file in files if file.is_file()})
+
+    def open(self, path: Path, *, threads: int) -> Measured | None:
+        files = (self.file(path, name) for name in NAMES)
+        if not any(file.is_file() and file.suffix == self.graph_suffix for file in files):
+            return None
+        return MeasuredGraphs(self.model(path, threads=threads), path)
 
     @abstractmethod
     def file(self, target: Path, name: str) -> Path:
@@ -52,8 +62,8 @@ class GraphRuntime(Runtime):
         """Write a graph."""
 
     @abstractmethod
-    def load(self, path: Path) -> Session:
-        """Load a graph that was stored, on one thread."""
+    def load(self, path: Path, *, threads: int = 1) -> Session:
+        """Load a graph that was stored."""
 
     @abstractmethod
     def version(self) -> str:

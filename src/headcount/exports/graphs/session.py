@@ -42,7 +42,16 @@ class GraphModel:
 
     @property
     def writes(self) -> bool:
-        return any(name.startswith(PAST) for name in self._main.shapes)
+        return bool(self.cache_shapes)
+
+    @property
+    def is_pair(self) -> bool:
+        return self._encoder is not None
+
+    @property
+    def cache_shapes(self) -> list[tuple[int | None, ...]]:
+        """Of each tensor of the cache: texts, heads, tokens, numbers of a head; None where a size is free."""
+        return [shape for name, shape in self._main.shapes.items() if name.startswith(PAST)]
 
     def read(self, text: Mapping[str, np.ndarray]) -> np.ndarray:
         """What a model that only reads computes of a text."""

@@ -29,10 +29,10 @@ class Timing:
 class Size:
     """What a model weighs, and holds in memory while writing."""
 
-    num_heads: int
-    parameters: int
-    weight_bytes: int
-    cache_bytes: int  # keys and values of one example of `length` tokens
+    num_heads: int | None  # None of an export, which does not say
+    parameters: int | None
+    weight_bytes: int  # of an export: on disk
+    cache_bytes: int | None  # keys and values of one example of `length` tokens
     flops: int | None  # of one forward pass; None where none could be counted
     length: int
 

@@ -1,0 +1,62 @@
+"""MeasuredGguf: a GGUF file that llama.cpp has loaded, timed while it reads and writes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from headcount.exports.gguf.llama_cpp import LlamaCpp, load
+from headcount.exports.measured import Measured, token_ids
+from headcount.timing import TimedCall
+
+_FLOAT = 4  # bytes of a number in the cache
+_MARGIN = 32  # tokens of the context beyond what is asked for
+
+
+class MeasuredGguf(Measured):
+    """One file; llama.cpp takes the texts of a batch in turn."""
+
+    def __init__(self, path: Path, *, threads: int) -> None:
+        super().__init__(path)
+        self._threads = threads
+        self._llama_cpp: LlamaCpp | None = None
+        self._context = 0
+
+    def cache_bytes(self, length: int) -> int:
+        kv_heads = self._fields["attention.head_count_kv"]
+        layers = kv_heads if isinstance(kv_heads, list) else [kv_heads] * self._fields["block_count"]
+        numbers = self._fields["attention.key_length"] + self._fields["attention.value_length"]
+        return int(_FLOAT * length * sum(layers) * numbers)
+
+    def limit(self, length: int) -> int:
+        return min(length, int(self._fields["context_length"]) - _MARGIN)
+
+    def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
+        llama_cpp, texts = self._loaded(length + written + _MARGIN), token_ids(batch, length).tolist()
+
+        def reading() -> None:
+            for text in texts:
+                llama_cpp.write(text, 1, remember=False)
+
+        def writing() -> None:
+            for _ in texts:  # the same text: its prompt stays in the cache
+                llama_cpp.write(texts[0], written, remember=True)
+
+        return {"reading": reading, "writing": writing}
+
+    def _loaded(self, context: int) -> LlamaCpp:
+        if self._llama_cpp is None or context > self._context:
+            self._llama_cpp, self._context = load(self.path, context=context, threads=self._threads), context
+        return self._llama_cpp
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
+        """What the file states under the name of its architecture."""
+        import gguf
+
+        fields = gguf.GGUFReader(self.path).fields
+        prefix = f"{fields['general.architecture'].contents()}."
+        return {
+            name.removeprefix(prefix): field.contents() for name, field in fields.items() if name.startswith(prefix)
+        }

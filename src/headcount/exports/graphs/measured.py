@@ -1,0 +1,48 @@
+"""MeasuredGraphs: graphs that are loaded by a runtime, timed while they read and write."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from headcount.exports.graphs.session import GraphModel, Progress
+from headcount.exports.measured import Measured, token_ids
+from headcount.timing import TimedCall
+
+_FLOAT = 4  # bytes
+
+
+class MeasuredGraphs(Measured):
+    """The graphs of one model."""
+
+    def __init__(self, model: GraphModel, path: Path) -> None:
+        super().__init__(path)
+        self._model = model
+
+    def cache_bytes(self, length: int) -> int:
+        return _FLOAT * length * sum(prod(size for size in shape if size) for shape in self._model.cache_shapes)
+
+    def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
+        ids, model = token_ids(batch, length), self._model
+        text = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        if not model.writes:
+            return {"reading": lambda: model.read(text)}
+        first = ids[:, :1] if model.is_pair else ids
+        start = model.begin(text)
+        model.step(start, first)
+
+        def reading() -> None:
+            model.step(model.begin(text), first)
+
+        def writing() -> None:
+            progress = Progress(start.mask, dict(start.cache))
+            for _ in range(written):
+                model.step(progress, ids[:, :1])
+
+        return {"reading": reading, "writing": writing}

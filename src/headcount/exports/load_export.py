@@ -1,0 +1,28 @@
+"""load_export: what `export` wrote, loaded by its runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headcount.errors import UsageError
+from headcount.exports.export import RUNTIMES
+from headcount.exports.measured import Measured
+from headcount.exports.runtime import missing
+
+_ONE_FILE = (".gguf", ".onnx")
+
+
+def load_export(path: str | Path, *, threads: int = 1) -> Measured | None:
+    """An export, ready to be timed; None where the path holds none, but perhaps a checkpoint."""
+    place = Path(path)
+    if not place.exists():
+        return None
+    for name, runtime in RUNTIMES.items():
+        absent = missing(runtime.checkers)
+        if not absent and (measured := runtime.open(place, threads=threads)) is not None:
+            return measured
+        if absent and place.suffix == f".{name}":
+            raise UsageError(f"Running {place} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
+    if place.suffix in _ONE_FILE:
+        raise UsageError(f"{place} is no export that a runtime here can load.")
+    return None
