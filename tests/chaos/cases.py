@@ -146,10 +146,8 @@ class Bench:
             outcome = self._run(command, folder, reference.longest, interruption=interruption)
             hit, spent = hit or outcome.status != 0, spent + outcome.seconds
             faults += _after_fault(outcome, folder)
-            gentle = interruption.signal != signal.SIGKILL
-            if gentle and outcome.status != 0:
-                faults += [f"left by {interruption.signal.name}: {name}" for name in _temporary(folder)]
-                faults += [] if "Traceback" not in outcome.output else [f"traceback: {outcome.output[-500:]}"]
+            if "Traceback" in outcome.output:
+                faults.append(f"traceback: {outcome.output[-500:]}")
         return self._again(case, command, reference, folder, faults, hit, spent)
 
     def _again(
