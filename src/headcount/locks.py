@@ -99,8 +99,9 @@ def _acquire(folder: Path, shared: bool) -> int:
             os.close(descriptor)
             raise FolderError(f"{folder} is in use by {holder}. Wait until it ends, end it, or give another folder.")
         if _is_at(descriptor, folder / FOLDER_LOCK):
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            with contextlib.suppress(OSError):  # the disk is full: the lock holds without the name of its holder
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
             return descriptor
         os.close(descriptor)
     raise FolderError(f"Cannot write in {folder}: it is removed again and again. Give another folder.")

@@ -26,8 +26,8 @@ from chaos.commands import COMMANDS
 def main(only: tuple[str, ...], seed: int, moments: int, workers: int, out: Path) -> None:
     """Interrupt every command (or ONLY those) at random moments, fill its disk, lock it out, double it."""
     from chaos import inputs
-    from chaos.program import PROGRAM
     from chaos.process import Run
+    from chaos.program import PROGRAM
 
     folder = Path(tempfile.mkdtemp(prefix="headcount-chaos-"))
     try:

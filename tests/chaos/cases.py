@@ -151,7 +151,14 @@ class Bench:
         return self._again(case, command, reference, folder, faults, hit, spent)
 
     def _again(
-        self, case: Case, command: Command, reference: Reference, folder: Path, faults: list[str], hit: bool, spent: float
+        self,
+        case: Case,
+        command: Command,
+        reference: Reference,
+        folder: Path,
+        faults: list[str],
+        hit: bool,
+        spent: float,
     ) -> Verdict:
         """The same command, undisturbed, must end as if nothing had happened."""
         outcome = self._run(command, folder, reference.longest)

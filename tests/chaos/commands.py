@@ -51,7 +51,7 @@ COMMANDS: dict[str, Command] = {
     "prune greedy": Command(f"prune bert --choose greedy --keep 5 {_TASK} --limit 12 --out OUT"),
     "prune l0": Command(f"prune bert --choose l0 --keep 4 {_TASK} --steps 6 --tune 4 --save-seconds 0.05 --out OUT"),
     "prune l0 sweep": Command(
-        f"prune bert --choose l0 --lambda 0.01,0.5 {_TASK} --steps 4 --tune 2 --save-seconds 0.05 --out OUT"
+        f"prune bert --choose l0 --penalty 0.01,0.5 {_TASK} --steps 4 --tune 2 --save-seconds 0.05 --out OUT"
     ),
     "prune subset": Command(
         f"prune bert --choose subset --keep 4 {_TASK} --steps 6 --tune 4 --save-seconds 0.05 --out OUT"
@@ -74,9 +74,7 @@ COMMANDS: dict[str, Command] = {
         f"study compensation bert {_CURVES} --step 25 --most 50 --candidates 2 --calibrate-limit 8 --out OUT"
     ),
     "study curves": Command(f"study curves bert {_CURVES} --orders gradient --random 1 --step 25 --out OUT"),
-    "study dynamics": Command(
-        f"study dynamics marian {_TRANSLATION} --step 50 {_FIGURES} --out OUT", model="marian"
-    ),
+    "study dynamics": Command(f"study dynamics marian {_TRANSLATION} --step 50 {_FIGURES} --out OUT", model="marian"),
     "study examples": Command(f"study examples marian --data grammar --count 2 {_FIGURES} --out OUT", model="marian"),
     "study rules": Command(f"study rules bert {_CURVES} --out OUT"),
     "study specialisation": Command(

@@ -77,6 +77,7 @@ class Run:
     ) -> None:
         """counted: where the process writes which modules it imported and how often it changed the disk."""
         self._log = folder.parent / f"{folder.name}.{time.monotonic_ns()}.log"
+        self._log.touch()
         self._interruption, self._counted = interruption, counted
         self._begin = time.monotonic()
         self.pid = os.fork()

@@ -51,7 +51,10 @@ def COMMAND(  # noqa: N802
     choose, measure = work.parts()
     subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
     unfinished = output.unfinished
-    with tempfile.TemporaryDirectory() if unfinished is None else nullcontext(unfinished) as folder, show.Bars() as bars:
+    with (
+        tempfile.TemporaryDirectory() if unfinished is None else nullcontext(unfinished) as folder,
+        show.Bars() as bars,
+    ):
         record = specialisation(
             subjects, plan, folder=Path(folder), data=f"{work.source.data} {measure.source.part}", progress=bars.show
         )
