@@ -180,10 +180,10 @@ def recover(target: Path) -> None:
     if not locks.supported():
         return
     for scratch in target.parent.glob(f".{glob.escape(target.name)}{_SCRATCH}*"):
-        with contextlib.suppress(OSError):  # of another user, or removed by another process
-            with locks.alone(scratch / _LOCK) as abandoned:
-                if abandoned:
-                    _clear(scratch, target)
+        # errors: of another user, or removed by another process
+        with contextlib.suppress(OSError), locks.alone(scratch / _LOCK) as abandoned:
+            if abandoned:
+                _clear(scratch, target)
 
 
 def _clear(scratch: Path, target: Path) -> None:

@@ -25,7 +25,7 @@ from chaos.commands import COMMANDS
 @click.option("--out", default="chaos.json", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
 def main(only: tuple[str, ...], seed: int, moments: int, workers: int, out: Path) -> None:
     """Interrupt every command (or ONLY those) at random moments, fill its disk, lock it out, double it."""
-    from chaos import inputs
+    from chaos import inputs, load
     from chaos.process import Run
     from chaos.program import PROGRAM
 
@@ -39,6 +39,10 @@ def main(only: tuple[str, ...], seed: int, moments: int, workers: int, out: Path
         commands = {name: COMMANDS[name] for name in only or COMMANDS}
         campaign = Campaign(PROGRAM, commands, folder / "inputs", folder, seed, moments, workers)
         result = campaign.run(lambda text: click.echo(text, err=True))
+        if not only:
+            result["load"] = load.resumed()
+            if result["load"]["seconds"] > load.MOST:
+                result["faults"].append(f"a trade-off of 1,000 points takes {result['load']['seconds']} s to resume")
     finally:
         clear(folder)
     write(result, out)

@@ -16,7 +16,7 @@ from typing import Any
 
 from chaos.cases import Bench, Case, Reference, Verdict, planned
 from chaos.commands import Command
-from chaos.process import Outcome, Program
+from chaos.process import Outcome, Program, can_mount
 from chaos.results import differences
 
 _FORK = multiprocessing.get_context("fork")
@@ -39,10 +39,14 @@ class Campaign:
         """Try everything; the summary, as JSON has it."""
         begin = time.monotonic()
         references, faults = self._references(tell)
+        mounts = can_mount(self.folder / "mounted")
+        if not mounts:
+            tell("nothing can be mounted: no case of a full disk")
+        choice = {"moments": self.moments, "seed": self.seed, "mounts": mounts}
         work = [
             (case, self.commands[name], references[name])
             for name in references
-            for case in planned(name, self.commands[name], references[name], moments=self.moments, seed=self.seed)
+            for case in planned(name, self.commands[name], references[name], **choice)
         ]
         tell(f"{len(work)} cases of {len(references)} commands")
         verdicts = self._verdicts(work, tell)

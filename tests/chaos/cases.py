@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import shutil
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from chaos import results
 from chaos.commands import Command
-from chaos.process import Interruption, Outcome, Program, Run, limit_mount, unmount
+from chaos.process import Interruption, Outcome, Program, Run, can_mount, limit_mount, unmount
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _PAGE = 4096  # bytes that even the smallest file takes in memory
@@ -62,8 +61,13 @@ class Verdict:
     refusal: str = ""
 
 
-def planned(name: str, command: Command, reference: Reference, *, moments: int, seed: int) -> Iterator[Case]:
-    """The cases of a command; the same for the same seed, but for the seconds, which depend on the machine."""
+def planned(
+    name: str, command: Command, reference: Reference, *, moments: int, seed: int, mounts: bool
+) -> Iterator[Case]:
+    """The cases of a command; the same for the same seed, but for the seconds, which depend on the machine.
+
+    mounts: whether a disk that is full can be had.
+    """
     draw = random.Random(f"{seed} {name}")
     signals = [_SIGNALS[number % 3] for number in range(moments)]
     draw.shuffle(signals)
@@ -72,7 +76,8 @@ def planned(name: str, command: Command, reference: Reference, *, moments: int, 
         again = (_moment(draw, draw.choice(_SIGNALS), reference, by_change=True),) if number % 5 == 4 else ()
         yield Case(name, "interrupted", (first, *again))
     several = max(1, moments // 7)
-    yield from (Case(name, "full disk", share=draw.uniform(0.05, 0.95)) for _ in range(several))
+    if mounts:
+        yield from (Case(name, "full disk", share=draw.uniform(0.05, 0.95)) for _ in range(several))
     yield from (Case(name, "file limit", share=draw.uniform(0.05, 0.95)) for _ in range(max(1, several // 2)))
     yield Case(name, "read-only")
     yield Case(name, "two processes")
@@ -92,15 +97,16 @@ class Bench:
     def __init__(self, program: Program, inputs: Path, folder: Path) -> None:
         self.program, self.inputs, self.folder = program, inputs, folder
         folder.mkdir(parents=True, exist_ok=True)
+        self.mounts = can_mount(folder / "mounted")
         self._number = 0
 
     def fresh(self, command: Command, *, mounted: bool = False) -> Path:
-        """A folder with the inputs and an empty tmp/; mounted: on a disk of its own, where that is allowed."""
+        """A folder with the inputs and an empty tmp/; mounted: on a disk of its own."""
         self._number += 1
         folder = self.folder / str(self._number)
         folder.mkdir()
-        if mounted and not limit_mount(folder, f"size={_FREE}"):
-            raise PermissionError("a file system of a limited size can be mounted by root alone")
+        if mounted:
+            limit_mount(folder, f"size={_FREE}")
         shutil.copytree(self.inputs, folder, dirs_exist_ok=True, symlinks=True)
         (folder / "tmp").mkdir()
         if command.before:
@@ -125,7 +131,7 @@ class Bench:
         return reference, outcome
 
     def judge(self, case: Case, command: Command, reference: Reference) -> Verdict:
-        mounted = case.fault in ("full disk", "read-only")
+        mounted = self.mounts and case.fault in ("full disk", "read-only")
         folder = self.fresh(command, mounted=mounted)
         try:
             return getattr(self, "_" + case.fault.replace(" ", "_").replace("-", "_").replace("'", ""))(
@@ -187,12 +193,19 @@ class Bench:
         return self._again(case, command, reference, folder, faults, outcome.status != 0, outcome.seconds)
 
     def _read_only(self, case: Case, command: Command, reference: Reference, folder: Path) -> Verdict:
-        limit_mount(folder, "ro", again=True)
+        self._write_protect(folder, True)
         outcome = self._run(command, folder, reference.longest)
-        limit_mount(folder, "rw", again=True)
+        self._write_protect(folder, False)
         faults = [*_after_fault(outcome, folder), *_refused(outcome)]
         faults += [] if outcome.status else ["writes nothing and says that it succeeded"]
         return self._again(case, command, reference, folder, faults, True, outcome.seconds)
+
+    def _write_protect(self, folder: Path, protected: bool) -> None:
+        """By the disk; by the folder's mode where nothing can be mounted, which stops all but root."""
+        if self.mounts:
+            limit_mount(folder, "ro" if protected else "rw", again=True)
+        else:
+            folder.chmod(0o555 if protected else 0o755)
 
     def _two_processes(self, case: Case, command: Command, reference: Reference, folder: Path) -> Verdict:
         begin = time.monotonic()
@@ -247,7 +260,3 @@ def _refused(outcome: Outcome) -> list[str]:
     if outcome.status == 0 or outcome.refusal:
         return []
     return [f"ends with status {outcome.status} without a clear line: {outcome.output[-500:]}"]
-
-
-def is_root() -> bool:
-    return os.geteuid() == 0

@@ -43,7 +43,9 @@ COMMANDS: dict[str, Command] = {
     "prune given": Command("prune bert --remove encoder.0.1,encoder.1.* --out OUT"),
     "prune standalone": Command("prune bert --remove encoder.0.1 --standalone --out OUT"),
     "prune overwrite": Command(
-        "prune bert --remove encoder.0.1 --overwrite --out OUT", before="prune bert --remove encoder.1.2 --out out"
+        "prune bert --remove encoder.0.1 --overwrite --out OUT",
+        before="prune bert --remove encoder.1.2 --out out",
+        model="",
     ),
     "prune gradient": Command(f"prune bert --choose gradient --keep 50% {_TASK} --out OUT"),
     "prune random": Command(f"prune bert --choose random --keep 50% {_TASK} --out OUT"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import faulthandler
 import os
 import resource
 import signal
@@ -145,6 +146,7 @@ def _become(
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(descriptor, stream)
+        faulthandler.enable(descriptor)
         sys.stdout, sys.stderr = (open(stream, "w", encoding="utf-8", closefd=False) for stream in (1, 2))  # noqa: SIM115
         os.environ["TMPDIR"], tempfile.tempdir = str(folder / "tmp"), None
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -165,7 +167,7 @@ def _become(
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException as error:  # the fork must not go on as its parent
+    except BaseException as error:  # noqa: BLE001 - the fork must not go on as its parent
         import traceback
 
         traceback.print_exception(error)
@@ -210,6 +212,15 @@ def limit_mount(folder: Path, options: str, *, again: bool = False) -> bool:
     flags = (32 if again else 0) | (1 if "ro" in options.split(",") else 0)  # MS_REMOUNT, MS_RDONLY
     data = ",".join(option for option in options.split(",") if option not in ("ro", "rw"))
     return mount(b"tmpfs", os.fsencode(folder), b"tmpfs", flags, data.encode()) == 0
+
+
+def can_mount(folder: Path) -> bool:
+    """Whether this process may mount: root may."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mounted = limit_mount(folder, "size=65536")
+    if mounted:
+        unmount(folder)
+    return mounted
 
 
 def unmount(folder: Path) -> None:

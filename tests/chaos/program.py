@@ -21,9 +21,10 @@ from headcount.studies.translation import TranslationSettings
 from headcount.training.transformer import Size
 
 _STUDY = {
-    "source": Source("pairs", "dev", limit=4, languages=("en", "xx")), "other_split": "", "train_limit": 40, "role_limit": 10, "followed": 2,
-    "random": 1, "step": 0.5, "orders": ("gradient",), "batches": (1,), "lengths": (8,), "repeats": 1, "keep": (3,),
-    "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2, "all_kinds_keep": (4,), "all_kinds_ways": ("l0",),
+    "source": Source("pairs", "dev", limit=4, languages=("en", "xx")), "other_split": "", "train_limit": 40,
+    "role_limit": 10, "followed": 2, "random": 1, "step": 0.5, "orders": ("gradient",), "batches": (1,),
+    "lengths": (8,), "repeats": 1, "keep": (3,), "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2,
+    "all_kinds_keep": (4,), "all_kinds_ways": ("l0",),
 }  # fmt: skip
 _SIZE = Size(encoder_layers=2, decoder_layers=1, heads=2, width=16, inner=16, dropout=0.1)
 

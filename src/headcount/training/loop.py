@@ -198,7 +198,7 @@ class Loop:
         file = self.folder / STATE
         progress = read_state(file, self.model, optimizer, self.partner) if file.is_file() else Standing()
         if self.accelerator.is_main_process:
-            Log(self.folder / LOG).rewind(progress.step)
+            Log(self.folder / LOG).rewind(progress.step, progress.epoch)
         return progress
 
 

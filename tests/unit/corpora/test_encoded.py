@@ -25,9 +25,10 @@ def test_killed_while_ids_are_written_nothing_is_left(tmp_path: Path, monkeypatc
         (Path(cache_file_name).parent / "tmp12345").write_text("half")
         raise Killed
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(Dataset, "map", killed)
-        encode(pairs, tokenizer, file=folder / "dev.arrow")
+        with pytest.raises(Killed):
+            encode(pairs, tokenizer, file=folder / "dev.arrow")
     assert not list(folder.iterdir())
     stored = encode(pairs, tokenizer, file=folder / "dev.arrow")
     assert [path.name for path in folder.iterdir()] == ["dev.arrow"]

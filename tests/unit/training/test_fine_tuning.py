@@ -190,9 +190,10 @@ def test_killed_before_the_last_file_the_record_is_there_and_nothing_else_is_lef
 
     settings = replace(SETTINGS, recipe=replace(FAST, epochs=1))
     out = tmp_path / "out"
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", mortal)
-        tuned(start, out, settings)
+        with pytest.raises(Killed):
+            tuned(start, out, settings)
     assert (out / "record.json").is_file()
     assert not (out / "config.json").exists()
     tuned(start, out, settings)

@@ -418,12 +418,24 @@ def test_sizes_that_cannot_be(wrong: dict[str, Any]) -> None:
 def test_log_forgets_what_came_after(tmp_path: Path) -> None:
     log = Log(tmp_path / "metrics.jsonl")
     for step in (1, 2, 3):
-        log.add(step=step)
+        log.add(step=step, epoch=1, rate=0.1)
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 4, "lo')
     assert [line["step"] for line in log.lines()] == [1, 2, 3]
-    log.rewind(2)
+    log.rewind(2, 0)
     assert [line["step"] for line in log.lines()] == [1, 2]
+
+
+def test_an_epoch_that_was_measured_but_not_saved_has_one_line(tmp_path: Path) -> None:
+    """A state was written after its last step, and the process killed before the next one."""
+    log = Log(tmp_path / "metrics.jsonl")
+    for epoch in (1, 2):
+        log.add(step=3 * epoch, epoch=epoch, rate=0.1)
+        log.add(step=3 * epoch, epoch=epoch, loss=2.0)
+    log.rewind(6, 1)
+    assert [(line["step"], "rate" in line) for line in log.lines()] == [(3, True), (3, False), (6, True)]
+    log.rewind(6, 2)
+    assert len(log.lines()) == 3
 
 
 def test_a_state_of_another_shape(finished: Path, tmp_path: Path) -> None:

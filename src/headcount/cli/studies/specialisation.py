@@ -50,13 +50,10 @@ def COMMAND(  # noqa: N802
     plan = SpecialisationPlan(keep, steps, Tuning(steps=tune), kind)
     choose, measure = work.parts()
     subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
-    unfinished = output.unfinished
-    with (
-        tempfile.TemporaryDirectory() if unfinished is None else nullcontext(unfinished) as folder,
-        show.Bars() as bars,
-    ):
+    folder = nullcontext(output.unfinished) if output.unfinished else tempfile.TemporaryDirectory()
+    with folder as path, show.Bars() as bars:
         record = specialisation(
-            subjects, plan, folder=Path(folder), data=f"{work.source.data} {measure.source.part}", progress=bars.show
+            subjects, plan, folder=Path(path), data=f"{work.source.data} {measure.source.part}", progress=bars.show
         )
     output.present(record, as_json)
 
