@@ -22,8 +22,9 @@ from chaos.commands import COMMANDS
 @click.option("--seed", default=0, show_default=True, help="Of the moments.")
 @click.option("--moments", default=20, show_default=True, type=click.IntRange(1), help="Interruptions of a command.")
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--minutes", type=float, help="Begin no further case after so long.")
 @click.option("--out", default="chaos.json", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
-def main(only: tuple[str, ...], seed: int, moments: int, workers: int, out: Path) -> None:
+def main(only: tuple[str, ...], seed: int, moments: int, workers: int, minutes: float | None, out: Path) -> None:
     """Interrupt every command (or ONLY those) at random moments, fill its disk, lock it out, double it."""
     from chaos import inputs, load
     from chaos.process import Run
@@ -37,7 +38,7 @@ def main(only: tuple[str, ...], seed: int, moments: int, workers: int, out: Path
         if outcome.status:
             raise click.ClickException(f"{name} cannot be made: {outcome.output}")
         commands = {name: COMMANDS[name] for name in only or COMMANDS}
-        campaign = Campaign(PROGRAM, commands, folder / "inputs", folder, seed, moments, workers)
+        campaign = Campaign(PROGRAM, commands, folder / "inputs", folder, seed, moments, workers, minutes)
         result = campaign.run(lambda text: click.echo(text, err=True))
         if not only:
             result["load"] = load.resumed()

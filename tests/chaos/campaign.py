@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import multiprocessing
 import os
+import random
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +36,7 @@ class Campaign:
     seed: int = 0
     moments: int = 20
     workers: int = 2
+    minutes: float | None = None  # after which no further case is begun
 
     def run(self, tell: Tell) -> dict[str, Any]:
         """Try everything; the summary, as JSON has it."""
@@ -48,8 +51,10 @@ class Campaign:
             for name in references
             for case in planned(name, self.commands[name], references[name], **choice)
         ]
+        random.Random(self.seed).shuffle(work)  # what is cut off by the clock is of all commands
         tell(f"{len(work)} cases of {len(references)} commands")
-        verdicts = self._verdicts(work, tell)
+        deadline = math.inf if self.minutes is None else begin + 60 * self.minutes
+        verdicts = self._verdicts(work, deadline, tell)
         return summary(self, references, verdicts, faults, time.monotonic() - begin)
 
     def _references(self, tell: Tell) -> tuple[dict[str, Reference], list[str]]:
@@ -73,11 +78,11 @@ class Campaign:
                 tell(f"FAULT not repeatable: {difference}")
         return references, faults
 
-    def _verdicts(self, work: list[tuple[Case, Command, Reference]], tell: Tell) -> list[Verdict]:
-        """Dealt out in turn: each process has cases of every command."""
+    def _verdicts(self, work: list[tuple[Case, Command, Reference]], deadline: float, tell: Tell) -> list[Verdict]:
+        """By processes that the cases are dealt out to in turn."""
         queue = _FORK.SimpleQueue()
         members = [
-            _FORK.Process(target=self._work, args=(number, work[number :: self.workers], queue))
+            _FORK.Process(target=self._work, args=(number, work[number :: self.workers], deadline, queue))
             for number in range(self.workers)
         ]
         for member in members:
@@ -87,6 +92,8 @@ class Campaign:
             verdict = queue.get()
             if isinstance(verdict, str):
                 raise RuntimeError(verdict)
+            if verdict is None:  # there was no time for it
+                continue
             verdicts.append(verdict)
             for fault in verdict.faults:
                 tell(f"FAULT {verdict.case}: {fault}")
@@ -94,16 +101,16 @@ class Campaign:
                 tell(f"{number + 1} of {len(work)} cases")
         for member in members:
             member.join()
-        order = {str(case): number for number, (case, _, _) in enumerate(work)}
-        return sorted(verdicts, key=lambda verdict: order[str(verdict.case)])
+        names = list(self.commands)
+        return sorted(verdicts, key=lambda verdict: (names.index(verdict.case.command), str(verdict.case)))
 
-    def _work(self, number: int, work: Iterable[tuple[Case, Command, Reference]], queue: Any) -> None:
+    def _work(self, number: int, work: Iterable[tuple[Case, Command, Reference]], deadline: float, queue: Any) -> None:
         import traceback
 
         bench = Bench(self.program, self.inputs, self.folder / f"worker-{number}")
         try:
             for case, command, reference in work:
-                queue.put(bench.judge(case, command, reference))
+                queue.put(bench.judge(case, command, reference) if time.monotonic() < deadline else None)
         except BaseException:
             queue.put(traceback.format_exc())
             raise

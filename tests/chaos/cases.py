@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chaos import results
 from chaos.commands import Command
-from chaos.process import Interruption, Outcome, Program, Run, can_mount, limit_mount, unmount
+from chaos.process import Interruption, Outcome, Program, Run, cache_of, can_mount, limit_mount, unmount
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _PAGE = 4096  # bytes that even the smallest file takes in memory
@@ -127,7 +127,8 @@ class Bench:
             outcome.seconds, outcome.changes, _results(folder, command), _size(folder) - before,
             max((path.stat().st_size for path in files), default=0),
         )  # fmt: skip
-        shutil.rmtree(folder)
+        for path in (folder, cache_of(folder)):
+            shutil.rmtree(path, ignore_errors=True)
         return reference, outcome
 
     def judge(self, case: Case, command: Command, reference: Reference) -> Verdict:
@@ -140,7 +141,8 @@ class Bench:
         finally:
             if mounted:
                 unmount(folder)
-            shutil.rmtree(folder, ignore_errors=True)
+            for path in (folder, cache_of(folder)):
+                shutil.rmtree(path, ignore_errors=True)
 
     def _run(self, command: Command, folder: Path, longest: float, **fault: object) -> Outcome:
         return Run(self.program, command.arguments(), folder, **fault).wait(longest)  # type: ignore[arg-type]

@@ -60,7 +60,12 @@ class Program:
     """What is run: a click command, after `prepare` in its process."""
 
     main: Callable[..., Any]
-    prepare: Callable[[], object] = lambda: None
+    prepare: Callable[[Path], object] = lambda _: None  # given a folder for caches, which is the run's own
+
+
+def cache_of(folder: Path) -> Path:
+    """Beside a folder, not in it: caches are the libraries' to keep whole."""
+    return folder.with_name(f"{folder.name}.cache")
 
 
 class Run:
@@ -153,7 +158,7 @@ def _become(
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if file_limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-        program.prepare()
+        program.prepare(cache_of(folder))
         before = set(sys.modules)
         changes = _count_changes(folder, interruption)
         try:

@@ -7,6 +7,7 @@ import pkgutil
 from dataclasses import replace
 from pathlib import Path
 
+import datasets
 import torch
 import transformers
 from matplotlib import pyplot as pyplot  # fonts are searched for once
@@ -27,6 +28,11 @@ _STUDY = {
     "all_kinds_keep": (4,), "all_kinds_ways": ("l0",),
 }  # fmt: skip
 _SIZE = Size(encoder_layers=2, decoder_layers=1, heads=2, width=16, inner=16, dropout=0.1)
+
+
+def _prepare(cache: Path) -> None:
+    datasets.config.HF_DATASETS_CACHE = cache
+    _small_demo()
 
 
 def _small_demo() -> None:
@@ -55,4 +61,4 @@ def _import_all() -> None:
 
 
 _import_all()
-PROGRAM = Program(main, _small_demo)
+PROGRAM = Program(main, _prepare)

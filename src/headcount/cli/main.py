@@ -43,9 +43,8 @@ class _Commands(Files):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt as interruption:
-            stopped = click.ClickException("Interrupted; nothing half-written was left behind.")
-            stopped.exit_code = _TERMINATED if isinstance(interruption, _Terminated) else 1
-            raise stopped from None
+            kind = _StoppedByScheduler if isinstance(interruption, _Terminated) else click.ClickException
+            raise kind("Interrupted; nothing half-written was left behind.") from None
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
@@ -60,6 +59,12 @@ class _Commands(Files):
 
 class _Terminated(KeyboardInterrupt):
     """SIGTERM, as kill and batch systems send it."""
+
+
+class _StoppedByScheduler(click.ClickException):
+    """The same as one line, with the exit status that batch systems expect."""
+
+    exit_code = _TERMINATED
 
 
 @contextlib.contextmanager

@@ -88,12 +88,16 @@ class Run:
             yield
             return
         new = not (self.work / _SETTINGS).is_file()
-        if new and (self.out.is_file() or journal.contents(self.out)):
+        if new and (self.out.is_file() or self._foreign_contents()):
             raise UsageError(f"{self.out} holds something else already; give a new folder.")
         with journal.reserved(self.out):
             journal.claim(self.work, _SETTINGS, self.plain_settings())
             journal.remove_folder(self._final)  # of a run that was killed while it put the model in place
             yield
+
+    def _foreign_contents(self) -> list[Path]:
+        """What is in the folder besides a work folder that was made, and nothing written to it: a run was killed."""
+        return [path for path in journal.contents(self.out) if path != self.work or journal.contents(path)]
 
     def abandon(self) -> None:
         """Other settings may be tried on this folder; but not if steps were taken, which would be lost."""

@@ -202,3 +202,14 @@ def test_killed_before_the_last_file_the_record_is_there_and_nothing_else_is_lef
     (out / "training" / "final" / "model").mkdir(parents=True)  # killed after the last file, before the folder went
     tuned(start, out, settings)
     assert not (out / "training" / "final").exists()
+
+
+def test_a_folder_whose_first_run_was_killed_before_it_noted_its_settings_is_begun(start: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "training" / ".settings.json.headcount-dead").mkdir(parents=True)
+    tuned(start, out, replace(SETTINGS, recipe=replace(FAST, epochs=1)))
+    assert (out / "config.json").is_file()
+    assert not list(out.rglob(".*"))
+    (tmp_path / "other" / "training" / "notes").mkdir(parents=True)
+    with pytest.raises(UsageError, match="holds something else"):
+        tuned(start, tmp_path / "other", SETTINGS)
