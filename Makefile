@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 THREADS := OMP_NUM_THREADS=1
 
-.PHONY: venv demo test test-slow bench docs lint clean
+.PHONY: venv demo test test-slow chaos bench docs lint clean
 
 venv: .venv/.fresh
 
@@ -24,6 +24,10 @@ test: venv lint
 test-slow: venv
 	$(THREADS) $(BIN)/python -m pytest -m slow
 
+# Every command interrupted, starved of disk, locked out and doubled; half an hour on two cores. SEED=1 for others.
+chaos: venv
+	$(THREADS) PYTHONPATH=tests $(BIN)/python -m chaos --seed $(or $(SEED),0) --out chaos.json
+
 bench: venv
 	$(BIN)/python -m benchmarks
 
@@ -37,4 +41,4 @@ lint: venv
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv demo bench.json build
+	rm -rf .venv demo bench.json chaos.json build

@@ -21,9 +21,10 @@ from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
 
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
-_SCRATCH, _LOCK, _NEW, _OLD = ".headcount-", "lock", "new", "old"
+_SCRATCH, _LOCK, _NEW, _OLD, _GONE = ".headcount-", "lock", "new", "old", "gone"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: more than `ulimit -f` allows
+_ATTEMPTS = 100  # at a scratch folder that another process takes for one that was left behind
 
 
 @contextlib.contextmanager
@@ -156,30 +157,38 @@ def _put_in_place(fresh: Path, target: Path, old: Path) -> None:
 @contextlib.contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
     """A hidden folder beside a target to prepare it in, locked; what killed processes left of theirs is removed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    recover(target)
-    scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_SCRATCH}"))
     try:
-        with locks.alone(scratch / f"{_LOCK}-new"):
-            with contextlib.suppress(FileNotFoundError):  # on a system without locks
-                os.replace(scratch / f"{_LOCK}-new", scratch / _LOCK)  # never seen before it is held
+        target.parent.mkdir(parents=True, exist_ok=True)
+        recover(target)
+        with contextlib.ExitStack() as stack:
+            scratch = _locked_scratch(target, stack)
+            stack.callback(_clear, scratch, target)
             yield scratch
     except Exception as error:
         if is_disk_full(error):
-            raise FolderError(_disk_full(target)) from error
+            raise FolderError(_no_room(target, error)) from error
         raise
-    finally:
-        _clear(scratch, target)
+
+
+def _locked_scratch(target: Path, stack: contextlib.ExitStack) -> Path:
+    """A new scratch folder with a lock in it. Until it is locked another process may take it for an abandoned one."""
+    for _ in range(_ATTEMPTS):
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_SCRATCH}"))
+        with contextlib.suppress(FileNotFoundError):
+            if stack.enter_context(locks.alone(scratch / _LOCK)):
+                return scratch
+    raise FolderError(f"Cannot write in {target.parent}: files are removed again and again. Give another folder.")
 
 
 def recover(target: Path) -> None:
     """Remove what killed processes left beside a target, and put back a folder that one had moved away."""
+    if not locks.supported():
+        return
     for scratch in target.parent.glob(f".{glob.escape(target.name)}{_SCRATCH}*"):
-        with contextlib.suppress(OSError):  # of another user, or removed by another process
-            if (scratch / _LOCK).is_file():
-                with locks.alone(scratch / _LOCK) as abandoned:
-                    if abandoned:
-                        _clear(scratch, target)
+        # errors: of another user, or removed by another process
+        with contextlib.suppress(OSError), locks.alone(scratch / _LOCK) as abandoned:
+            if abandoned:
+                _clear(scratch, target)
 
 
 def _clear(scratch: Path, target: Path) -> None:
@@ -190,12 +199,24 @@ def _clear(scratch: Path, target: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, all of it or nothing: half of it might be taken for the work of other settings."""
+    if folder.is_dir():
+        with _scratch(folder) as scratch:
+            os.rename(folder, scratch / _GONE)
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Also of safetensors, whose errors have no number."""
-    return getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error)
+    return getattr(error, "errno", None) in _FULL or any(os.strerror(number) in str(error) for number in _FULL)
 
 
-def _disk_full(target: Path) -> str:
+def _no_room(target: Path, error: Exception) -> str:
+    if getattr(error, "errno", None) == errno.EFBIG or os.strerror(errno.EFBIG) in str(error):
+        return (
+            f"{target} was not written: it would be larger than a file may be here (ulimit -f, or the file system). "
+            "Raise the limit and run the same command again."
+        )
     usage = shutil.disk_usage(target.parent)
     return (
         f"The disk is full: {target} was not written. {usage.free / 1e6:.0f} MB of {usage.total / 1e6:.0f} MB are free "
@@ -244,4 +265,4 @@ class Shelf:
 
     def clear(self) -> None:
         """The work is finished."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)

@@ -24,13 +24,33 @@ _held: set[Path] = set()  # folders that this process holds
 
 @contextlib.contextmanager
 def alone(path: str | Path) -> Iterator[bool]:
-    """Whether this process may work on something: one at a time may, and its claim ends with it, even if killed."""
+    """Whether this process may work on something: one at a time may, and its claim ends with it, even if killed.
+
+    The lock file is there as long as somebody holds it, or was killed while holding it.
+    """
     if fcntl is None:
         yield True
         return
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        yield _try_lock(file.fileno(), shared=False)
+    file = Path(path)
+    descriptor, locked = _open_and_lock(file)
+    try:
+        yield locked
+    finally:
+        if locked:
+            _release(file, descriptor)
+        else:
+            os.close(descriptor)
+
+
+def _open_and_lock(file: Path) -> tuple[int, bool]:
+    """The descriptor of a lock file, made where there is none, and whether it is this process's now."""
+    while True:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        locked = _try_lock(descriptor, shared=False)
+        if not locked or _is_at(descriptor, file):
+            return descriptor, locked
+        os.close(descriptor)  # its last holder has removed it at this moment
 
 
 @contextlib.contextmanager
@@ -57,6 +77,11 @@ def held(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
                 parent.rmdir()
 
 
+def supported() -> bool:
+    """Whether this system has such locks; without them nobody knows who is still at work."""
+    return fcntl is not None
+
+
 def _acquire(folder: Path, shared: bool) -> int:
     """The descriptor of the folder's lock file, locked."""
     for _ in range(_ATTEMPTS):
@@ -74,8 +99,9 @@ def _acquire(folder: Path, shared: bool) -> int:
             os.close(descriptor)
             raise FolderInUse(f"{folder} is in use by {holder}. Wait until it ends, end it, or give another folder.")
         if _is_at(descriptor, folder / FOLDER_LOCK):
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            with contextlib.suppress(OSError):  # the disk is full: the lock holds without the name of its holder
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
             return descriptor
         os.close(descriptor)
     raise FolderError(f"Cannot write in {folder}: it is removed again and again. Give another folder.")

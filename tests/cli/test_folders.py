@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import signal
 from pathlib import Path
 
 import click
@@ -117,3 +119,25 @@ def test_prune_replaces_a_model_whose_replacement_was_killed(writer: Path, tmp_p
     assert len(hc.locate(hc.load(out)).heads) == 11
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
     assert not [path for path in out.iterdir() if path not in journal.contents(out)]
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("headcount.studies.scoring.scoring", interrupted)
+    task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt"]
+    done = run("score", str(writer), *task, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 143
+    assert done.output == "Error: Interrupted; nothing half-written was left behind.\n"
+    assert not list(tmp_path.iterdir()), "no lock, no folder"
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_results_do_not_replace_the_record_of_a_model(writer: Path) -> None:
+    task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt"]
+    before = {path.name for path in writer.iterdir()}
+    done = run("score", str(writer), *task, "--method", "magnitude", "--out", str(writer))
+    assert done.exit_code == 1
+    assert "holds a model, whose record.json would be replaced; give another folder" in done.output
+    assert {path.name for path in writer.iterdir()} == before

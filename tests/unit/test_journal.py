@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from safetensors import SafetensorError
 
@@ -124,6 +126,53 @@ def test_what_killed_processes_left_goes_unless_a_living_one_holds_it(tmp_path: 
     assert (tmp_path / "model" / "weights").read_text() == "living"
 
 
+def test_a_scratch_folder_whose_process_was_killed_before_it_locked_it_goes(tmp_path: Path) -> None:
+    (tmp_path / ".record.json.headcount-dead").mkdir()
+    journal.write_text(tmp_path / "record.json", "{}")
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_a_scratch_folder_that_another_process_takes_for_abandoned_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the making of the folder and its lock."""
+    usual, taken = tempfile.mkdtemp, []
+
+    def taken_away(**options: Any) -> str:
+        folder = usual(**options)
+        if not taken:
+            taken.append(folder)
+            journal.recover(tmp_path / "record.json")
+            assert not Path(folder).exists()
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_away)
+    journal.write_text(tmp_path / "record.json", "{}")
+    assert taken
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_killed_while_a_folder_is_removed_there_is_all_of_it_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of it, without the note of its settings, would be taken for the work of other settings."""
+    shelf = journal.Shelf(tmp_path / "unfinished", {"data": "one"})
+    shelf.put("sums", {"total": np.ones(2)})
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(Killed):
+            shelf.clear()
+    assert not (tmp_path / "unfinished").exists()
+    other = journal.Shelf(tmp_path / "unfinished", {"data": "two"})
+    assert other.get("sums") is None
+    other.clear()
+    assert not list(tmp_path.iterdir())
+
+
 def test_results_are_for_those_whom_the_umask_lets_read(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
@@ -184,6 +233,17 @@ def test_json_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 )
 def test_a_full_disk_is_said_with_the_file(error: Exception, tmp_path: Path) -> None:
     message = r"disk is full: .*a.txt was not written. \d+ MB of \d+ MB are free"
+    with pytest.raises(FolderError, match=message), journal.new_file(tmp_path / "a.txt"):
+        raise error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EFBIG, os.strerror(errno.EFBIG)), SafetensorError("I/O error: File too large (os error 27)")],
+)
+def test_a_file_above_the_limit_is_said_with_its_name(error: Exception, tmp_path: Path) -> None:
+    message = r"a.txt was not written: it would be larger than a file may be here \(ulimit -f"
     with pytest.raises(FolderError, match=message), journal.new_file(tmp_path / "a.txt"):
         raise error
     assert not list(tmp_path.iterdir())

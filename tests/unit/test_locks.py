@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import signal
 import subprocess
@@ -91,3 +92,22 @@ def test_a_lock_that_its_holder_removes_is_not_taken_for_one(tmp_path: Path, mon
     with locks.held(tmp_path):
         assert (tmp_path / locks.FOLDER_LOCK).is_file()
     assert len(opened) == 3, "tried again, and to release"
+
+
+def test_a_claim_leaves_no_file(tmp_path: Path) -> None:
+    with locks.alone(tmp_path / "point.claim") as ours, locks.alone(tmp_path / "point.claim") as theirs:
+        assert ours
+        assert not theirs
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_does_not_prevent_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to be written into the folder says so, with its name."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    with locks.held(tmp_path / "run"):
+        assert (tmp_path / "run" / locks.FOLDER_LOCK).is_file()
+    assert not list(tmp_path.iterdir())

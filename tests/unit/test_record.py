@@ -135,3 +135,15 @@ def test_what_a_record_lacks_is_an_error_of_the_record() -> None:
         raise KeyError("alpha")
     with pytest.raises(UsageError, match="as it is"), displayed(["a.json"]):
         raise UsageError("as it is")
+
+
+def test_rows_of_numbers_are_read_as_other_values_are() -> None:
+    rows = tuple[tuple[float, ...], ...]
+    assert decode(rows, [[1.0, 2.5], []], source="a.json") == ((1.0, 2.5), ())
+    mixed = decode(rows, [[1, None], [2.5]], source="a.json")
+    assert mixed[0][0] == 1.0
+    assert isinstance(mixed[0][0], float)
+    assert math.isnan(mixed[0][1])
+    for wrong, place in (([[1.0], ["2"]], r"at\[1\]\[0\]"), ([[1.0], 2.0], r"at\[1\]"), ([[True]], r"at\[0\]\[0\]")):
+        with pytest.raises(RecordError, match=f"{place} is of type"):
+            decode(rows, wrong, source="a.json", path="at")

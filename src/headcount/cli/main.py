@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +21,7 @@ from headcount.cli.group import Files
 from headcount.errors import HeadcountError, UsageError
 from headcount.registry import Registry
 
-_CLOSED_PIPE = 141  # 128 + SIGPIPE, as shells count
+_CLOSED_PIPE, _TERMINATED = 141, 143  # 128 + SIGPIPE, 128 + SIGTERM, as shells count
 
 # Threads of OpenMP that wait spin, and on a busy machine take cores from those that work. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -36,12 +38,13 @@ class _Commands(Files):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _ended_by_reader():
+            with _ended_by_reader(), _ended_by_scheduler():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except KeyboardInterrupt:
-            raise click.ClickException("Interrupted; nothing half-written was left behind.") from None
+        except KeyboardInterrupt as interruption:
+            kind = _StoppedByScheduler if isinstance(interruption, _Terminated) else click.ClickException
+            raise kind("Interrupted; nothing half-written was left behind.") from None
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
@@ -52,6 +55,33 @@ class _Commands(Files):
         return super().parse_args(
             ctx, ["--debug", *(arg for arg in args if arg != "--debug")] if "--debug" in args else args
         )
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, as kill and batch systems send it."""
+
+
+class _StoppedByScheduler(click.ClickException):
+    """The same as one line, with the exit status that batch systems expect."""
+
+    exit_code = _TERMINATED
+
+
+@contextlib.contextmanager
+def _ended_by_scheduler() -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does: temporary files and locks are removed on the way out."""
+
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if usual:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if usual:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
@@ -48,14 +47,14 @@ class Output:
 
     def save(self, record: Record) -> list[Path]:
         """Write the record and its figures, of several processes one does; the files of the figures."""
-        from headcount import processes
+        from headcount import journal, processes
         from headcount.report.figure import write_all
 
         if self.out is None or self.unfinished is None or not processes.is_main():
             return []
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
-        shutil.rmtree(self.unfinished, ignore_errors=True)
+        journal.remove_folder(self.unfinished)
         return figures
 
     def present(self, record: Record, as_json: bool, command: str = "") -> None:
@@ -120,9 +119,18 @@ def output(function: Command, *, shared: bool = False) -> Command:
 
     @wraps(function)
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, **rest: Any) -> Any:
+        _refuse_checkpoint(out)
         return function(output=Output(out, formats, all_rows), **rest)
 
     return every_row(figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command)))
+
+
+def _refuse_checkpoint(out: Path | None) -> None:
+    """The folder of a model has a record of its own, of its training or pruning, which results would replace."""
+    from headcount.errors import FolderError
+
+    if out is not None and (out / "config.json").is_file():
+        raise FolderError(f"{out} holds a model, whose record.json would be replaced; give another folder for results.")
 
 
 def shared_output(function: Command) -> Command:

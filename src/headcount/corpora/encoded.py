@@ -7,6 +7,7 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headcount import journal
 from headcount.corpora.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -41,18 +42,23 @@ def encode(
         ]
         return {"source_ids": list(compress(source, fits)), "target_ids": list(compress(target, fits))}
 
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    return pairs.map(
-        ids,
-        batched=True,
-        remove_columns=pairs.column_names,
-        features=Features({"source_ids": List(Value("int32")), "target_ids": List(Value("int32"))}),
-        cache_file_name=str(file) if file else None,
-        keep_in_memory=file is None,
-        load_from_cache_file=False,
-        new_fingerprint="encoded",  # the file's name says what it is; hashing the tokenizer would be slow
-    )
+    def encoded(cache: Path | None) -> Dataset:
+        return pairs.map(
+            ids,
+            batched=True,
+            remove_columns=pairs.column_names,
+            features=Features({"source_ids": List(Value("int32")), "target_ids": List(Value("int32"))}),
+            cache_file_name=str(cache) if cache else None,
+            keep_in_memory=cache is None,
+            load_from_cache_file=False,
+            new_fingerprint="encoded",  # the file's name says what it is; hashing the tokenizer would be slow
+        )
+
+    if file is None or not len(pairs):  # of nothing datasets writes no file
+        return encoded(None)
+    with journal.new_file(file) as fresh:  # datasets leaves a temporary file beside its cache when it is killed
+        encoded(fresh)
+    return Dataset.from_file(str(file))
 
 
 def sides(encoded: Dataset) -> tuple[Ragged, Ragged]:

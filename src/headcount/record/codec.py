@@ -16,6 +16,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from headcount.errors import RecordError
 
 T = TypeVar("T")
+_ROW = tuple[float, ...]
 _NAMES = {
     str: "text",
     int: "a whole number",
@@ -61,6 +62,8 @@ def _decode(kind: object, data: object, source: str, path: str) -> Any:
         return None if data is None else _decode(inner, data, source, path)
     if origin is tuple:
         items = _checked(list, data, source, path)
+        if arguments[0] in (float, _ROW) and _are_numbers(items, rows=arguments[0] == _ROW):
+            return tuple(map(tuple, items)) if arguments[0] == _ROW else tuple(items)
         return tuple(_decode(arguments[0], item, source, f"{path}[{index}]") for index, item in enumerate(items))
     if origin is not None and issubclass(origin, Mapping):
         items = _checked(dict, data, source, path)
@@ -70,6 +73,13 @@ def _decode(kind: object, data: object, source: str, path: str) -> Any:
     if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
         return _decode_fields(kind, data, source, path)
     return _checked(kind, data, source, path)
+
+
+def _are_numbers(items: list[Any], *, rows: bool) -> bool:
+    """Whether a list, or every row in it, is of floats alone: thousands of them need no look at each one's type."""
+    if rows:
+        return all(type(row) is list and _are_numbers(row, rows=False) for row in items)
+    return all(type(item) is float for item in items)
 
 
 def _decode_fields(kind: Any, data: Any, source: str, path: str) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 _CHUNK = 1000  # resamples
-_MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each
+_MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; so many are kept for the next bootstrap
 
 
 class Comparison(NamedTuple):
@@ -34,11 +35,23 @@ def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0) -> I
     """
     table = np.asarray(statistics, dtype=np.float64)
     flat = table.reshape(len(table), -1)
-    random, chance = np.random.default_rng(seed), np.full(len(table), 1 / len(table))
     chunk = max(1, min(_CHUNK, _MOST_COUNTS // len(table)))
-    for start in range(0, resamples, chunk):
-        counts = random.multinomial(len(table), chance, size=min(chunk, resamples - start))
+    drawn = _kept_counts if resamples * len(table) <= _MOST_COUNTS else _counts
+    for counts in drawn(len(table), resamples, seed, chunk):
         yield (counts @ flat).reshape(len(counts), *table.shape[1:])
+
+
+def _counts(examples: int, resamples: int, seed: int, chunk: int) -> Iterator[np.ndarray]:
+    """[chunk, examples]: how often each example is in each resample."""
+    random, chance = np.random.default_rng(seed), np.full(examples, 1 / examples)
+    for start in range(0, resamples, chunk):
+        yield random.multinomial(examples, chance, size=min(chunk, resamples - start)).astype(np.float64)
+
+
+@lru_cache(maxsize=1)
+def _kept_counts(examples: int, resamples: int, seed: int, chunk: int) -> tuple[np.ndarray, ...]:
+    """The same, kept for the next measurement of the same examples: to draw them takes longer than to use them."""
+    return tuple(_counts(examples, resamples, seed, chunk))
 
 
 def paired_bootstrap(

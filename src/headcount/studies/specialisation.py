@@ -87,20 +87,34 @@ def specialisation(
 ) -> Record[Specialisation]:
     """Measure every model and pool them.
 
-    subjects: by name, each built when it is needed; what is finished is read from the folder.
+    subjects: by name, each built when it is needed; what is finished is read from the folder. A folder that was begun
+        with other models, data or settings is an error.
     """
     if not subjects:
         raise UsageError("The study needs at least one model.")
     models: dict[str, ModelRow] = {}
     for number, (name, build) in enumerate(subjects.items()):
         progress("models", number, len(subjects))
-        file = folder / f"{number}.json"
+        file, subject = folder / f"{number}.json", build()
+        journal.claim(folder / str(number), "subject.json", _identity(subject, plan))
         if not file.is_file():
-            journal.write_json(file, encode(_measure(build(), plan, folder / str(number), progress)))
+            journal.write_json(file, encode(_measure(subject, plan, folder / str(number), progress)))
         models[name] = decode(ModelRow, journal.read_json(file), source=str(file))
     progress("models", len(subjects), len(subjects))
     signature = Signature(" ".join(subjects), data=data, arguments={"data": data, **asdict(plan)})
     return Record("specialisation", signature, pooled(models))
+
+
+def _identity(subject: StudiedModel, plan: SpecialisationPlan) -> dict[str, object]:
+    """What decides the numbers of a model."""
+    data = subject.data
+    return {
+        "model": subject.name,
+        "weights": weight_hash(subject.model),
+        "texts": [task.fingerprint for task in (data.training, data.choosing, data.measuring, subject.costs)],
+        "sentences": [subject.choose.fingerprint, subject.measure.fingerprint],
+        "plan": asdict(plan),
+    }
 
 
 def pooled(models: Mapping[str, ModelRow]) -> Specialisation:

@@ -123,7 +123,8 @@ def _text_hash(pairs: Dataset) -> str:
 def _prepare(data: Parallel, work: Path, settings: TranslationSettings, watch: Watch) -> None:
     """Vocabulary and ids, once for a folder."""
     if settings.like and not (work / "vocabulary").is_dir():
-        load_tokenizer(settings.like).save_pretrained(work / "vocabulary")
+        with journal.new_folder(work / "vocabulary") as fresh:
+            load_tokenizer(settings.like).save_pretrained(fresh)
     if not (work / "vocabulary").is_dir():
         watch.message("learning the vocabulary")
         learn_vocabulary(

@@ -15,9 +15,13 @@ class Log:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def rewind(self, step: int) -> None:
-        """Drop what was written after this step, and a line cut off in the middle."""
-        earlier = [line for line in self.lines() if line["step"] <= step]
+    def rewind(self, step: int, epoch: int) -> None:
+        """Drop what was written after this step, and a line cut off in the middle.
+
+        epoch: epochs that are finished. The line of another one, measured after its last step but before the state was
+        written, is dropped too: it is measured again. Lines of steps have a rate, those of epochs have not.
+        """
+        earlier = [line for line in self.lines() if line["step"] <= step and ("rate" in line or line["epoch"] <= epoch)]
         journal.write_text(self._file, "".join(json.dumps(line) + "\n" for line in earlier))
 
     def add(self, **values: Any) -> None:

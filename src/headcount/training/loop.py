@@ -95,6 +95,7 @@ class Loop:
                 if recipe.steps is not None and progress.step >= recipe.steps:
                     break  # not saved before the epoch has been measured: a kill then takes this step again
                 if time.monotonic() - saved > self.save_seconds:
+                    progress.recent_losses = losses.values() if accelerator.num_processes == 1 else []
                     self._save(bare, progress)
                     saved = time.monotonic()
             self._end_epoch(bare, progress)
@@ -124,7 +125,7 @@ class Loop:
     ) -> Iterator[_Losses]:
         """Take the rest of an epoch's steps, one at a time."""
         model.train()
-        losses = _Losses()
+        losses = _Losses(torch.tensor(progress.recent_losses, device=self.accelerator.device))
         for step in steps[progress.epoch_steps :]:
             started = time.monotonic()
             loss = self._step(model, optimizer, step, progress.step + 1)
@@ -192,7 +193,7 @@ class Loop:
 
     def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
         """Measure, keep the epoch's model, write the state: in this order, so that a kill repeats, never skips."""
-        progress.epoch, progress.epoch_steps = progress.epoch + 1, 0
+        progress.epoch, progress.epoch_steps, progress.recent_losses = progress.epoch + 1, 0, []
         measured = self._measure()
         progress.epochs.append({"epoch": progress.epoch, "step": progress.step, **measured})
         if self.accelerator.is_main_process:
@@ -214,15 +215,17 @@ class Loop:
         file = self.folder / STATE
         progress = read_state(file, self.model, optimizer, self.partner) if file.is_file() else Standing()
         if self.accelerator.is_main_process:
-            Log(self.folder / LOG).rewind(progress.step)
+            Log(self.folder / LOG).rewind(progress.step, progress.epoch)
         return progress
 
 
 class _Losses:
     """Loss and speed since the last report."""
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: Tensor) -> None:
+        """earlier: losses of steps before an interruption that were not reported."""
         self.clear()
+        self._losses += earlier.unbind()
 
     def clear(self) -> None:
         self._losses: list[Tensor] = []
@@ -232,6 +235,9 @@ class _Losses:
         self._losses.append(loss)
         self._tokens += tokens
         self._seconds += seconds
+
+    def values(self) -> list[float]:
+        return [float(loss) for loss in self._losses]
 
     def mean(self) -> Tensor:
         return torch.stack(self._losses).mean()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -72,6 +71,11 @@ class Run:
     def work(self) -> Path:
         return self.out / "training"
 
+    @property
+    def _final(self) -> Path:
+        """Where the finished model is before it is moved to its place."""
+        return self.work / "final"
+
     def plain_settings(self) -> dict[str, Any]:
         settings: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
         return settings
@@ -86,16 +90,21 @@ class Run:
             yield
             return
         new = not (self.work / _SETTINGS).is_file()
-        if new and (self.out.is_file() or journal.contents(self.out)):
+        if new and (self.out.is_file() or self._foreign_contents()):
             raise UsageError(f"{self.out} holds something else already; give a new folder.")
         with journal.reserved(self.out):
             journal.claim(self.work, _SETTINGS, self.plain_settings())
+            journal.remove_folder(self._final)  # of a run that was killed while it put the model in place
             yield
+
+    def _foreign_contents(self) -> list[Path]:
+        """What is in the folder besides a work folder that was made, and nothing written to it: a run was killed."""
+        return [path for path in journal.contents(self.out) if path != self.work or journal.contents(path)]
 
     def abandon(self) -> None:
         """Other settings may be tried on this folder; but not if steps were taken, which would be lost."""
         if not any(self.work.rglob(STATE)):
-            shutil.rmtree(self.work)
+            journal.remove_folder(self.work)
 
     def train(
         self,
@@ -153,14 +162,16 @@ class Run:
 
     def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
         """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
-        self.put(lambda folder: save(model, folder, tokenizer=tokenizer))
-        record.save(self.out / "record.json")
+
+        def add_record(folder: Path) -> None:
+            record.save(folder / "record.json")
+
+        self.put(lambda folder: save(model, folder, tokenizer=tokenizer, add_files=add_record))
 
     def put(self, write: Callable[[Path], object]) -> None:
         """Have a checkpoint written, and move it into the folder once it is whole."""
-        final = self.work / "final"
-        with journal.new_folder(final) as fresh:
+        with journal.new_folder(self._final) as fresh:
             write(fresh / "model")
-        for file in sorted((final / "model").iterdir(), key=lambda file: file.name == "config.json"):
+        for file in sorted((self._final / "model").iterdir(), key=lambda file: file.name == "config.json"):
             file.replace(self.out / file.name)
-        shutil.rmtree(final)
+        journal.remove_folder(self._final)

@@ -11,6 +11,7 @@ from scipy import stats
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusion
 from headcount.statistics import (
     Resampling,
+    bootstrap,
     bootstrap_sums,
     holm,
     mcnemar,
@@ -54,6 +55,21 @@ def test_bootstrap_sums_of_many_examples_come_in_smaller_chunks(monkeypatch: pyt
     parts = list(bootstrap_sums(table, resamples=70))
     assert [len(part) for part in parts] == [10] * 7
     np.testing.assert_array_equal(np.concatenate(parts), np.concatenate(whole))
+def test_measurements_of_the_same_examples_share_their_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trade-off of a thousand points compares thousands of times; to draw takes longer than to sum."""
+    drawn: list[int] = []
+    usual = bootstrap._counts
+    bootstrap._kept_counts.cache_clear()
+    monkeypatch.setattr(bootstrap, "_counts", lambda *settings: drawn.append(settings[0]) or usual(*settings))
+    tables = np.random.default_rng(0).normal(size=(3, 20, 2))
+    sums = [np.concatenate(list(bootstrap_sums(table, resamples=1500))) for table in tables]
+    assert drawn == [20]
+    alone = [np.concatenate([counts @ table for counts in usual(20, 1500, 0, 1000)]) for table in tables]
+    assert all(np.array_equal(one, other) for one, other in zip(sums, alone, strict=True))
+    monkeypatch.setattr(bootstrap, "_MOST_COUNTS", 20 * 1500 - 1)
+    again = np.concatenate(list(bootstrap_sums(tables[0], resamples=1500)))
+    assert drawn == [20, 20], "too many to keep"
+    assert np.array_equal(again, sums[0])
 
 
 def test_paired_bootstrap_is_the_slow_one() -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import zoo
+from headcount.errors import UsageError
 from headcount.record.codec import decode
 from headcount.record.result import MeasuredOn
 from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
 from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_interval, permutation_of_groups
-from headcount.studies.specialisation import pooled
+from headcount.studies import specialisation as module
+from headcount.studies.specialisation import SpecialisationPlan, StudiedModel, pooled, specialisation
 from records import MEASURED_ON, evidence
 
 MEASURED = decode(MeasuredOn, MEASURED_ON, source="the sample")
@@ -102,3 +108,31 @@ def test_interval_of_a_mean() -> None:
     assert interval.value == 2
     assert interval.high - 2 == pytest.approx(4.3027 / 3**0.5, rel=1e-4)
     assert np.isnan(mean_interval([1.0]).low)
+
+
+def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, bert, part = model([0.1] * 8, [0], [0, 4]), zoo.build("bert"), SimpleNamespace(fingerprint="texts")
+    data: Any = SimpleNamespace(training=part, choosing=part, measuring=part)
+    measured: list[str] = []
+
+    def measure(subject: StudiedModel, *_: object) -> ModelRow:
+        measured.append(subject.name)
+        return row
+
+    def begin(name: str, plan: SpecialisationPlan, sentences: Any = part) -> None:
+        studied = StudiedModel(name, bert, data, sentences, sentences, sentences)
+        specialisation({name: lambda: studied}, plan, folder=tmp_path)
+
+    monkeypatch.setattr(module, "_measure", measure)
+    begin("first", SpecialisationPlan())
+    begin("first", SpecialisationPlan())
+    assert measured == ["first"]
+    for other in (
+        lambda: begin("second", SpecialisationPlan()),
+        lambda: begin("first", SpecialisationPlan(gate_steps=3)),
+        lambda: begin("first", SpecialisationPlan(), SimpleNamespace(fingerprint="other texts")),
+    ):
+        with pytest.raises(UsageError, match="begun with other settings"):
+            other()

@@ -171,3 +171,45 @@ def test_warm_up_and_batch_are_as_asked_for() -> None:
     assert (recipe.batch, recipe.chunk, recipe.warmup) == (80, 40, 7)
     assert resolved_recipe(replace(asked, recipe=replace(FAST, warmup=10_000)), data).warmup <= recipe.steps * 5
     assert resolved_recipe(replace(asked, examples=16), data).batch == round(16 * data.lengths[:, 0].mean())
+
+
+def test_killed_before_the_last_file_the_record_is_there_and_nothing_else_is_left(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config.json makes a folder a checkpoint: whoever finds it finds the record, too."""
+
+    class Killed(BaseException):
+        pass
+
+    usual = Path.replace
+
+    def mortal(self: Path, target: Path) -> Path:
+        if self.name == "config.json":
+            raise Killed
+        return usual(self, target)
+
+    settings = replace(SETTINGS, recipe=replace(FAST, epochs=1))
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", mortal)
+        with pytest.raises(Killed):
+            tuned(start, out, settings)
+    assert (out / "record.json").is_file()
+    assert not (out / "config.json").exists()
+    tuned(start, out, settings)
+    assert (out / "config.json").is_file()
+    assert not (out / "training" / "final").exists()
+    (out / "training" / "final" / "model").mkdir(parents=True)  # killed after the last file, before the folder went
+    tuned(start, out, settings)
+    assert not (out / "training" / "final").exists()
+
+
+def test_a_folder_whose_first_run_was_killed_before_it_noted_its_settings_is_begun(start: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "training" / ".settings.json.headcount-dead").mkdir(parents=True)
+    tuned(start, out, replace(SETTINGS, recipe=replace(FAST, epochs=1)))
+    assert (out / "config.json").is_file()
+    assert not list(out.rglob(".*"))
+    (tmp_path / "other" / "training" / "notes").mkdir(parents=True)
+    with pytest.raises(UsageError, match="holds something else"):
+        tuned(start, tmp_path / "other", SETTINGS)

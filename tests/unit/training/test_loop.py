@@ -121,6 +121,28 @@ def test_interruptions_change_nothing(
     assert steps == list(range(1, steps[-1] + 1))
 
 
+def test_interrupted_between_two_lines_of_the_log_it_says_the_same(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line is the mean over the steps since the last one, also over those before the interruption."""
+    usual = loop.Loop._step
+
+    def stop(self: loop.Loop, *arguments: Any) -> torch.Tensor:
+        if arguments[-1] == 17:
+            raise Interrupted
+        return usual(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Loop, "_step", stop)
+        with pytest.raises(Interrupted):
+            train(tmp_path / "model", save_seconds=0.0)
+    train(tmp_path / "model")
+    logs = [Log(folder / "training" / "metrics.jsonl").lines() for folder in (finished, tmp_path / "model")]
+    assert any("rate" in line and line["step"] == loop.LOG_EVERY for line in logs[0])
+    whole, resumed = [[{**line, "seconds": None} for line in log] for log in logs]
+    assert resumed == whole
+
+
 def test_a_kill_while_the_end_is_measured_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recipe that ends by its steps, in the middle of an epoch, with a state saved after every step."""
     from headcount.studies import translation
@@ -326,6 +348,23 @@ def test_a_model_like_a_pruned_one_has_its_heads_and_new_weights(finished: Path,
     assert same_words
 
 
+def test_killed_while_the_vocabulary_of_another_model_is_copied_there_is_none(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def half(self: object, folder: Path) -> None:
+        (Path(folder) / "vocab.json").write_text("{")
+        raise Killed
+
+    monkeypatch.setattr("transformers.MarianTokenizer.save_pretrained", half)
+    settings = replace(laboratory.SETTINGS, like=str(finished))
+    with pytest.raises(Killed):
+        train(tmp_path / "control", settings)
+    assert not (tmp_path / "control" / "training" / "vocabulary").exists()
+
+
 def test_first_weights_of_pre_norm(tmp_path: Path) -> None:
     """Words quieter than the sinusoids of positions, padding silent, Glorot matrices."""
     model = laboratory.model(laboratory.vocabulary(tmp_path / "v"))
@@ -385,12 +424,24 @@ def test_sizes_that_cannot_be(wrong: dict[str, Any]) -> None:
 def test_log_forgets_what_came_after(tmp_path: Path) -> None:
     log = Log(tmp_path / "metrics.jsonl")
     for step in (1, 2, 3):
-        log.add(step=step)
+        log.add(step=step, epoch=1, rate=0.1)
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 4, "lo')
     assert [line["step"] for line in log.lines()] == [1, 2, 3]
-    log.rewind(2)
+    log.rewind(2, 0)
     assert [line["step"] for line in log.lines()] == [1, 2]
+
+
+def test_an_epoch_that_was_measured_but_not_saved_has_one_line(tmp_path: Path) -> None:
+    """A state was written after its last step, and the process killed before the next one."""
+    log = Log(tmp_path / "metrics.jsonl")
+    for epoch in (1, 2):
+        log.add(step=3 * epoch, epoch=epoch, rate=0.1)
+        log.add(step=3 * epoch, epoch=epoch, loss=2.0)
+    log.rewind(6, 1)
+    assert [(line["step"], "rate" in line) for line in log.lines()] == [(3, True), (3, False), (6, True)]
+    log.rewind(6, 2)
+    assert len(log.lines()) == 3
 
 
 def test_a_state_of_another_shape(finished: Path, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def COMMAND(  # noqa: N802
     MODELS are trained alike, with different seeds for example. If interrupted, run the same command again to resume.
     """
     import tempfile
+    from contextlib import nullcontext
     from pathlib import Path
 
     from headcount.cli import show
@@ -49,10 +50,10 @@ def COMMAND(  # noqa: N802
     plan = SpecialisationPlan(keep, steps, Tuning(steps=tune), kind)
     choose, measure = work.parts()
     subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
-    with tempfile.TemporaryDirectory() as temporary, show.Bars() as bars:
-        folder = output.unfinished or Path(temporary)
+    folder = nullcontext(output.unfinished) if output.unfinished else tempfile.TemporaryDirectory()
+    with folder as path, show.Bars() as bars:
         record = specialisation(
-            subjects, plan, folder=folder, data=f"{work.source.data} {measure.source.part}", progress=bars.show
+            subjects, plan, folder=Path(path), data=f"{work.source.data} {measure.source.part}", progress=bars.show
         )
     output.present(record, as_json)
 

@@ -1,0 +1,162 @@
+"""A campaign: every case of every command, tried by a few processes that are forked from one that has imported all."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import math
+import multiprocessing
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.cases import Bench, Case, Reference, Verdict, planned
+from chaos.commands import Command
+from chaos.process import Outcome, Program, can_mount
+from chaos.results import differences
+
+_FORK = multiprocessing.get_context("fork")
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What is tried, and how much of it."""
+
+    program: Program
+    commands: Mapping[str, Command]
+    inputs: Path
+    folder: Path
+    seed: int = 0
+    moments: int = 20
+    workers: int = 2
+    minutes: float | None = None  # after which no further case is begun
+
+    def run(self, tell: Tell) -> dict[str, Any]:
+        """Try everything; the summary, as JSON has it."""
+        begin = time.monotonic()
+        references, faults = self._references(tell)
+        mounts = can_mount(self.folder / "mounted")
+        if not mounts:
+            tell("nothing can be mounted: no case of a full disk")
+        choice = {"moments": self.moments, "seed": self.seed, "mounts": mounts}
+        work = [
+            (case, self.commands[name], references[name])
+            for name in references
+            for case in planned(name, self.commands[name], references[name], **choice)
+        ]
+        random.Random(self.seed).shuffle(work)  # what is cut off by the clock is of all commands
+        tell(f"{len(work)} cases of {len(references)} commands")
+        deadline = math.inf if self.minutes is None else begin + 60 * self.minutes
+        verdicts = self._verdicts(work, deadline, tell)
+        return summary(self, references, verdicts, faults, time.monotonic() - begin)
+
+    def _references(self, tell: Tell) -> tuple[dict[str, Reference], list[str]]:
+        """Each command twice without a fault: what does not depend on the clock is the same."""
+        bench = Bench(self.program, self.inputs, self.folder / "reference")
+        references: dict[str, Reference] = {}
+        faults = []
+        for name, command in self.commands.items():
+            try:
+                first, outcome = bench.reference(name, command)
+                _preload(outcome)
+                references[name], _ = bench.reference(name, command)
+            except RuntimeError as error:
+                faults.append(str(error))
+                tell(f"FAULT {error}")
+                continue
+            unlike = differences(first.results, references[name].results)
+            faults += [f"{name} is not repeatable: {difference}" for difference in unlike]
+            tell(f"{name}: {references[name].seconds:.1f} s, {references[name].changes} changes of the disk")
+            for difference in unlike:
+                tell(f"FAULT not repeatable: {difference}")
+        return references, faults
+
+    def _verdicts(self, work: list[tuple[Case, Command, Reference]], deadline: float, tell: Tell) -> list[Verdict]:
+        """By processes that the cases are dealt out to in turn."""
+        queue = _FORK.SimpleQueue()
+        members = [
+            _FORK.Process(target=self._work, args=(number, work[number :: self.workers], deadline, queue))
+            for number in range(self.workers)
+        ]
+        for member in members:
+            member.start()
+        verdicts = []
+        for number in range(len(work)):
+            verdict = queue.get()
+            if isinstance(verdict, str):
+                raise RuntimeError(verdict)
+            if verdict is None:  # there was no time for it
+                continue
+            verdicts.append(verdict)
+            for fault in verdict.faults:
+                tell(f"FAULT {verdict.case}: {fault}")
+            if number % 50 == 49:
+                tell(f"{number + 1} of {len(work)} cases")
+        for member in members:
+            member.join()
+        names = list(self.commands)
+        return sorted(verdicts, key=lambda verdict: (names.index(verdict.case.command), str(verdict.case)))
+
+    def _work(self, number: int, work: Iterable[tuple[Case, Command, Reference]], deadline: float, queue: Any) -> None:
+        import traceback
+
+        bench = Bench(self.program, self.inputs, self.folder / f"worker-{number}")
+        try:
+            for case, command, reference in work:
+                queue.put(bench.judge(case, command, reference) if time.monotonic() < deadline else None)
+        except BaseException:
+            queue.put(traceback.format_exc())
+            raise
+
+
+def _preload(outcome: Outcome) -> None:
+    """Import here what a command has imported: those forked later have it."""
+    for name in outcome.modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def summary(
+    campaign: Campaign,
+    references: Mapping[str, Reference],
+    verdicts: Iterable[Verdict],
+    faults: list[str],
+    seconds: float,
+) -> dict[str, Any]:
+    rows: dict[str, dict[str, Any]] = {}
+    by_fault: dict[str, dict[str, int]] = {}
+    for verdict in verdicts:
+        case, reference = verdict.case, references[verdict.case.command]
+        row = rows.setdefault(
+            case.command,
+            {"seconds": round(reference.seconds, 2), "changes": reference.changes, "cases": 0, "stopped": 0,
+             "survived": 0, "lost": 0.0},
+        )  # fmt: skip
+        for table in (row, by_fault.setdefault(case.fault, {"cases": 0, "stopped": 0, "survived": 0})):
+            table["cases"] += 1
+            table["stopped"] += int(verdict.hit)
+            table["survived"] += int(not verdict.faults)
+        if case.fault == "interrupted":
+            row["lost"] = round(max(row["lost"], verdict.lost), 2)
+        faults = faults + [f"{case}: {fault}" for fault in verdict.faults]
+    return {
+        "seed": campaign.seed, "moments": campaign.moments, "workers": campaign.workers, "seconds": round(seconds),
+        "commands": rows, "by_fault": by_fault, "faults": faults,
+    }  # fmt: skip
+
+
+def write(result: Mapping[str, Any], file: Path) -> None:
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.write_text(json.dumps(result, indent=2) + "\n")
+    os.replace(fresh, file)
+
+
+def clear(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
