@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
@@ -22,6 +22,7 @@ from headcount.report.headline import headline
 from headcount.report.palette import INK, STYLE
 from headcount.report.papers import SPELLED, Shown, shown
 from headcount.report.payload import payload
+from headcount.report.policy import policy
 from headcount.report.section import Labelled, Section, answers, beside, figures_for, labelled_for, ordered
 from headcount.report.subject import Subject, subjects
 from headcount.report.table import Column, Table
@@ -42,6 +43,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     def read(name: str) -> str:
         return folder.joinpath(name).read_text(encoding="utf-8")
 
+    style, script = read("page.css"), _joined_scripts(read(name) for name in SCRIPTS)
     data = payload(all_subjects)
     heading = title or f"The heads of {' and '.join(subject.label for subject in all_subjects)}"
     sections, all_figures = ordered(), dict(figures.items())
@@ -59,7 +61,8 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "title": escape(heading),
         "lead": escape(_lead(data)),
         "joined": _joined(all_subjects),
-        "style": read("page.css"),
+        "policy": escape(policy([script, _chart_library()], [style]), quote=True),
+        "style": style,
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
         "ledger": "".join(written.get(name, "") for name in _FIRST),
@@ -70,7 +73,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         "signatures": _signatures(all_subjects),
         "data": _inert(data),
         "charts": _packed_charts(),
-        "script": "\n".join(read(name) for name in SCRIPTS),
+        "script": script,
     }
     return Template(read("page.html")).substitute(slots)
 
@@ -165,7 +168,21 @@ def _drawn(anchor: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
         svg = re.sub(f"({mark})(?!{anchor}-{name}-)", rf"\g<1>{anchor}-{name}-", svg)
-    return _once(svg).replace(INK, "currentColor"), drawing.caption
+    return _once(_without_styles(svg)).replace(INK, "currentColor"), drawing.caption
+
+
+def _without_styles(svg: str) -> str:
+    """Styles as attributes of the same name: the page's policy allows no style inside a picture."""
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
+    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" stroke-linecap="butt" ', 1)  # of the style left out
+    return re.sub(
+        r"<[a-z][^>]*>", lambda tag: re.sub(r'\sstyle="([^"]*)"', lambda style: _attributes(style[1]), tag[0]), svg
+    )
+
+
+def _attributes(style: str) -> str:
+    properties = dict(part.split(":", 1) for part in style.split(";") if ":" in part)
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, value in properties.items())
 
 
 def _once(svg: str) -> str:
@@ -289,9 +306,19 @@ def _inert(data: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 
 
+def _joined_scripts(texts: Iterable[str]) -> str:
+    """One script whose names stay inside it."""
+    return '"use strict";\n(() => {\n' + "\n".join(texts) + "\n})();"
+
+
 @lru_cache(maxsize=1)
-def _packed_charts() -> str:
-    """The chart library, packed: a third of its size, and a browser unpacks it only when a chart is near."""
+def _chart_library() -> str:
     from plotly.offline import get_plotlyjs
 
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 6, mtime=0)).decode()
+    return str(get_plotlyjs())
+
+
+@lru_cache(maxsize=1)
+def _packed_charts() -> str:
+    """The chart library, packed: a third of its size; the browser unpacks it after the page is there."""
+    return base64.b64encode(gzip.compress(_chart_library().encode(), 6, mtime=0)).decode()

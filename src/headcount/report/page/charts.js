@@ -5,6 +5,9 @@ function charts() {
   loading ??= (async () => {
     const packed = Uint8Array.from(atob(byId("charts").textContent), (sign) => sign.charCodeAt(0));
     const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    // parts of Plotly that are not used here would add a style, which the page's policy forbids: it looks for this id first
+    const styled = [...text.matchAll(/getElementById\("([0-9a-f]{64})"\)/g)].map(([, id]) => make("template", { id }));
+    document.head.append(...styled);
     const script = make("script");
     script.textContent = text;
     document.head.append(script);

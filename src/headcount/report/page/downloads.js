@@ -14,7 +14,7 @@ function standalone(svg) {
   copy.setAttribute("xmlns", SVG);
   copy.setAttribute("width", box.width);
   copy.setAttribute("height", box.height);
-  copy.setAttribute("style", "color:#222222;background:#ffffff;font-family:Helvetica,Arial,sans-serif");
+  copy.style.cssText = "color:#222222;background:#ffffff;font-family:Helvetica,Arial,sans-serif";
   copy.prepend(draw("rect", { x: box.x, y: box.y, width: box.width, height: box.height, fill: "#ffffff" }));
   return { text: new XMLSerializer().serializeToString(copy), width: box.width, height: box.height };
 }
