@@ -65,7 +65,7 @@ function addTools(figure) {
       onclick: () => download(figure, format).catch((error) => say(`The download failed: ${error.message}`)) }, format.toUpperCase())));
 }
 
-async function copyText(text, button) {
+async function copyText(text, button, done) {
   try { await navigator.clipboard.writeText(text); } catch {
     const area = make("textarea", { class: "unseen" });
     area.value = text;
@@ -76,6 +76,6 @@ async function copyText(text, button) {
   }
   const before = button.textContent;
   button.textContent = "Copied";
-  say("The table was copied as CSV.");
+  say(done);
   setTimeout(() => { button.textContent = before; }, 1500);
 }

@@ -13,6 +13,7 @@ function fill(node, attributes, children) {
 }
 const make = (tag, attributes, children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes, children) => fill(document.createElementNS(SVG, tag), attributes, children);
+const whenIdle = (act) => (window.requestIdleCallback ? requestIdleCallback(act, { timeout: 400 }) : setTimeout(act, 50));
 const byId = (id) => document.getElementById(id);
 const say = (text) => { byId("said").textContent = text; };
 
