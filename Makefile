@@ -2,15 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 THREADS := OMP_NUM_THREADS=1
+# Exact versions; requirements-ci.lock is the same with hashes.
+LOCK ?= requirements.lock
+# sha256 of the CPU build of torch for Linux, which is not among the files of torch on PyPI.
+TORCH_CPU_HASH := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
-.PHONY: venv demo test test-slow chaos bench docs lint clean
+.PHONY: venv demo test test-slow chaos bench docs lint lock clean
 
 venv: .venv/.fresh
 
 # Made anew whenever the pins change; does nothing when it is fresh.
-.venv/.fresh: requirements.lock pyproject.toml
+.venv/.fresh: $(LOCK) pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -39,6 +43,12 @@ lint: venv
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
+
+# Write requirements-ci.lock anew after a change of requirements.lock; needs uv.
+lock:
+	uv pip compile --quiet --generate-hashes --no-deps --no-annotate --python-version 3.11 \
+		--custom-compile-command "make lock" --output-file requirements-ci.lock requirements.lock
+	sed -i '/^torch==/a \    --hash=sha256:$(TORCH_CPU_HASH) \\' requirements-ci.lock
 
 clean:
 	rm -rf .venv demo bench.json chaos.json build

@@ -134,11 +134,13 @@ class Browser:
 
     # what a person does
 
-    def open(self, page: Path) -> None:
+    def open(self, page: Path, fragment: str = "") -> None:
+        """fragment: what follows the address, with its #."""
         self.errors.clear()
         self.asked.clear()
         self._events.clear()
-        self.send("Page.navigate", url=page.as_uri())
+        self.send("Page.navigate", url="about:blank")  # an address that differs in its fragment alone loads nothing
+        self.send("Page.navigate", url=page.as_uri() + fragment)
         self.wait("document.readyState === 'complete'")
 
     def value(self, code: str) -> Any:

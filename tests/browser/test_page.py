@@ -6,6 +6,7 @@ import json
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ import records
 import subjects as made
 from browser.devtools import MISSING, Browser, installed, required
 from headcount.record import Record
-from headcount.record.codec import encode
+from headcount.record.record import results
 from headcount.report import html
+from hostile import ATTACK, hostile
 
 pytestmark = [
     pytest.mark.skipif(not installed() and not required(os.environ), reason=MISSING),
     pytest.mark.xdist_group("browser"),
 ]
 SITES = made.even(2, 4)
-EVIL = "</script><script>window.caught = 1</script><img src=x onerror='window.caught = 2'>"
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +165,6 @@ def test_the_slider_shows_mask_quality_and_speed(opened: Any) -> None:
 
 def test_dots_of_the_chart_are_heads(opened: Any) -> None:
     browser = opened("one", one_model())
-    browser.place("#relation-plot")
     browser.wait("document.querySelector('#relation-plot').dataset.ready")
     assert browser.value("document.querySelectorAll('#relation-plot .points path').length") == 24
     browser.click("#relation-plot .points path")
@@ -226,7 +226,6 @@ def test_every_figure_can_be_downloaded(opened: Any) -> None:
         assert picture.tag.endswith("svg")
         browser.click(f"{box} .tools button:nth-child(2)")
         assert browser.downloaded(f"{name}.png").startswith(b"\x89PNG")
-    browser.place("#relation-plot")
     browser.wait("document.querySelector('#relation-plot').dataset.ready")
     browser.click("[data-name=relation] .tools button:nth-child(1)")
     assert b"<svg" in browser.downloaded("relation.svg")
@@ -252,22 +251,115 @@ def test_dark_follows_the_system_and_the_button(opened: Any) -> None:
     )
 
 
-def test_hostile_text_stays_text(opened: Any) -> None:
-    hostile = [
-        made.ablation(SITES, EVIL), made.examples(SITES, [EVIL, "<b>", "&amp;"], EVIL), made.curves(SITES, EVIL),
-        made.roles(SITES, EVIL), made.score(SITES, "gradient", EVIL),
+def apart(some: list[Record]) -> list[Record]:
+    """The same records, each of a model of its own."""
+    return [
+        replace(record, signature=replace(record.signature, model=f"shop/{number}-{record.study}"))
+        for number, record in enumerate(some)
+    ]
+
+
+@pytest.mark.parametrize("spare_names", [True, False])
+def test_hostile_text_in_every_field_stays_text(spare_names: bool, opened: Any) -> None:
+    some = [*one_model(), records.attention(4)]
+    assert {record.study for record in some} | {"combined"} == set(results.names())
+    some = [hostile(record, spare_names=spare_names) for record in (some if spare_names else apart(some))]
+    browser = opened(f"hostile-{spare_names}", some)
+    if spare_names:
+        browser.click('#map [data-place="0"]')
+        assert ATTACK in browser.text("#card")
+        browser.click("#all-heads summary")
+        browser.wait("document.querySelector('#relation-plot').dataset.ready")
+        browser.click("#relation-plot .points path")
+    for box in ("#map-subject", "#compare-left", "#slider-curve"):
+        browser.value(
+            f"(() => {{ const list = document.querySelector('{box}'); for (const option of list.options)"
+            " { list.value = option.value; list.dispatchEvent(new Event('change', {bubbles: true})); } })()"
+        )
+    assert browser.value("typeof window.attacked") == "undefined"
+    assert browser.value("document.querySelectorAll('[data-attack], img[src=x], a[href^=javascript]').length") == 0
+
+
+def test_the_policy_refuses_scripts_and_styles_that_are_not_the_pages(browser: Browser, written: Any) -> None:
+    browser.open(written("one", one_model()))
+    browser.value(
+        "(() => { document.body.insertAdjacentHTML('beforeend', '<i id=probe style=color:red onclick=window.attacked=1>');"
+        " const script = document.createElement('script'); script.textContent = 'window.attacked = 2';"
+        " document.body.append(script); document.querySelector('#probe').click(); })()"
+    )
+    assert browser.value("typeof window.attacked") == "undefined"
+    assert browser.value("getComputedStyle(document.querySelector('#probe')).color") != "rgb(255, 0, 0)"
+    assert len([error for error in browser.errors if "Content Security Policy" in error]) == 3
+
+
+def test_the_first_screen_answers_what_a_newcomer_asks(opened: Any) -> None:
+    browser = opened("one", one_model())
+    tiles = browser.value("[...document.querySelectorAll('.tile')].map((tile) => tile.textContent)")
+    assert [text.split("?")[0] for text in tiles] == [
+        "What is this model", "Which heads matter", "What do the heads do", "What can go, and what does it cost",
     ]  # fmt: skip
-    held = {**encode(hostile[3].parts.roles), "encoder.0.0": [made.evidence("positional", EVIL, 0.9)]}
-    hostile[3] = records.changed(hostile[3], roles=held)
-    browser = opened("hostile", hostile)
-    browser.click('#map [data-place="0"]')
-    assert "<script>" in browser.text("#card")
+    lowest = "Math.max(...[...document.querySelectorAll('.tile')].map((tile) => tile.getBoundingClientRect().bottom))"
+    assert browser.value(lowest) < 900
+    browser.click(".tile a[href^='#']")
+    browser.wait("!document.querySelector('#card').hidden")
+    assert browser.text("#card-title") == browser.text(".tile a[href^='#']")
+
+
+def test_terms_are_explained_to_pointer_and_keyboard(opened: Any) -> None:
+    browser = opened("one", one_model())
+    browser.value("document.querySelector('.tile .term').focus()")
+    assert browser.text("#tip").startswith("A part of a Transformer layer")
+    described = "document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent"
+    assert browser.value(described) == browser.text("#tip")
     browser.press("Escape")
-    browser.place("#relation-plot")
-    browser.wait("document.querySelector('#relation-plot').dataset.ready")
-    browser.click("#relation-plot .points path")
-    assert browser.value("typeof window.caught") == "undefined"
-    assert browser.value("document.querySelectorAll('img[src=x]').length") == 0
+    assert browser.value("document.querySelector('#tip').hidden")
+    browser.click("#heads .term")
+    assert not browser.value("document.querySelector('#tip').hidden")
+
+
+def test_a_link_opens_the_card_of_its_head(browser: Browser, opened: Any, written: Any) -> None:
+    opened("two", two_models())
+    browser.click('#compare-right-map [data-place="3"]')
+    link = browser.value("location.hash")
+    assert link == "#encoder.0.3@model-b"
+    browser.press("Escape")
+    assert browser.value("location.hash") == ""
+    browser.open(written("two", two_models()), link)
+    assert "model-b" in browser.text("#card")
+    browser.open(written("two", two_models()), "#encoder.1.2")
+    assert browser.text("#card-title") == "encoder.1.2"
+    assert "model-a" in browser.text("#card")
+    browser.value("location.hash = '#cross.1.0'")
+    browser.wait("document.querySelector('#card-title').textContent === 'cross.1.0'")
+    browser.open(written("two", two_models()), "#encoder.9.9")
+    assert browser.value("document.querySelector('#card').hidden")
+
+
+def test_charts_are_drawn_without_scrolling_and_printed(opened: Any) -> None:
+    browser = opened("one", one_model())
+    browser.wait("[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))")
+    assert browser.value("scrollY") == 0
+    assert not browser.value("document.querySelector('details.how').open")
+    browser.value(
+        "addEventListener('beforeprint', () => { window.opened = document.querySelector('details.how').open; })"
+    )
+    assert len(browser.send("Page.printToPDF")["data"]) > 10_000
+    assert browser.value("window.opened")
+    assert not browser.value("document.querySelector('details.how').open")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing(dark: bool, opened: Any) -> None:
+    axe_core = pytest.importorskip("axe_core_python")
+    browser = opened("two", two_models(), dark=dark)
+    browser.wait("document.querySelector('#slider-plot').dataset.ready")
+    browser.click('#map [data-place="5"]')
+    browser.value((Path(axe_core.__file__).parent / "axe.min.js").read_text(encoding="utf-8") + "; 1")
+    found = browser.value(
+        "axe.run({resultTypes: ['violations']}).then((all) => all.violations.map((one) => "
+        "`${one.impact} ${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3)}`))"
+    )
+    assert found == []
 
 
 @pytest.mark.parametrize(

@@ -8,29 +8,36 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Any
+from urllib.parse import quote
 
 from headcount.record import Record
 from headcount.record.codec import encode
+from headcount.report.damage import OUT_OF_SHAPE
 from headcount.report.figure import Figure, draw, figures, named
 from headcount.report.headline import headline
+from headcount.report.overview import Tile, overview
 from headcount.report.palette import INK, STYLE
 from headcount.report.papers import SPELLED, Shown, shown
 from headcount.report.payload import payload
+from headcount.report.policy import policy
 from headcount.report.section import Labelled, Section, answers, beside, figures_for, labelled_for, ordered
 from headcount.report.subject import Subject, subjects
 from headcount.report.table import Column, Table
+from headcount.report.terms import TERMS
 
 SCRIPTS = (
-    "colour.js", "drawing.js", "downloads.js", "tables.js", "map.js", "attention.js", "card.js", "charts.js",
-    "slider.js", "compare.js", "page.js",
+    "colour.js", "drawing.js", "downloads.js", "terms.js", "tables.js", "map.js", "links.js", "attention.js",
+    "card.js", "charts.js", "slider.js", "compare.js", "page.js",
 )  # fmt: skip  # in the order in which they need each other
 _FIRST = ("ledger",)  # sections that stand right after the map
+_SUMMARISED = 3  # models that the first screen speaks of
 _CROWDED = 600  # heads from which on a still map of all of them cannot be read: the living one is above
 
 
@@ -42,6 +49,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     def read(name: str) -> str:
         return folder.joinpath(name).read_text(encoding="utf-8")
 
+    style, script = read("page.css"), _joined_scripts(read(name) for name in SCRIPTS)
     data = payload(all_subjects)
     heading = title or f"The heads of {' and '.join(subject.label for subject in all_subjects)}"
     sections, all_figures = ordered(), dict(figures.items())
@@ -54,61 +62,101 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
         name: _stills(name, section, labelled, [other for _, other in sections], drawable)
         for name, section, labelled in filled
     }
-    written = {name: _section(name, section, labelled, stills[name]) for name, section, labelled in filled}
+    heads = set(data["subjects"][0]["heads"]) if len(all_subjects) == 1 else set()
+    written = {name: _section(name, section, labelled, stills[name], heads) for name, section, labelled in filled}
     slots = {
         "title": escape(heading),
-        "lead": escape(_lead(data)),
+        "overview": _overview(all_subjects, data),
         "joined": _joined(all_subjects),
-        "style": read("page.css"),
+        "policy": escape(policy([script, _chart_library()], [style]), quote=True),
+        "style": style,
         "contents": "".join(f'<li><a href="#{name}">{escape(section.title)}</a></li>' for name, section, _ in filled),
         "short": "".join(_short(name, section, labelled) for name, section, labelled in filled),
         "ledger": "".join(written.get(name, "") for name in _FIRST),
         "sections": "".join(text for name, text in written.items() if name not in _FIRST),
         "other": _other(all_subjects, [section for _, section in sections], drawable),
         "papers": _papers(shown(all_subjects, sections, all_figures)),
+        "terms": _terms(),
         "missing": _missing([section for _, section, labelled in present if not labelled], all_subjects),
         "signatures": _signatures(all_subjects),
         "data": _inert(data),
         "charts": _packed_charts(),
-        "script": "\n".join(read(name) for name in SCRIPTS),
+        "script": script,
     }
     return Template(read("page.html")).substitute(slots)
 
 
-def _lead(data: dict[str, Any]) -> str:
-    sentences = []
-    for subject in data["subjects"]:
-        kinds: dict[str, set[str]] = {}
-        for head in subject["heads"]:
-            kind, layer, _ = head.rsplit(".", 2)
-            kinds.setdefault(kind, set()).add(layer)
-        layers = ", ".join(
-            f"{len(layer_numbers)} {kind} {'layer' if len(layer_numbers) == 1 else 'layers'}"
-            for kind, layer_numbers in kinds.items()
-        )
-        sentences.append(
-            f"{subject['label']}: {len(subject['heads'])} heads in {layers}" if kinds else subject["label"]
-        )
-    return "; ".join(sentences) + "."
+def _overview(all_subjects: Sequence[Subject], data: dict[str, Any]) -> str:
+    """The first screen: what a newcomer asks of each model."""
+    single = len(all_subjects) == 1
+    text = ""
+    for index, subject in enumerate(all_subjects[:_SUMMARISED]):
+        heads = data["subjects"][index]["heads"]
+        link = "" if index == 0 else f"@{quote(subject.label, safe='')}"
+        tiles = "".join(_tile(tile, set(heads), link, "h2" if single else "h3") for tile in overview(subject, heads))
+        text += ("" if single else f"<h2>{escape(subject.label)}</h2>") + f'<div class="tiles">{tiles}</div>'
+    others = len(all_subjects) - _SUMMARISED
+    return text + (f'<p class="note">{others} more below: choose one as Model of the map.</p>' if others > 0 else "")
+
+
+def _tile(tile: Tile, heads: set[str], link: str, heading: str) -> str:
+    missing = f"Not measured yet. This command measures it: <code>{escape(tile.command)}</code>"
+    answer = f"<p>{_linked(tile.answer, heads, link)}</p>" if tile.answer else f'<p class="note">{missing}</p>'
+    return f'<div class="tile"><{heading}>{escape(tile.question)}</{heading}>{answer}</div>'
+
+
+def _linked(text: str, heads: set[str], link: str = "") -> str:
+    """Text in which names of heads lead to their cards."""
+
+    def anchor(name: re.Match[str]) -> str:
+        return f'<a href="#{name[0]}{link}">{name[0]}</a>' if name[0] in heads else name[0]
+
+    return re.sub(r"[A-Za-z][\w-]*\.\d+\.\d+", anchor, escape(text))
+
+
+def _terms() -> str:
+    """Terms with their explanations; forms: spellings that the page explains."""
+    lines = ""
+    for number, term in enumerate(TERMS):
+        forms = "|".join((term.name, *term.forms))
+        lines += f'<dt data-forms="{escape(forms)}">{escape(term.name)}</dt>'
+        lines += f'<dd id="term-{number}">{escape(term.text)}</dd>'
+    return f"<dl>{lines}</dl>"
 
 
 def _joined(all_subjects: Sequence[Subject]) -> str:
     """What the two maps say together, for each model."""
-    lines = [(subject.label, headline(subject.records)) for subject in all_subjects]
+    lines = []
+    for subject in all_subjects:
+        with suppress(*OUT_OF_SHAPE):
+            lines.append((subject.label, headline(subject.records)))
     sentences = [(f"{label}: " if len(all_subjects) > 1 else "") + line for label, line in lines if line]
     return "".join(f'<p class="answer">{escape(line)}</p>' for line in sentences)
 
 
 def _short(name: str, section: Section, labelled: Labelled) -> str:
-    text = " ".join(answers(section, labelled))
+    text = " ".join(_answers(section, labelled))
     return f'<li><a href="#{name}">{escape(section.question)}</a> {escape(text)}</li>'
 
 
-def _section(name: str, section: Section, labelled: Labelled, stills: str) -> str:
-    paragraphs = "".join(f'<p class="answer">{escape(answer)}</p>' for answer in answers(section, labelled))
-    tables = section.tables(labelled)
-    paper = beside(section, labelled)
-    numbers = "".join(_table(table) for table in (*tables, *([paper] if paper else [])))
+def _answers(section: Section, labelled: Labelled) -> list[str]:
+    try:
+        return answers(section, labelled)
+    except OUT_OF_SHAPE as error:  # one record out of shape leaves the rest readable
+        return [f"This cannot be answered from the record: {error!r}."]
+
+
+def _tables(section: Section, labelled: Labelled) -> str:
+    try:
+        paper = beside(section, labelled)
+        return "".join(_table(table) for table in (*section.tables(labelled), *([paper] if paper else [])))
+    except OUT_OF_SHAPE as error:
+        return f'<p class="note">The tables could not be made: {escape(repr(error))}.</p>'
+
+
+def _section(name: str, section: Section, labelled: Labelled, stills: str, heads: set[str]) -> str:
+    paragraphs = "".join(f'<p class="answer">{_linked(text, heads)}</p>' for text in _answers(section, labelled))
+    numbers = _tables(section, labelled)
     signed = "".join(f"<p><code>{escape(str(record.signature))}</code></p>" for _, record in labelled)
     return (
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
@@ -132,7 +180,7 @@ def _figure(anchor: str, name: str, figure: Figure, records: Sequence[Record]) -
     """place: where on the page; a figure may stand at several."""
     try:
         picture, caption = _svg(anchor, name, records)
-    except (KeyError, ValueError, TypeError, IndexError) as error:  # one record out of shape leaves the rest readable
+    except OUT_OF_SHAPE as error:
         return f'<p class="note">{escape(figure.title)} could not be drawn: {escape(repr(error))}.</p>'
     return (
         f'<figure class="still" data-name="{name}" role="group" aria-label="{escape(figure.title)}">'
@@ -165,7 +213,21 @@ def _drawn(anchor: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for mark in (r'\bid="', r'xlink:href="#', r'\bhref="#', r"url\(#"):
         svg = re.sub(f"({mark})(?!{anchor}-{name}-)", rf"\g<1>{anchor}-{name}-", svg)
-    return _once(svg).replace(INK, "currentColor"), drawing.caption
+    return _once(_without_styles(svg)).replace(INK, "currentColor"), drawing.caption
+
+
+def _without_styles(svg: str) -> str:
+    """Styles as attributes of the same name: the page's policy allows no style inside a picture."""
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
+    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" stroke-linecap="butt" ', 1)  # of the style left out
+    return re.sub(
+        r"<[a-z][^>]*>", lambda tag: re.sub(r'\sstyle="([^"]*)"', lambda style: _attributes(style[1]), tag[0]), svg
+    )
+
+
+def _attributes(style: str) -> str:
+    properties = dict(map(str.strip, part.split(":", 1)) for part in style.split(";") if ":" in part)
+    return "".join(f' {name}="{value}"' for name, value in properties.items())
 
 
 def _once(svg: str) -> str:
@@ -191,7 +253,7 @@ def _table(full_table: Table) -> str:
     body = "".join("<tr>" + "".join(map(_cell, table.columns, row, shades)) + "</tr>" for row in table.rows)
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     return (
-        f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
+        f'<div class="table"><div class="scroll" tabindex="0" role="group" aria-label="{escape(table.title)}">'
         f"<table data-sortable><caption>{escape(table.title)}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>{note}</div>"
     )
@@ -244,7 +306,7 @@ def _papers(lines: Sequence[Shown]) -> str:
     return (
         '<section id="papers"><p class="topic">The papers</p><h2>Which tables and figures of the papers are here?</h2>'
         f'<p class="answer">{available} of {len(lines)}.</p><details><summary>All of them</summary>'
-        '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Exhibits of the papers">'
+        '<div class="table"><div class="scroll" tabindex="0" role="group" aria-label="Exhibits of the papers">'
         '<table data-sortable><thead><tr><th scope="col">in the paper</th><th scope="col">what it shows</th>'
         f'<th scope="col">where</th></tr></thead><tbody>{body}</tbody></table></div></div></details></section>'
     )
@@ -264,7 +326,7 @@ def _missing(absent: Sequence[Section], all_subjects: Sequence[Subject]) -> str:
         '<section id="missing"><p class="topic">Not in this report</p><h2>What was not measured?</h2>'
         "<p>These questions need records that were not given. Each command writes one; then "
         "<code>headcount report RECORD... --out report.html</code>.</p>"
-        '<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="Missing records"><table>'
+        '<div class="table"><div class="scroll" tabindex="0" role="group" aria-label="Missing records"><table>'
         '<thead><tr><th scope="col">question</th><th scope="col">command</th></tr></thead>'
         f"<tbody>{lines}</tbody></table></div></div>{why}</section>"
     )
@@ -289,9 +351,19 @@ def _inert(data: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 
 
+def _joined_scripts(texts: Iterable[str]) -> str:
+    """One script whose names stay inside it."""
+    return '"use strict";\n(() => {\n' + "\n".join(texts) + "\n})();"
+
+
 @lru_cache(maxsize=1)
-def _packed_charts() -> str:
-    """The chart library, packed: a third of its size, and a browser unpacks it only when a chart is near."""
+def _chart_library() -> str:
     from plotly.offline import get_plotlyjs
 
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 6, mtime=0)).decode()
+    return str(get_plotlyjs())
+
+
+@lru_cache(maxsize=1)
+def _packed_charts() -> str:
+    """The chart library, packed: a third of its size; the browser unpacks it after the page is there."""
+    return base64.b64encode(gzip.compress(_chart_library().encode(), 6, mtime=0)).decode()

@@ -203,7 +203,9 @@ def _ways(parts: Tradeoff, heads: list[str], pruned: str) -> list[dict[str, Any]
         points = [unpruned]
         for point in sorted(way_points, key=lambda point: -point.keep):
             gone = len(heads) - len(point.heads)
-            points.append({**encode(point.after), "removed": gone, "share": gone / len(heads), "heads": point.heads})
+            points.append(
+                {**encode(point.after), "removed": gone, "share": gone / max(1, len(heads)), "heads": point.heads}
+            )
         trained = "trained" if all(point.steps for point in way_points) else "not trained"
         lines.append(_line(f"{trained}, {way}{pruned}, seed {seed}", way, points, scale, heads, True))
     return lines
@@ -226,7 +228,7 @@ def _line(
                 "mask": "".join("1" if head in heads_left else "0" for head in heads),
             }
         )
-    named = any(point.get("heads") for point in points)
+    named = bool(heads) and any(point.get("heads") for point in points)
     return {
         "label": label, "order": order, "whole": of_all_kinds and named, "known": named, "metric": parts["metric"],
         "better": parts["higher_is_better"], "points": line_points,
@@ -266,9 +268,13 @@ def _examples(subject: Subject) -> list[dict[str, Any]]:
     ]
     for record in subject.of("attention"):
         parts: AttentionMap = record.parts
+        try:
+            kind = Head.parse(parts.head).kind
+        except UnknownHead:
+            continue
         examples.append(
             {
-                "sides": {Head.parse(parts.head).kind: ["queries", "keys"]},
+                "sides": {kind: ["queries", "keys"]},
                 "tokens": {"queries": parts.queries, "keys": parts.keys},
                 "tree": None,
                 "attention": {parts.head: [" ".join(f"{weight:.3g}" for weight in row) for row in parts.weights]},

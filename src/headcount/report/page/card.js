@@ -65,11 +65,14 @@ function openCard(subject, place, from) {
     make("span", { class: "tools" }, [
       make("button", { type: "button", "aria-label": "Head before", onclick: () => step(-1) }, "\u2190"),
       make("button", { type: "button", "aria-label": "Head after", onclick: () => step(1) }, "\u2192"),
+      make("button", { type: "button", id: "card-link", onclick: (event) => copyText(location.href.split("#")[0] + headLink(subject, place), event.currentTarget, "The link was copied.") }, "Copy link"),
       make("button", { type: "button", id: "card-close", "aria-label": "Close the card", onclick: closeCard }, "\u2715")])]);
   const attention = attentionOf(subject, head);
   const looks = attention || make("p", { class: "note" }, "No example sentences were recorded; headcount study examples records some.");
   card.replaceChildren(top, ...effectPart(subject, place), ...rolesPart(subject, place), make("h3", {}, "Where it looks"), looks,
     ...scoresPart(subject, place), ...pruningPart(subject, place));
+  explain(card, "h3, p");
+  showAddress(headLink(subject, place));
   card.hidden = false;
   card.scrollTop = 0;
   mark(subject, place);
@@ -85,6 +88,7 @@ function mark(subject, place) {
 
 function closeCard() {
   byId("card").hidden = true;
+  showAddress("");
   mark(null, null);
   opener?.focus?.({ preventScroll: true });
 }

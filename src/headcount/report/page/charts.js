@@ -1,10 +1,13 @@
-// Charts by Plotly, which is packed inside the page and unpacked when the first chart comes near the screen.
+// Charts by Plotly, which is packed inside the page and unpacked once the page itself is there.
 let loading = null;
 
 function charts() {
   loading ??= (async () => {
     const packed = Uint8Array.from(atob(byId("charts").textContent), (sign) => sign.charCodeAt(0));
     const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    // parts of Plotly that are not used here would add a style, which the page's policy forbids: it looks for this id first
+    const styled = [...text.matchAll(/getElementById\("([0-9a-f]{64})"\)/g)].map(([, id]) => make("template", { id }));
+    document.head.append(...styled);
     const script = make("script");
     script.textContent = text;
     document.head.append(script);
@@ -14,15 +17,14 @@ function charts() {
 }
 
 const shown = new Map();  // plot -> function that gives traces and layout
-const near = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); plot(entry.target); }
-}, { rootMargin: "300px" });
 
-// Draw a chart once it comes near; again at once where it stands already. chart: () => ({traces, layout, onclick}).
+// Draw a chart as soon as the browser has time, wherever it stands, so that prints and captures of the page have it;
+// again at once where it is drawn already. chart: () => ({traces, layout, onclick}).
 function chartIn(box, chart) {
-  const before = shown.has(box);
+  const waiting = shown.has(box) && !box.dataset.ready;
   shown.set(box, chart);
-  if (box.dataset.ready || !before) { if (box.dataset.ready) plot(box); else near.observe(box); }
+  if (box.dataset.ready) plot(box);
+  else if (!waiting) whenIdle(() => plot(box).catch((error) => { box.textContent = `The chart could not be drawn: ${error.message}`; }));
 }
 
 async function plot(box) {

@@ -14,7 +14,7 @@ function standalone(svg) {
   copy.setAttribute("xmlns", SVG);
   copy.setAttribute("width", box.width);
   copy.setAttribute("height", box.height);
-  copy.setAttribute("style", "color:#222222;background:#ffffff;font-family:Helvetica,Arial,sans-serif");
+  copy.style.cssText = "color:#222222;background:#ffffff;font-family:Helvetica,Arial,sans-serif";
   copy.prepend(draw("rect", { x: box.x, y: box.y, width: box.width, height: box.height, fill: "#ffffff" }));
   return { text: new XMLSerializer().serializeToString(copy), width: box.width, height: box.height };
 }
@@ -65,7 +65,7 @@ function addTools(figure) {
       onclick: () => download(figure, format).catch((error) => say(`The download failed: ${error.message}`)) }, format.toUpperCase())));
 }
 
-async function copyText(text, button) {
+async function copyText(text, button, done) {
   try { await navigator.clipboard.writeText(text); } catch {
     const area = make("textarea", { class: "unseen" });
     area.value = text;
@@ -76,6 +76,6 @@ async function copyText(text, button) {
   }
   const before = button.textContent;
   button.textContent = "Copied";
-  say("The table was copied as CSV.");
+  say(done);
   setTimeout(() => { button.textContent = before; }, 1500);
 }

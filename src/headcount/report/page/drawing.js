@@ -4,7 +4,8 @@ const SVG = "http://www.w3.org/2000/svg";
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (name === "style") node.style.cssText = value;  // as an attribute the page's policy would forbid it
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
   for (const child of [children ?? []].flat()) if (child !== null) node.append(child);
@@ -12,6 +13,7 @@ function fill(node, attributes, children) {
 }
 const make = (tag, attributes, children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes, children) => fill(document.createElementNS(SVG, tag), attributes, children);
+const whenIdle = (act) => (window.requestIdleCallback ? requestIdleCallback(act, { timeout: 400 }) : setTimeout(act, 50));
 const byId = (id) => document.getElementById(id);
 const say = (text) => { byId("said").textContent = text; };
 

@@ -51,7 +51,12 @@ function setUpTheme() {
   const change = (dark) => { set(dark); redraws.forEach((redraw) => redraw()); redrawCharts(); };
   button.addEventListener("click", () => change(root.dataset.theme !== "dark"));
   system.addEventListener("change", (event) => change(event.matches));
-  addEventListener("beforeprint", () => { if (root.dataset.theme === "dark") { change(false); addEventListener("afterprint", () => change(true), { once: true }); } });
+  addEventListener("beforeprint", () => {
+    const closed = document.querySelectorAll("details.how:not([open])");
+    closed.forEach((one) => { one.open = true; });
+    addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }), { once: true });
+    if (root.dataset.theme === "dark") { change(false); addEventListener("afterprint", () => change(true), { once: true }); }
+  });
 }
 
 setUpTheme();
@@ -59,7 +64,10 @@ setUpMap();
 redraws.push(setUpSlider(), setUpCompare());
 document.querySelectorAll("table[data-sortable]").forEach(enliven);
 document.querySelectorAll("figure").forEach(addTools);
-addEventListener("keydown", (event) => { if (event.key === "Escape" && !byId("card").hidden) closeCard(); });
+explainPage();
+followAddress();
+addEventListener("hashchange", followAddress);
+addEventListener("keydown", (event) => { if (event.key === "Escape") { tip(""); if (!byId("card").hidden) closeCard(); } });
 let width = innerWidth, waiting = 0;
 addEventListener("resize", () => {
   if (innerWidth === width) return;

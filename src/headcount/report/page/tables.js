@@ -38,7 +38,7 @@ function enliven(table) {
 
 function addCopy(box, text) {
   const button = make("button", { type: "button" }, "Copy as CSV");
-  button.addEventListener("click", () => copyText(text(), button));
+  button.addEventListener("click", () => copyText(text(), button, "The table was copied as CSV."));
   box.append(make("div", { class: "tools" }, button));
 }
 
@@ -61,7 +61,7 @@ function tableOf(box, title, columns, rows, onHead) {
     show();
   }));
   show();
-  box.replaceChildren(make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+  box.replaceChildren(make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title },
     make("table", {}, [make("caption", {}, title), make("thead", {}, make("tr", {}, cells)), body])), more);
   addCopy(box, () => csv([columns.map((column) => column.name), ...order]));
 }

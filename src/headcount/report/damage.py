@@ -1,0 +1,7 @@
+"""Damage: errors that a record out of shape raises while it is shown; the rest of the page stays readable."""
+
+from __future__ import annotations
+
+from headcount.errors import HeadcountError
+
+OUT_OF_SHAPE = (LookupError, ValueError, TypeError, ArithmeticError, HeadcountError)

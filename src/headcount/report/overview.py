@@ -1,0 +1,267 @@
+"""Overview: the first screen of the page. Four questions of a newcomer, answered from the records of a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headcount.heads import Head
+from headcount.record.result import Quality
+from headcount.record.results.ablate import Ablation
+from headcount.record.results.bench import Speed
+from headcount.record.results.curves import Curves
+from headcount.record.results.evaluate import Evaluation
+from headcount.record.results.explore import Setup
+from headcount.record.results.inspect import Inspection
+from headcount.record.results.prune import Pruning
+from headcount.record.results.roles import RolesFound
+from headcount.record.results.score import Scoring
+from headcount.record.results.tradeoff import Tradeoff
+from headcount.report.damage import OUT_OF_SHAPE
+from headcount.report.sections.curves import orders, spared
+from headcount.report.subject import Subject
+from headcount.report.table import count, digits_for
+from headcount.report.terms import ROLE_WORDS
+
+_NAMED_HEADS = 3  # heads that an answer names at most
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A question with its answer, empty where nothing was measured; command: what measures it."""
+
+    question: str
+    answer: str
+    command: str
+
+
+def overview(subject: Subject, heads: Sequence[str]) -> tuple[Tile, ...]:
+    """What the model is, which heads matter, what they do, and what can be removed at which cost."""
+    questions: tuple[tuple[str, Callable[[Subject, Sequence[str]], str], str], ...] = (
+        ("What is this model?", _model, "headcount inspect MODEL --out DIR"),
+        ("Which heads matter?", _important, "headcount ablate MODEL --task TASK --data DATA --out DIR"),
+        ("What do the heads do?", _roles, "headcount roles MODEL --data DATA --out DIR"),
+        ("What can go, and what does it cost?", _removable, _PRUNE),
+    )
+    return tuple(Tile(question, _attempt(answer, subject, heads), command) for question, answer, command in questions)
+
+
+def _attempt(answer: Callable[[Subject, Sequence[str]], str], subject: Subject, heads: Sequence[str]) -> str:
+    try:
+        return answer(subject, heads)
+    except OUT_OF_SHAPE as error:
+        return f"This cannot be answered from the record: {error!r}."
+
+
+_PRUNE = "headcount prune MODEL --keep 50% --task TASK --data DATA --out DIR"
+
+
+def _model(subject: Subject, heads: Sequence[str]) -> str:
+    if not heads:
+        return ""
+    setup, inspection = subject.first(Setup), subject.first(Inspection)
+    architecture = (setup and setup.architecture) or (inspection and inspection.architecture)
+    kind = f" is a {architecture} with" if architecture else " has"
+    answer = f"{subject.label}{kind} {_plural(len(heads), 'attention head')}{_layers(heads)}."
+    parameters = _parameters(subject)
+    if parameters:
+        answer += f" It has {count(parameters)} parameters."
+    quality = _quality(subject)
+    return f"{answer} {quality}" if quality else answer
+
+
+def _layers(heads: Sequence[str]) -> str:
+    """How the heads are spread over layers, by kind of attention where there are several."""
+    layers: dict[str, set[int]] = {}
+    sizes: Counter[str] = Counter()
+    for head in map(Head.parse, heads):
+        layers.setdefault(head.kind, set()).add(head.layer)
+        sizes[head.kind] += 1
+    spelled = {kind: "cross-attention" if kind == "cross" else kind for kind in layers}
+    if len(layers) == 1:
+        ((kind, numbers),) = layers.items()
+        return f" in {_plural(len(numbers), f'{spelled[kind]} layer')}"
+    return ": " + _listed(
+        [f"{sizes[kind]} in {_plural(len(numbers), f'{spelled[kind]} layer')}" for kind, numbers in layers.items()]
+    )
+
+
+def _parameters(subject: Subject) -> int | None:
+    inspection, pruning = subject.first(Inspection), subject.first(Pruning)
+    if inspection and inspection.cost:
+        return inspection.cost.parameters
+    return pruning.cost.before.parameters if pruning else None
+
+
+def _quality(subject: Subject) -> str:
+    """How good the whole model is, by the measure that its heads are judged by."""
+    ablation, curves, evaluation = subject.first(Ablation), subject.first(Curves), subject.first(Evaluation)
+    if ablation and ablation.distance:
+        return f"How much a head matters is measured by {ablation.metric}: how far the output moves without it."
+    measured = ablation or curves
+    if measured:
+        return f"With all heads, {measured.metric} is {_number(measured.value, measured.value)}."
+    if evaluation:
+        quality = evaluation.quality
+        return f"Its {quality.metric} is {_number(quality.value, quality.value)}."
+    return ""
+
+
+def _important(subject: Subject, _: Sequence[str]) -> str:
+    ablation = subject.first(Ablation)
+    if ablation and ablation.one_out:
+        return _moved(ablation) if ablation.distance else _needed(ablation)
+    scoring = next((record.parts for record in subject.of("score") if _is_importance(record.parts)), None)
+    if scoring is None:
+        return ""
+    ranked = sorted(scoring.scores, key=lambda head: -scoring.scores[head])
+    if len(ranked) < 2:
+        return ""
+    first = ranked[: min(_NAMED_HEADS, len(ranked) // 2)]
+    last = ranked[-len(first) :]
+    return f"By the {scoring.method} score, an estimate, {_listed(first)} matter most and {_listed(last)} least."
+
+
+def _is_importance(scoring: Scoring) -> bool:
+    return scoring.method not in ("confidence", "random", "magnitude")
+
+
+def _moved(ablation: Ablation) -> str:
+    """For a model without an objective: how far its output moves without a head."""
+    moves = {head: effect.difference for head, effect in ablation.one_out.items()}
+    ranked = sorted(moves, key=lambda head: -moves[head])
+    typical = sorted(moves.values())[len(moves) // 2]
+    return (
+        f"Without {ranked[0]} the output moves most: {ablation.metric} {moves[ranked[0]]:.2g}, for a typical head "
+        f"{typical:.1g}."
+        + (f" Then come {_listed(ranked[1 : 1 + _NAMED_HEADS])}." if len(ranked) > _NAMED_HEADS else "")
+    )
+
+
+def _needed(ablation: Ablation) -> str:
+    effects, metric = ablation.one_out, ablation.metric
+    ranked = sorted(effects, key=lambda head: -ablation.harm(effects[head]))
+    surely = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) > 0]
+    spare = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) < 0]
+    verb = "falls" if ablation.higher_is_better else "rises"
+    values = [
+        f"without {head} {f'{metric} {verb} ' if index == 0 else ''}"
+        f"{f'from {_number(ablation.value, ablation.value)} ' if index == 0 else ''}"
+        f"to {_number(effects[head].value, ablation.value)}"
+        for index, head in enumerate((surely or ranked)[:_NAMED_HEADS])
+    ]
+    others = len(effects) - len(surely) - len(spare)
+    unsure = f"Switching off any one of the other {others} changes it too little to be sure." if others else ""
+    extra = f" Without {_listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
+    if not surely:
+        return (
+            f"No single head is needed for certain: switching off any one of {len(effects)} harms {metric} too "
+            f"little to be sure. {ranked[0]} seems to matter most: {values[0]}.{extra}"
+        )
+    named = "" if len(surely) <= _NAMED_HEADS else " Most:"
+    start = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
+    return f"{start}{'.' if named else ':'}{named} {_listed(values)}. {unsure}{extra}".rstrip()
+
+
+def _roles(subject: Subject, _: Sequence[str]) -> str:
+    found = subject.first(RolesFound)
+    if found is None or not found.roles:
+        return ""
+    counts = Counter(role for held in found.roles.values() for role in {item.role for item in held})
+    playing = sum(bool(held) for held in found.roles.values())
+    if not playing:
+        return f"For none of {len(found.roles)} heads a role could be found."
+    jobs = [
+        f"{number} {ROLE_WORDS[role][number > 1] if role in ROLE_WORDS else 'with the role'} ({role})"
+        for role, number in counts.most_common()
+    ]
+    verb = "has" if playing == 1 else "have"
+    others = len(found.roles) - playing
+    tail = f" For the other {others} no simple description was found." if others else ""
+    twice = " A head can do several things." if sum(counts.values()) > playing else ""
+    return f"{playing} of {len(found.roles)} heads {verb} a role that can be named: {_listed(jobs)}.{twice}{tail}"
+
+
+def _removable(subject: Subject, _: Sequence[str]) -> str:
+    sentences = (_spared(subject), _smallest(subject), _smaller_model(subject), _speed(subject))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _spared(subject: Subject) -> str:
+    curves = subject.first(Curves)
+    if curves is None or not curves.num_heads:
+        return ""
+    shares = {
+        order: max(spared(points, curves.higher_is_better) for points in lines)
+        for order, lines in orders(curves).items()
+        if order != "random"
+    }
+    if not shares:
+        return ""
+    order = max(shares, key=lambda name: shares[name])
+    if not shares[order]:
+        return f"Masked step by step, already the first heads cost {curves.metric} measurably."
+    number = round(shares[order] * curves.num_heads)
+    return (
+        f"{number} of {curves.num_heads} heads ({shares[order]:.0%}) can be switched off, the least important by "
+        f"{order} first, before {curves.metric} gets measurably worse."
+    )
+
+
+def _smallest(subject: Subject) -> str:
+    """The smallest model of a trade-off, by the way that is best at its size."""
+    tradeoffs: Sequence[Tradeoff] = [record.parts for record in subject.of("tradeoff")]
+    if not tradeoffs:
+        return ""
+    parts = next((parts for parts in tradeoffs if parts.pruned == "heads of all kinds"), tradeoffs[0])
+    points = [point for point in parts.points if point.way != "scratch"]
+    if not points:
+        return ""
+    keep = min(point.keep for point in points)
+    sign = 1 if parts.higher_is_better else -1
+    best = max((point for point in points if point.keep == keep), key=lambda point: sign * point.after.value)
+    pruned = "heads" if parts.pruned == "heads of all kinds" else parts.pruned
+    trained = " and trained further" if best.steps else ""
+    return (
+        f"Pruned to {keep} of {parts.gated} {pruned}{trained}, the smallest model measured has "
+        f"{_instead(parts.whole, best.after)}."
+    )
+
+
+def _smaller_model(subject: Subject) -> str:
+    prunings: Sequence[Pruning] = [record.parts for record in subject.of("prune")]
+    if not prunings:
+        return ""
+    parts = max(prunings, key=lambda pruning: len(pruning.removed_heads))
+    before, after = parts.cost.before.parameters, parts.cost.after.parameters
+    removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed"
+    answer = f"{removed}: {1 - after / before:.0%} fewer parameters"
+    whole, smaller = parts.quality.before, parts.quality.after
+    return f"{answer} and {_instead(whole, smaller)}." if whole and smaller else f"{answer}."
+
+
+def _speed(subject: Subject) -> str:
+    speed = subject.first(Speed)
+    rows = [row for row in speed.rows if row.model != next(iter(speed.models))] if speed else []
+    if not rows:
+        return ""
+    best = max(rows, key=lambda row: row.faster)
+    return f"The smaller model that was timed is at best {best.faster:.2f} times as fast."
+
+
+def _instead(before: Quality, after: Quality) -> str:
+    return f"{after.metric} {_number(after.value, before.value)} instead of {_number(before.value, before.value)}"
+
+
+def _number(value: float, scale: float) -> str:
+    """With as many digits as the value of the whole model deserves, one less than in tables."""
+    return f"{value:.{max(1, digits_for(scale) - 1)}f}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -1,0 +1,97 @@
+"""The first screen: sentences made of the numbers of a model's records."""
+
+from __future__ import annotations
+
+import records
+import subjects as made
+from headcount.head_roles.role import roles as role_members
+from headcount.record import Record
+from headcount.record.codec import encode
+from headcount.report.overview import overview
+from headcount.report.payload import payload
+from headcount.report.subject import subjects
+from headcount.report.terms import ROLE_WORDS
+
+SITES = made.even(2, 4)
+
+
+def answers(some: list[Record]) -> list[str]:
+    (subject,) = all_subjects = subjects(some)
+    return [tile.answer for tile in overview(subject, payload(all_subjects)["subjects"][0]["heads"])]
+
+
+def effect(change: float, *, sure: bool) -> dict[str, float]:
+    return {
+        "value": 30 + change, "difference": change, "low": change, "high": change, "p": 0.0, "examples": 9,
+        "corrected": 0.001 if sure else 1.0,
+    }  # fmt: skip
+
+
+def ablation(*effects: dict[str, float], **parts: object) -> Record:
+    one_out = {f"encoder.0.{index}": item for index, item in enumerate(effects)}
+    return records.changed(made.ablation(made.ONE_LAYER), one_out=one_out, **parts)
+
+
+def test_the_model_is_described_by_its_heads_layers_and_quality() -> None:
+    assert answers([made.ablation(SITES)])[0] == (
+        "model-a has 24 attention heads: 8 in 2 encoder layers, 8 in 2 decoder layers and 8 in 2 cross-attention "
+        "layers. With all heads, BLEU is 30.0."
+    )
+    assert answers([made.score(made.ONE_LAYER), made.explored()])[0] == (
+        "model-a is a BertForMaskedLM with 4 attention heads in 1 encoder layer."
+    )
+
+
+def test_heads_that_matter_are_those_whose_loss_is_certain_and_harmful() -> None:
+    some = [effect(-3, sure=True), effect(-9, sure=False), effect(2, sure=True), effect(-5, sure=True)]
+    assert answers([ablation(*some)])[1] == (
+        "2 of 4 heads matter for certain: without encoder.0.3 BLEU falls from 30.0 to 25.0 and without encoder.0.0 to "
+        "27.0. Switching off any one of the other 1 changes it too little to be sure. Without encoder.0.2 it is even "
+        "better."
+    )
+    unsure = answers([ablation(effect(-3, sure=False), effect(1, sure=False))])[1]
+    assert unsure.startswith("No single head is needed for certain: switching off any one of 2 harms BLEU too little")
+    assert unsure.endswith("encoder.0.0 seems to matter most: without encoder.0.0 BLEU falls from 30.0 to 27.0.")
+    rising = answers([ablation(effect(3, sure=True), effect(1, sure=False), higher_is_better=False)])[1]
+    assert rising.startswith("1 of 2 heads matters for certain: without encoder.0.0 BLEU rises from 30.0 to 33.0.")
+    assert "the output moves most: BLEU 3" in answers([ablation(effect(3, sure=True), distance=True)])[1]
+
+
+def test_scores_stand_in_where_no_head_was_masked() -> None:
+    scoring = made.score(made.ONE_LAYER)
+    ranked = sorted(scoring.parts.scores, key=lambda head: -scoring.parts.scores[head])
+    assert answers([scoring])[1] == (
+        f"By the gradient score, an estimate, {ranked[0]} and {ranked[1]} matter most and {ranked[2]} and {ranked[3]} "
+        "least."
+    )
+    assert answers([made.score(made.ONE_LAYER, "confidence")])[1] == ""
+
+
+def test_roles_are_told_in_words() -> None:
+    text = answers([made.roles(made.ONE_LAYER)])[2]
+    assert text.startswith("3 of 4 heads have a role that can be named: 1 looks at a neighbouring token (positional), ")
+    assert text.endswith("A head can do several things. For the other 1 no simple description was found.")
+    assert set(ROLE_WORDS) == set(role_members.names())
+
+
+def test_what_can_go_is_told_with_its_cost() -> None:
+    lines = encode(made.curves(SITES).parts.curves)
+    lines[0]["points"][0]["low"] = 25.0  # the steps are 30, 28.7, 24.8 and less
+    curves = records.changed(made.curves(SITES), curves=lines)
+    text = answers([curves, made.tradeoff(SITES), made.pruned(SITES), made.bench(24)])[3]
+    assert text == (
+        "5 of 24 heads (21%) can be switched off, the least important by gradient first, before BLEU gets measurably "
+        "worse. Pruned to 1 of 24 heads and trained further, the smallest model measured has BLEU 20.0 instead of "
+        "30.0. 2 of 24 heads were removed: 10% fewer parameters and BLEU 28.0 instead of 30.0. The smaller model that "
+        "was timed is at best 1.25 times as fast."
+    )
+    assert answers([made.curves(SITES)])[3] == "Masked step by step, already the first heads cost BLEU measurably."
+    assert answers([made.training()])[1:] == ["", "", ""]
+
+
+def test_a_damaged_record_leaves_the_other_answers() -> None:
+    cost = encode(made.pruned(SITES).parts.cost)
+    cost["before"]["parameters"] = 0
+    some = answers([records.changed(made.pruned(SITES), cost=cost), made.roles(SITES)])
+    assert "role" in some[2]
+    assert some[3] == "This cannot be answered from the record: ZeroDivisionError('division by zero')."
