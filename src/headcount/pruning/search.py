@@ -18,12 +18,12 @@ from torch import nn
 
 from headcount import processes
 from headcount.heads import Head
-from headcount.probes.projections import Key, Projection, projected
+from headcount.probes.projections import Projection, projected
 from headcount.record.results.prune import SearchStep
 from headcount.scores.gradient import signed_gradients
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.surgery.ascent import Ascent
 from headcount.surgery.compensate import spread
 from headcount.surgery.compensations.compensation import Calibration, columns, compensations
@@ -32,6 +32,7 @@ from headcount.surgery.plan import check_removable
 from headcount.tasks.task import Task
 
 CANDIDATES = 6  # at every step; the cheap measure need only rank the best head among so many
+Fits = Mapping[SiteKey, tuple[Calibration, Projection | None]]  # None: the site has all its heads
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,12 @@ class Search:
         """Take so many heads away at each step; every site keeps `at_least`."""
         with torch.no_grad(), Ascent(self._model, self._task, keys=list(self._sites)) as ascent:
             for size in sizes:
-                seen = self._climb(ascent)
-                candidates = self._screen(seen, at_least)
+                fits = self._climb(ascent)
+                candidates = self._screen(fits, at_least)
                 if not candidates:
                     return
                 checked = candidates[: max(self._candidates, 2 * size if size > 1 else 1)]
-                losses = {head: self._loss(self._without(seen, head)) for head in checked}
+                losses = {head: self._loss(self._without(fits, head)) for head in checked}
                 heads = self._best(losses, size, at_least)
                 self.take(heads)
                 yield Taken(heads, losses)
@@ -95,14 +96,14 @@ class Search:
                 best.append(head)
         return tuple(best)
 
-    def _left(self, key: Key) -> int:
+    def _left(self, key: SiteKey) -> int:
         return sum(bool(self.mask[head]) for head in self._sites[key].head_names())
 
-    def _climb(self, ascent: Ascent) -> dict[Key, tuple[Calibration, Projection | None]]:
+    def _climb(self, ascent: Ascent) -> Fits:
         """Fit the sites that lost heads, bottom-up; what calibration rows say about every site."""
         ascent.restart()
-        projections: dict[Key, Projection] = {}
-        fits: dict[Key, tuple[Calibration, Projection | None]] = {}
+        projections: dict[SiteKey, Projection] = {}
+        fits: dict[SiteKey, tuple[Calibration, Projection | None]] = {}
         for site in ascent.sites:
             keep = [index for index, head in enumerate(site.head_names()) if self.mask[head]]
             intercept = site.output.bias is not None or (self._add_bias and len(keep) < site.num_heads)
@@ -112,16 +113,16 @@ class Search:
             fits[site.key] = calibration, projections.get(site.key)
         return fits
 
-    def _screen(self, seen: Mapping[Key, tuple[Calibration, Projection | None]], at_least: int) -> list[Head]:
+    def _screen(self, fits: Fits, at_least: int) -> list[Head]:
         """The heads that are left, those first that seem to matter least once they are made up for."""
-        current = {key: projection for key, (_, projection) in seen.items() if projection is not None}
+        current = _projections(fits)
         squares_H, heads = np.zeros(len(self.mask)), locate(self._model).heads
         with torch.enable_grad(), evaluating(self._model, gradients=True), projected(self._model, current):
             for batch in self._batches():
                 squares_H += np.square(signed_gradients(self._model, self._task, batch)).sum(0)
         fisher = dict(zip(heads, sum(processes.gather(squares_H)), strict=True))  # type: ignore[arg-type]
         cost: dict[Head, float] = {}
-        for key, (calibration, projection) in seen.items():
+        for key, (calibration, projection) in fits.items():
             names = self._sites[key].head_names()
             if len(calibration.keep) <= at_least:
                 continue
@@ -129,17 +130,16 @@ class Search:
                 cost[names[index]] = float(fisher[names[index]]) * share
         return sorted(cost, key=cost.__getitem__)
 
-    def _without(self, seen: Mapping[Key, tuple[Calibration, Projection | None]], head: Head) -> dict[Key, Projection]:
+    def _without(self, fits: Fits, head: Head) -> dict[SiteKey, Projection]:
         """The projections with one more head gone, its site fitted again."""
-        calibration, _ = seen[head.site]
+        calibration, _ = fits[head.site]
         site: Site = self._sites[head.site]
         less = calibration.without(site.head_names().index(head))
         if self._add_bias and not less.intercept:
             less = less.with_intercept()
-        projections = {key: projection for key, (_, projection) in seen.items() if projection is not None}
-        return {**projections, head.site: spread(less, self._fit(less))}
+        return {**_projections(fits), head.site: spread(less, self._fit(less))}
 
-    def _loss(self, projections: Mapping[Key, Projection]) -> float:
+    def _loss(self, projections: Mapping[SiteKey, Projection]) -> float:
         """Mean negative log-likelihood of an example."""
         total, count = 0.0, 0
         with evaluating(self._model), projected(self._model, projections):
@@ -150,9 +150,11 @@ class Search:
         return sum(loss for loss, _ in parts) / sum(number for _, number in parts)
 
     def _batches(self) -> Iterator[Any]:
-        for number, batch in enumerate(self._task.batches()):
-            if number % processes.count() == processes.rank():
-                yield batch
+        return (batch for number, batch in enumerate(self._task.batches()) if processes.is_mine(number))
+
+
+def _projections(fits: Fits) -> dict[SiteKey, Projection]:
+    return {key: projection for key, (_, projection) in fits.items() if projection is not None}
 
 
 def unpredicted(calibration: Calibration, projection: Projection | None) -> list[float]:
