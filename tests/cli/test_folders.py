@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -12,9 +15,11 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import records as made
 import zoo
+from forks import PATIENCE, started
 from headcount import journal, locks
 from headcount.cli.commands.study import STUDIES
 from headcount.cli.main import commands, main
+from headcount.pruning.search import Search
 from tokens import sentences, word_tokenizer
 
 TASK = ["--task", "language-modelling", "--data", "DIR/no.txt"]
@@ -117,3 +122,34 @@ def test_prune_replaces_a_model_whose_replacement_was_killed(writer: Path, tmp_p
     assert len(hc.locate(hc.load(out)).heads) == 11
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
     assert not [path for path in out.iterdir() if path not in journal.contents(out)]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_greedy_search_that_is_killed_resumes_without_training(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heads taken so far are kept beside the folder, the model is the same to the bit, and nothing stays."""
+    screen, calls = Search._screen, []
+
+    def killing(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return screen(*arguments)
+
+    search = ["prune", str(writer), "--choose", "greedy", "--keep", "9", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6"]
+    assert run(*search, "--out", str(tmp_path / "whole")).exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_screen", killing)
+        process = started(lambda: run(*search, "--out", str(tmp_path / "killed")))
+        process.join(PATIENCE)
+    assert process.exitcode == -signal.SIGKILL
+    other = run(*search, "--at-least", "1", "--out", str(tmp_path / "killed"))
+    assert "was begun with other settings" in other.output
+    monkeypatch.setattr(Search, "_screen", lambda *arguments: calls.append(arguments) or screen(*arguments))
+    assert run(*search, "--out", str(tmp_path / "killed")).exit_code == 0
+    assert len(calls) == 1, "two of the three heads had been taken"
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert weights[0] == weights[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]

@@ -93,6 +93,7 @@ class Chooser(Options, ABC):
     about: ClassVar[str] = ""  # one line for --help
     trains: ClassVar[bool] = False  # weights learn while heads are chosen
     needs_data: ClassVar[bool] = True
+    resumes: ClassVar[bool] = False  # keeps its steps in the execution's folder, to go on from
     any_budget: ClassVar[bool] = False  # meets budgets of parameters or FLOPs while it chooses
     usual_compensation: ClassVar[str] = "none"
     usually_tuned: ClassVar[bool] = False  # in the trade-off, where nothing else is said

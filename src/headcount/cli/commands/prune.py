@@ -101,7 +101,7 @@ def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **va
 
     Four stages, each optional but the third: heads are chosen (--choose and --keep N on your data, or by name with
     --remove or --keep), compensated for (--compensate), removed, and what is left is trained (--tune). A command that
-    trains resumes where it was interrupted: type it again.
+    trains, or searches with greedy, resumes where it was interrupted: type it again.
     """
     from headcount.cli import show
 
@@ -207,7 +207,7 @@ class _Job:
         """The record of a smaller model that is saved, or of several."""
         from headcount.checkpoints.save import check_target
         from headcount.cli import show
-        from headcount.pruning.folder import prune_in_folder, sweep
+        from headcount.pruning.folder import prune_in_folder, sweep, unfinished
         from headcount.pruning.pipeline import Execution
         from headcount.pruning.run import run
         from headcount.pruning.saving import Saving
@@ -230,10 +230,11 @@ class _Job:
                 return sweep(pipelines, live, texts, self.out, saving, execution, reading=reading)
             if pipeline.trains:
                 return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
-            pruned = run(pipeline, live, texts, execution)
-        record = saving.completed(pruned.model, pruned.record)
-        saving.save(pruned.model, self.out, record)
-        return record
+            with unfinished(pipeline, live, texts, self.out, saving, execution, reading=reading) as execution:
+                pruned = run(pipeline, live, texts, execution)
+                record = saving.completed(pruned.model, pruned.record)
+                saving.save(pruned.model, self.out, record)
+                return record
 
     def _data(self, pipeline: Pipeline) -> Any:
         """What heads are chosen, calibrated, trained and measured on."""

@@ -25,6 +25,7 @@ class Greedy(ByLayer):
 
     about: ClassVar[str] = "one head after the other, compensation in the loop"
     any_budget: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
     usual_compensation: ClassVar[str] = "lstsq"
 
     candidates: int = option(CANDIDATES, "Heads tried at each step.", minimum=1)
