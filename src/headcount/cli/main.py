@@ -23,6 +23,8 @@ _CLOSED_PIPE = 141  # 128 + SIGPIPE, as shells count
 
 # Threads of OpenMP that wait spin, and on a busy machine take cores from those that work. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# The program shows progress itself; bars of datasets fill log files. Read when datasets is loaded.
+os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 
 commands: Registry[click.Command] = Registry("command", "headcount.cli.commands", "COMMAND")
 
