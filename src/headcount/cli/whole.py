@@ -115,10 +115,7 @@ def _run(
     if as_json:
         show.json(console, record)
         return
-    for part in record.parts.records:
-        show.line(console, f"{part}: {out / 'parts' / part}.json")
-    for part, reason in record.parts.missing.items():
-        show.line(console, f"{part} is missing: {reason}")
     show.ledger(console, record.parts.records[LEDGER])
-    show.line(console, options.written(out, figures=bool(figures)), dim=True)
-    show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)
+    show.missing(console, record)
+    files = options.written(out, figures=bool(figures))
+    show.line(console, f"{files}; report: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

@@ -45,7 +45,7 @@ _HEADINGS = {
     ),
     "Model and output": (
         "device", "device_map", "dtype", "revision", "trust_remote_code", "out", "overwrite", "standalone", "verify",
-        "length", "as_json",
+        "length", "as_json", "all_rows",
     ),
     **stages.chooser_headings(_CHOOSERS),
 }  # fmt: skip
@@ -96,7 +96,10 @@ def _generated(function: object) -> Any:
 )  # fmt: skip
 @options.length
 @options.as_json
-def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **values: Any) -> None:  # noqa: N802
+@options.every_row
+def COMMAND(  # noqa: N802
+    model: str, loading: options.Loading, out: Path, as_json: bool, all_rows: bool, **values: Any
+) -> None:
     """Remove heads from MODEL physically and save a smaller model.
 
     Four stages, each optional but the third: heads are chosen (--choose and --keep N on your data, or by name with
@@ -109,12 +112,13 @@ def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **va
     pipelines = job.pipelines()  # whatever is wrong is said before a large model is loaded
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
         record = job.run(pipelines)
+    console = show.console()
     if as_json:
-        show.json(show.console(), record)
-    elif len(pipelines) > 1:
-        _show_sweep(out, record)
-    else:
-        _show(out, record)
+        show.json(console, record)
+        return
+    show.result(console, record, all_rows=all_rows)
+    for number, line in enumerate(_closing_lines(out, record, swept=len(pipelines) > 1)):
+        show.line(console, line, dim=number > 0)
 
 
 @dataclass(frozen=True)
@@ -278,21 +282,12 @@ def _measuring(work: data.Workload) -> dict[str, Any]:
     return {**work.decoding, "lowercase": work.source.lowercase, **metric}
 
 
-def _show(out: Path, record: Record) -> None:
-    from headcount.cli import show
-
-    console = show.console()
-    show.result(console, record)
-    show.line(console, f"\nSaved in {out}. {_LOADED_BY[record.parts.loaded_by].format(out=str(out))}")
-    show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
-
-
-def _show_sweep(out: Path, record: Record) -> None:
-    from headcount.cli import show
-
-    console, elsewhere = show.console(), record.parts.elsewhere
-    show.result(console, record)
-    if elsewhere:
-        show.line(console, f"Another process works on: {', '.join(elsewhere)}")
-    show.line(console, f"\nSaved in {out}, a folder for each lambda.")
-    show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}/LAMBDA", dim=True)
+def _closing_lines(out: Path, record: Record, *, swept: bool) -> list[str]:
+    """Where the models are, and the next useful command."""
+    folder = shlex.quote(str(out))
+    if not swept:
+        loaded_by = _LOADED_BY[record.parts.loaded_by].format(out=str(out))
+        return [f"\nSaved in {out}. {loaded_by}", f"Next: headcount inspect {folder}"]
+    elsewhere = record.parts.elsewhere
+    others = f" Another process works on: {', '.join(elsewhere)}." if elsewhere else ""
+    return [f"\nSaved in {out}, a folder for each lambda.{others}", f"Next: headcount inspect {folder}/LAMBDA"]

@@ -88,6 +88,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     "--save-seconds", default=60.0, show_default=True, type=_POSITIVE, help="How often to save a state to go on from."
 )
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
+@options.every_row
 def COMMAND(  # noqa: N802
     model: str | None,
     task: str,
@@ -97,6 +98,7 @@ def COMMAND(  # noqa: N802
     preset: str,
     save_seconds: float,
     tensorboard: bool,
+    all_rows: bool,
     **arguments: Any,
 ) -> None:
     """Train a translation model: vocabulary, Transformer, checkpoints of every epoch, and the best of them.
@@ -118,7 +120,7 @@ def COMMAND(  # noqa: N802
         else:
             record = _fine_tuned(task, model, source, out, arguments, options_of_run)
     if record is not None:
-        _show(record, task, source, out)
+        _show(record, task, source, out, all_rows=all_rows)
 
 
 def _check(model: str | None, task: str, like: str | None, arguments: Mapping[str, object]) -> None:
@@ -225,11 +227,11 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
     )
 
 
-def _show(record: Record, task: str, source: data.Source, out: Path) -> None:
+def _show(record: Record, task: str, source: data.Source, out: Path, *, all_rows: bool) -> None:
     from headcount.cli import show
     from headcount.tasks.task import tasks
 
     console = show.console()
-    show.result(console, record)
+    show.result(console, record, all_rows=all_rows)
     then = f"evaluate {shlex.quote(str(out))}" + ("" if tasks[task].writes else f" --task {task}")
     show.line(console, f"Next: headcount {then} {source.as_options()}", dim=True)
