@@ -51,7 +51,7 @@ def _area(gates: Gates, roles: RolesFound) -> Interval | None:
 
 def _gates(model: StudiedModel) -> list[Gates]:
     pruned = [record.parts for record in model.records if isinstance(record.parts, Pruning)]
-    return [parts.chosen.gates for parts in pruned if parts.chosen.gates]
+    return [parts.gates for parts in pruned if parts.gates]
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:

@@ -169,4 +169,4 @@ def sweep(
 
 
 def _point(model: Pruning) -> SweepPoint:
-    return SweepPoint(model.kept, model.heads, model.quality, model.gates.settled if model.gates else None)
+    return SweepPoint(model.kept_by_kind, model.heads, model.quality, model.gates.settled if model.gates else None)

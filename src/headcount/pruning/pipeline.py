@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from headcount.heads import HeadGrid
-    from headcount.record.results.prune import Chosen, TrainingStage
+    from headcount.record.results.prune import ChoiceDetails, TrainingStage
     from headcount.tasks.task import Task
 
 Budgets = Budget | Mapping[str, Budget]
@@ -80,7 +80,7 @@ class Choice:
 
     mask: HeadGrid
     model: nn.Module  # the given one, or a copy whose weights have learned
-    chosen: Chosen | None = None  # for the record
+    details: ChoiceDetails | None = None  # for the record
     masks: Sequence[HeadGrid] = ()  # on the way, the last one included
     training: TrainingStage | None = None  # what training took, where there was some
     seconds: float | None = None  # where an earlier run did a part; None: as long as it took

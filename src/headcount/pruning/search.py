@@ -42,7 +42,7 @@ class Taken:
     heads: tuple[Head, ...]
     losses: Mapping[Head, float]
 
-    def described(self, seconds: float) -> SearchStep:
+    def to_result(self, seconds: float) -> SearchStep:
         """For a record. seconds: that the step took."""
         losses = {str(head): loss for head, loss in self.losses.items()}
         return SearchStep(tuple(map(str, self.heads)), losses, seconds)

@@ -40,9 +40,9 @@ class Compensation:
     data: str = ""  # hash of the calibration data
     rows: int = 0  # tokens
 
-    def described(self) -> CompensationFit:
+    def to_result(self) -> CompensationFit:
         """For a record."""
-        sites = {".".join(map(str, key)): _described(fit) for key, fit in self.fits.items()}
+        sites = {".".join(map(str, key)): _site_fit(fit) for key, fit in self.fits.items()}
         return CompensationFit(self.method, self.data, self.rows, sites)
 
 
@@ -115,6 +115,6 @@ def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
         bias.copy_(projection.bias_O)  # type: ignore[operator]
 
 
-def _described(fit: Fit) -> SiteFit:
+def _site_fit(fit: Fit) -> SiteFit:
     unchanged = fit.rho is not None and math.isinf(fit.rho)
     return SiteFit(None if unchanged else fit.rho, unchanged, fit.explained, fit.before)

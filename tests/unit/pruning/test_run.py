@@ -131,5 +131,7 @@ def test_a_kill_at_any_stage_changes_nothing(choose: str, tmp_path: Path, monkey
     assert same(resumed.model, whole.model)
     assert resumed.record.parts.compensation == whole.record.parts.compensation
     assert resumed.record.parts.removed_heads == whole.record.parts.removed_heads
-    searches = [[replace(step, seconds=0) for step in run.record.parts.chosen.search or ()] for run in (resumed, whole)]
+    searches = [
+        [replace(step, seconds=0) for step in run.record.parts.choice_details.search or ()] for run in (resumed, whole)
+    ]
     assert searches[0] == searches[1]

@@ -249,10 +249,10 @@ class _Job:
             return Data()
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
-            train, measured = work.parts(choose=train)
+            train, measured = work.divide(choose=train)
             choose_on = train
         else:
-            choose_on, measured = work.parts() if chooser.needs_data else (work, work.on(work.measure_split))
+            choose_on, measured = work.divide() if chooser.needs_data else (work, work.on(work.measure_split))
         calibrate_split = values["calibrate_split"]
         sources = {"train": train, "choose": choose_on, "measure": measured, "calibrate": choose_on.on(calibrate_split)}
         needed = {

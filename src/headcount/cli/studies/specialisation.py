@@ -47,12 +47,12 @@ def COMMAND(  # noqa: N802
     from headcount.studies.specialisation import SpecialisationPlan, specialisation
 
     plan = SpecialisationPlan(keep, steps, Tuning(steps=tune), kind)
-    choose, measure = work.parts()
+    choose, measure = work.divide()
     subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
     with tempfile.TemporaryDirectory() as temporary, show.Bars() as bars:
         folder = output.unfinished or Path(temporary)
         record = specialisation(
-            subjects, plan, folder=folder, data=f"{work.source.data} {measure.source.part}", progress=bars.show
+            subjects, plan, folder=folder, data=f"{work.source.data} {measure.source.split_label}", progress=bars.show
         )
     output.present(record, as_json)
 

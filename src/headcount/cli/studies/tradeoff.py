@@ -84,7 +84,7 @@ def COMMAND(  # noqa: N802
         Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
     )  # fmt: skip
     with show.working(f"Loading {model}"):
-        choose_all, measure_on = work.parts()
+        choose_all, measure_on = work.divide()
         choose_on = choose_all.with_limit(settings["choose_limit"])
         looking, unlooked = _looking(model, loading, choose_on, settings["roles"], settings["trees"])
         measure, choose = measure_on.build(model, loading), choose_on.build(model, loading)

@@ -35,7 +35,7 @@ class Greedy(ByLayer):
         from headcount.pruning.run import counted_heads
         from headcount.pruning.search import Search
         from headcount.pruning.trail import Trail, follow
-        from headcount.record.results.prune import Chosen
+        from headcount.record.results.prune import ChoiceDetails
         from headcount.surgery.price import Price
 
         heads = counted_heads(model, pipeline.kinds)
@@ -64,7 +64,7 @@ class Greedy(ByLayer):
                 f"Only {removed} of {len(heads)} heads could go, every layer keeping {self.at_least}: the budget "
                 "cannot be met."
             )
-        return Choice(search.mask, model, Chosen(search=steps), seconds=sum(step.seconds for step in steps))
+        return Choice(search.mask, model, ChoiceDetails(search=steps), seconds=sum(step.seconds for step in steps))
 
 
 CHOOSER = Greedy

@@ -19,7 +19,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
     rows: list[dict[str, Any]] = []
     for record, plot in zip(records, axes, strict=True):
         way, of = shown_way(record.parts), record.parts.of
-        kept_counts = [of, *(point.kept for point in record.parts.points if point.way == way)]  # the whole model first
+        kept_counts = [
+            of,
+            *(point.kept_by_kind for point in record.parts.points if point.way == way),
+        ]  # the whole model first
         sizes = sorted({sum(counts.values()) for counts in kept_counts})
         for number, kind in enumerate(of):
             left = [
@@ -43,7 +46,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 def one_kind(record: Record) -> str | None:
     """Why heads by kind say nothing: one kind alone lost some."""
     of = record.parts.of
-    lost = {kind for point in record.parts.points for kind in of if point.kept.get(kind, 0) < of[kind]}
+    lost = {kind for point in record.parts.points for kind in of if point.kept_by_kind.get(kind, 0) < of[kind]}
     return None if len(lost) > 1 or len(of) == 1 else "heads of one kind alone were pruned"
 
 
