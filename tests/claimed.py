@@ -109,7 +109,7 @@ def tradeoff(
     everyone = [f"{site}.{index}" for site, count in sites.items() for index in range(count)]
     points = [
         {
-            "way": "l0", "keep": keep, "seed": seed, "heads": list(heads), "kept": {}, "cut": None,
+            "way": "l0", "keep": keep, "seed": seed, "heads": list(heads), "kept_by_kind": {}, "cut": None,
             "after": quality(30.0),
             "gates": {"settled": 0.95, "reached": None, "cut_by_rank": 0}, "steps": 600, "seconds": SECONDS,
             "gate_values": gate_values,
@@ -136,7 +136,7 @@ def pruned_by_gates(values: dict[str, float]) -> Record:
         "settings": {"rate": 0.1},
     }  # fmt: skip
     heads = list(values)
-    return typed("prune", Signature("m"), pruning(heads[:2], heads[2:], chosen={"gates": gates}))
+    return typed("prune", Signature("m"), pruning(heads[:2], heads[2:], choice_details={"gates": gates}))
 
 
 def quality(value: float) -> dict[str, Any]:
@@ -148,7 +148,14 @@ def has(role: str) -> dict[str, Any]:
 
 
 def pair(seed: int, trained: float, scratch: float) -> dict[str, Any]:
-    return {"way": "l0", "keep": 8, "seed": seed, "kept": {}, "trained": quality(trained), "scratch": quality(scratch)}
+    return {
+        "way": "l0",
+        "keep": 8,
+        "seed": seed,
+        "kept_by_kind": {},
+        "trained": quality(trained),
+        "scratch": quality(scratch),
+    }
 
 
 def effect(difference: float, *, p: float = 0.5) -> dict[str, Any]:
@@ -181,7 +188,7 @@ def points(fall: Callable[[float], float], *, top: float = 30.0, width: float = 
     return [
         {
             "removed": round(48 * share), "share": share, "value": value, "low": value - width, "high": value + width,
-            "kept": {}, "heads": [],
+            "kept_by_kind": {}, "heads": [],
         }
         for share, value in zip(SHARES, values, strict=True)
     ]  # fmt: skip

@@ -72,7 +72,7 @@ def _points(total: int, seed: int) -> list[dict[str, object]]:
         found.append(
             {
                 "removed": removed, "share": removed / total, "value": value, "low": value - 1, "high": value + 1,
-                "kept": {"encoder": 7, "decoder": 4, "cross": 4}, "heads": [],
+                "kept_by_kind": {"encoder": 7, "decoder": 4, "cross": 4}, "heads": [],
             }
         )  # fmt: skip
     return found
@@ -236,10 +236,10 @@ def pruning(removed_heads: list[str], heads: list[str], **parts: Any) -> dict[st
     before, after = parts.pop("before", None), parts.pop("after", None)
     return {
         "method": "rank-gradient", "pipeline": "rank-gradient/untuned", "removed_heads": removed_heads,
-        "num_heads": len(removed_heads) + len(heads), "kept": {"encoder": len(heads)}, "heads": heads,
+        "num_heads": len(removed_heads) + len(heads), "kept_by_kind": {"encoder": len(heads)}, "heads": heads,
         "verified": True, "quality": {"before": before, "cut": after, "after": after}, "statistics": {},
         "seconds": {"choosing": 1.0, "tuning": 0.0, "total": 1.0},
-        "cost": {"before": {**spent, "parameters": 1000}, "after": {**spent, "parameters": 900}}, "chosen": {},
+        "cost": {"before": {**spent, "parameters": 1000}, "after": {**spent, "parameters": 900}}, "choice_details": {},
         "metric": "BLEU", "higher_is_better": True, "measured_on": MEASURED_ON, **parts,
     }  # fmt: skip
 
@@ -280,7 +280,8 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
                     {
                         "way": way, "keep": keep + (cross if kinds else 0), "seed": seed,
                         "after": measured(24 + lead + keep / 8 + seed / 2),
-                        "cut": measured(20.0) if way != "scratch" else None, "kept": {"encoder": keep, "cross": cross},
+                        "cut": measured(20.0) if way != "scratch" else None,
+                        "kept_by_kind": {"encoder": keep, "cross": cross},
                         "heads": heads, "roles": {head: drifted(head, keep) for head in heads if head in whole},
                         "steps": trained, "like": "l0", "command": "headcount prune",
                         "seconds": {"choosing": 2.0, "tuning": trained / 20, "total": 2.0 + trained / 20 + len(way)},
@@ -313,8 +314,8 @@ def tradeoff(model: str = "shop/model-a", *, kinds: bool = True) -> Record:
     if kinds:
         parts["all_kinds"] = [
             {
-                "way": "l0", "keep": point["keep"], "seed": 0, "kept": point["kept"], "trained": point["after"],
-                "scratch": measured(25.0),
+                "way": "l0", "keep": point["keep"], "seed": 0, "kept_by_kind": point["kept_by_kind"],
+                "trained": point["after"], "scratch": measured(25.0),
             }
             for point in points
             if point["way"] == "l0" and point["seed"] == 0
@@ -336,7 +337,7 @@ def gates() -> Record:
         for log_a, zero, one in ((0.0, 0.23, 0.23), (2.0, 0.04, 0.69), (-3.0, 0.86, 0.01))
     ]
     chosen = {"gates": found, "hard_concrete": shapes}
-    return typed("prune", Signature("shop/model-a"), pruning(heads[:1], heads[1:], method="l0", chosen=chosen))
+    return typed("prune", Signature("shop/model-a"), pruning(heads[:1], heads[1:], method="l0", choice_details=chosen))
 
 
 # For each figure the records it is tried on.

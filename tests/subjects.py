@@ -67,7 +67,7 @@ def curves(sites: Sites, model: str = "shop/model-a", seed: int = 2) -> Record:
             points.append(
                 {
                     "removed": removed, "share": removed / len(going), "value": value, "low": value - 1,
-                    "high": value + 1, "kept": {}, "heads": [head for head in heads if head not in gone],
+                    "high": value + 1, "kept_by_kind": {}, "heads": [head for head in heads if head not in gone],
                 }
             )  # fmt: skip
         return {"order": order, "kinds": some, "seed": line_seed, "points": points}
@@ -158,7 +158,7 @@ def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
     steps = [
         {
             "value": end["value"], "low": end["low"], "high": end["high"], "removed": removed,
-            "share": removed / len(heads), "kept": {}, "heads": heads[removed:],
+            "share": removed / len(heads), "kept_by_kind": {}, "heads": heads[removed:],
         }
         for removed, end in zip((0, 2), ends, strict=True)
     ]  # fmt: skip
@@ -168,7 +168,7 @@ def pruned(sites: Sites, model: str = "shop/model-a") -> Record:
 def sweep(sites: Sites, model: str = "shop/model-a") -> Record:
     heads = names(sites)
     quality = {"before": measured(30.0), "after": measured(29.0)}
-    point = {"kept": {"encoder": 2}, "heads": heads[:2], "quality": quality, "settled": 0.9}
+    point = {"kept_by_kind": {"encoder": 2}, "heads": heads[:2], "quality": quality, "settled": 0.9}
     return typed("prune-sweep", Signature(model), {"sweep": {"0.1": point}, "method": "l0", "elsewhere": []})
 
 
@@ -189,7 +189,7 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads 
             points.append(
                 {
                     "way": way, "keep": keep, "seed": 0, "after": measured(30 - 10 / keep), "cut": None,
-                    "kept": kept(left), "heads": left, "steps": 0 if "untuned" in way else 600,
+                    "kept_by_kind": kept(left), "heads": left, "steps": 0 if "untuned" in way else 600,
                     "seconds": {"choosing": 1.0, "tuning": 9.0, "total": 10.0}, "command": "headcount prune",
                     "roles": {head: [held_role("syntactic", "obj v->o", 0.7)] for head in left if head in first},
                 }
@@ -209,7 +209,7 @@ def tradeoff(sites: Sites, model: str = "shop/model-a", *, pruned: str = "heads 
         "drift": [{"way": "l0", "keep": keep, "seed": 0, "changes": changes} for keep in (1, 2)],
     }  # fmt: skip
     if pruned == "heads of all kinds" and len(kinds) > 1:
-        own = {"way": "l0", "keep": 2, "seed": 0, "kept": kept(points[1]["heads"])}
+        own = {"way": "l0", "keep": 2, "seed": 0, "kept_by_kind": kept(points[1]["heads"])}
         parts["all_kinds"] = [{**own, "trained": measured(25.0), "scratch": measured(24.0)}]
     return typed("tradeoff", Signature(model), parts)
 

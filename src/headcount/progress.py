@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Progress = Callable[[str, int, int], None]  # part of the work, steps done, steps in all (0 where nobody knows)
+Progress = Callable[[str, int, int], None]  # stage of the work, steps done, steps in all (0 where nobody knows)
 
 
-def silent(part: str, step: int, of: int) -> None:
+def silent(stage: str, step: int, of: int) -> None:
     """Nobody watches."""
 
 

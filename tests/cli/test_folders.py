@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -14,9 +15,11 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import records as made
 import zoo
+from forks import PATIENCE, started
 from headcount import journal, locks
 from headcount.cli.commands.study import STUDIES
 from headcount.cli.main import commands, main
+from headcount.pruning.search import Search
 from tokens import sentences, word_tokenizer
 
 TASK = ["--task", "language-modelling", "--data", "DIR/no.txt"]
@@ -141,3 +144,32 @@ def test_results_do_not_replace_the_record_of_a_model(writer: Path) -> None:
     assert done.exit_code == 1
     assert "holds a model, whose record.json would be replaced; give another folder" in done.output
     assert {path.name for path in writer.iterdir()} == before
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_greedy_search_that_is_killed_resumes_without_training(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heads taken so far are kept beside the folder, the model is the same to the bit, and nothing stays."""
+    screen, calls = Search._screen, []
+
+    def killing(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return screen(*arguments)
+
+    search = ["prune", str(writer), "--choose", "greedy", "--keep", "9", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6"]
+    assert run(*search, "--out", str(tmp_path / "whole")).exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_screen", killing)
+        process = started(lambda: run(*search, "--out", str(tmp_path / "killed")))
+        process.join(PATIENCE)
+    assert process.exitcode == -signal.SIGKILL
+    other = run(*search, "--at-least", "1", "--out", str(tmp_path / "killed"))
+    assert "was begun with other settings" in other.output
+    monkeypatch.setattr(Search, "_screen", lambda *arguments: calls.append(arguments) or screen(*arguments))
+    assert run(*search, "--out", str(tmp_path / "killed")).exit_code == 0
+    assert len(calls) == 1, "two of the three heads had been taken"
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert weights[0] == weights[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]

@@ -70,3 +70,11 @@ def test_a_model_is_positional_and_goes_to_a_device() -> None:
         arguments = [parameter.name for parameter in command.params if isinstance(parameter, click.Argument)]
         assert arguments[0] in ("model", "models"), name
         assert {"--device", "--device-map", "--dtype"} <= set(options(command)), name
+
+
+def test_whatever_prints_tables_of_heads_can_print_them_whole() -> None:
+    """The others print no tables of heads: files, answers, translations, or the ledger of a whole study."""
+    ledgers = {"demo", "study all", "study michel2019", "study voita2019"}
+    others = {"explore", "export", "figure", "push", "study", "translate"}
+    without = {name for name, command in every_command() if "--all" not in options(command)}
+    assert without == ledgers | others

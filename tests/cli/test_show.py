@@ -89,3 +89,10 @@ def test_a_reader_that_has_enough_ends_the_program_quietly(tmp_path: Path) -> No
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_bars_of_datasets_stay_out_of_logs() -> None:
+    code = "import headcount.cli.main; from datasets import Dataset; Dataset.from_dict({'a': [1]}).map(dict)"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_DATASETS")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

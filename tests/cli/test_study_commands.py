@@ -241,6 +241,9 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
         "gradient", "ablation", "replacement", "curves", "dynamics", "speed", "ledger",
     }  # fmt: skip
     assert "9 claims of the papers: here" in done.output
+    lines = done.stdout.splitlines()
+    assert lines[-1].endswith(f"report: headcount report {tmp_path / 'out'} --out report.html")
+    assert not any("parts/" in line for line in lines), "the ledger, then one line that names the files"
     assert (tmp_path / "out" / "figures" / "dynamics" / "dynamics.svg").is_file()
     config.write_text("model = ")
     assert "is not TOML" in run("study", "all", "--config", str(config)).output

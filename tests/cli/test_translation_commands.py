@@ -250,7 +250,7 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     assert "explained without" in done.output
     record = hc.Record.load(tmp_path / "named" / "record.json")
-    assert record.parts.compensation.how == "lstsq"
+    assert record.parts.compensation.method == "lstsq"
     assert set(record.parts.compensation.sites) == {"encoder.0", "cross.1"}
     assert hc.load(tmp_path / "named")
     for method, options in (("greedy", ["--candidates", "2", "--group", "2"]), ("fisher", ["--compensate", "scale"])):

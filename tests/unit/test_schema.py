@@ -34,7 +34,7 @@ def every_class() -> set[Any]:
     return found
 
 
-@pytest.mark.parametrize("key", ["heads", "removed", "num_heads", "removed_heads", "kept"])
+@pytest.mark.parametrize("key", ["heads", "removed", "num_heads", "removed_heads", "kept_by_kind"])
 def test_a_key_has_one_type_everywhere(key: str) -> None:
     assert len({str(field_types(kind)[0][key]) for kind in every_class() if key in field_types(kind)[0]}) == 1
 

@@ -66,7 +66,7 @@ def _text(record: Record[Pruning], name: str) -> str:
 def _way(parts: Pruning) -> str:
     """All stages: how heads were chosen, what compensates for them, what was trained."""
     words = ["heads chosen by hand" if parts.method == "given" else f"heads chosen by {parts.method}"]
-    words += [f"compensated for by {parts.compensation.how}"] if parts.compensation else []
+    words += [f"compensated for by {parts.compensation.method}"] if parts.compensation else []
     stages = {"gates": "trained with gates", "tuning": "fine-tuned"}
     words += [f"{stages[name]} for {stage.steps} steps ({stage.trained})" for name, stage in parts.training.items()]
     return ", ".join(words)

@@ -60,7 +60,7 @@ def _areas(model: StudiedModel) -> list[Interval]:
     ]
     found_roles = model.first(RolesFound)
     roles = role_names(found_roles.roles) if found_roles else {}
-    single = [record.parts.chosen.gates for record in model.records if isinstance(record.parts, SinglePruning)]
+    single = [record.parts.gates for record in model.records if isinstance(record.parts, SinglePruning)]
     gates = [*of_tradeoffs, *((row.values, roles) for row in single if row)]
     return [row for values, of_heads in gates if (row := _area(values, of_heads)) is not None]
 

@@ -60,8 +60,8 @@ def source(
         @wraps(function)
         def command(data: str | None, **arguments: Any) -> Any:
             values = {name: arguments.pop(name) for name in fields}
-            part = arguments.pop("split") if split else None
-            return function(source=_source(data or "", part, values), **arguments)
+            split_name = arguments.pop("split") if split else None
+            return function(source=_source(data or "", split_name, values), **arguments)
 
         for option in decorators:
             command = option(command)

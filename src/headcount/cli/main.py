@@ -25,6 +25,8 @@ _CLOSED_PIPE, _TERMINATED = 141, 143  # 128 + SIGPIPE, 128 + SIGTERM, as shells 
 
 # Threads of OpenMP that wait spin, and on a busy machine take cores from those that work. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# The program shows progress itself; bars of datasets fill log files. Read when datasets is loaded.
+os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 
 commands: Registry[click.Command] = Registry("command", "headcount.cli.commands", "COMMAND")
 

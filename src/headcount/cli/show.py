@@ -55,8 +55,8 @@ def title(console: Console, name: str, rest: str) -> None:
     console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
 
 
-def result(console: Console, record: Record, *, all_rows: bool = False) -> None:
-    """A record as its sections of the report."""
+def result(console: Console, record: Record, *, all_rows: bool) -> None:
+    """A record as its sections of the report. all_rows: every row of tables of many heads (`options.every_row`)."""
     from headcount.report.text import show_result
 
     show_result(console, record, all_rows=all_rows)
@@ -73,6 +73,12 @@ def ledger(console: Console, record: Record) -> None:
     console.print(Text(section.answer(record)))
     console.print(terminal_table(table))
     console.print(Text(table.note, style="dim"))
+
+
+def missing(console: Console, record: Record, *, name: str = "") -> None:
+    """The parts of a study that could not be measured, and why; after the name of the model if there are several."""
+    for part, reason in record.parts.missing.items():
+        line(console, f"{name} {part} is missing: {reason}".lstrip(), dim=True)
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:

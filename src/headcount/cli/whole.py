@@ -145,12 +145,8 @@ def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool)
     if as_json:
         show.json(console, record)
         return
+    show.ledger(console, parts.ledger if isinstance(parts, Pool) else parts.records[LEDGER])
     for study in studies:
-        name = study.signature.model if len(studies) > 1 else ""
-        for part in study.parts.records if not name else ():
-            show.line(console, f"{part}: {out / 'parts' / part}.json")
-        for part, reason in study.parts.missing.items():
-            show.line(console, f"{name} {part} is missing: {reason}".strip())
-    show.ledger(console, parts.ledger if isinstance(parts, Pool) else parts.records["ledger"])
-    show.line(console, options.written(out, figures=bool(figures)), dim=True)
-    show.line(console, f"Next: headcount report {shlex.quote(str(out))} --out report.html", dim=True)
+        show.missing(console, study, name=study.signature.model if len(studies) > 1 else "")
+    files = options.written(out, figures=bool(figures))
+    show.line(console, f"{files}; report: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

@@ -47,17 +47,17 @@ class Source:
         return Location.of(self.data).kind
 
     def on(self, split: str | None) -> Source:
-        """Another part of the same data, all of it; the same part if not given."""
+        """Another split of the same data, all of it; the same split if not given."""
         return self if split is None else replace(self, split=split, half=None)
 
     @property
-    def part(self) -> str:
-        """The part of the data that is read, for people."""
+    def split_label(self) -> str:
+        """The split, or half of one, that is read, for people."""
         location = Location.of(self.data)
         name = location.path.name if location.kind == "file" else self.split or self.data
         return name if self.half is None else f"{'one' if self.half == 1 else 'the other'} half of {name}"
 
-    def named_parts(self, suffixes: Sequence[str]) -> tuple[str, ...]:
+    def split_names(self, suffixes: Sequence[str]) -> tuple[str, ...]:
         """The splits of a hub data set, or of a folder with one file of these endings for each; none for a file."""
         from headcount.corpora.splits import read_hub, split_files
 

@@ -65,7 +65,7 @@ class HardConcrete:
         """log_a at which `soft` comes down to 0."""
         return math.log(-self.low / self.high)
 
-    def described(self, log_a: float) -> Distribution:
+    def to_result(self, log_a: float) -> Distribution:
         """One distribution of the family, for a record."""
         value = torch.tensor(log_a, dtype=torch.float64)
         shares = (float(share(value)) for share in (self.zero, self.one, self.mean))

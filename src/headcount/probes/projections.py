@@ -16,9 +16,7 @@ from headcount.errors import UsageError
 from headcount.hooks import Hooks
 from headcount.sites.locate import locate
 from headcount.sites.projection import width_in, width_out
-from headcount.sites.site import Site
-
-Key = tuple[str, int]
+from headcount.sites.site import Site, SiteKey
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Projection:
 
 
 @contextmanager
-def projected(model: nn.Module, projections: Mapping[Key, Projection]) -> Iterator[None]:
+def projected(model: nn.Module, projections: Mapping[SiteKey, Projection]) -> Iterator[None]:
     """Use these output projections instead of the model's own inside the block; a column of zeros masks."""
     sites = locate(model)
     with Hooks() as hooks:

@@ -1,16 +1,18 @@
 """Replay: run a model again without computing again what a change at one site cannot reach.
 
-During one run every layer's output is remembered. In a later run on the same batch, layers that had finished before the
-site's layer began return what they returned then, and the site's attention starts at its heads' outputs. Nothing is
-assumed of the architecture: what ran before what is seen, and a shortcut is taken only where it gives the same numbers.
+During one run every layer's output is remembered (`watched`). In a later run on the same batch, layers that had
+finished before the site's layer began return what they returned then (`skipped`), and the site's attention starts at
+its heads' outputs (`replayed`). Nothing is assumed of the architecture: what ran before what is seen, and a shortcut is
+taken only where it gives the same numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,22 +20,20 @@ from torch import Tensor, nn
 
 from headcount.hooks import Hooks
 from headcount.sites.locate import locate
-from headcount.sites.site import Site
-
-Key = tuple[str, int]
+from headcount.sites.site import Site, SiteKey
 
 
 @dataclass
 class Memory:
     """What one run of a model left behind, for a batch of `rows`."""
 
-    rows: int
+    rows: int = 0
     began: dict[str, int] = field(default_factory=dict)  # layer -> when, counted in events
     ended: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)  # of layers and attention modules, by path
-    contexts: dict[Key, Tensor] = field(default_factory=dict)  # what the output projections took
-    starts: dict[Key, str] = field(default_factory=dict)  # sites whose attention can start at their heads' outputs
+    contexts: dict[SiteKey, Tensor] = field(default_factory=dict)  # what the output projections took
+    starts: dict[SiteKey, str] = field(default_factory=dict)  # sites whose attention can start at their heads' outputs
     events: int = 0
 
     def below(self, layer: str) -> list[str]:
@@ -47,18 +47,48 @@ def layer_of(site: Site) -> str:
     return match[0] if match else ""
 
 
+def layers_of(sites: Iterable[Site]) -> list[str]:
+    """Paths of the layers that sites are in, each once."""
+    return [layer for layer in dict.fromkeys(map(layer_of, sites)) if layer]
+
+
+def itself(layer: str) -> str:
+    return layer
+
+
+@contextmanager
+def watched(
+    model: nn.Module, layers: Iterable[str], memory: Memory, key: Callable[[str], str] = itself
+) -> Iterator[None]:
+    """Runs inside this block leave in the memory when layers began and ended, and what they returned.
+
+    key: under which name a layer's output is remembered; of layers with one name the last output is.
+    """
+    with Hooks() as hooks:
+        for layer in layers:
+            module = model.get_submodule(layer)
+            hooks.see_call(module, partial(_begin, memory, layer))
+            hooks.change_output(module, partial(_end, memory, layer, key(layer)))
+        yield
+
+
+@contextmanager
+def skipped(model: nn.Module, outputs: Mapping[str, Any]) -> Iterator[None]:
+    """Runs inside this block do not compute these layers: they return what is given for them."""
+    with Hooks() as hooks:
+        for layer, output in outputs.items():
+            hooks.replace(model.get_submodule(layer), _returning(output))
+        yield
+
+
 @contextmanager
 def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
     """Run the model once, on `rows` examples, inside this block."""
     memory, sites = Memory(rows), [site for site in locate(model) if site.num_heads]
-    with Hooks() as hooks:
-        for layer in dict.fromkeys(layer_of(site) for site in sites):
-            if layer:
-                hooks.see_call(model.get_submodule(layer), _begin(memory, layer))
-                hooks.change_output(model.get_submodule(layer), _end(memory, layer))
+    with watched(model, layers_of(sites), memory), Hooks() as hooks:
         for site in sites:
-            hooks.see_input(site.entry, _context(memory, site.key))
-            hooks.change_output(site.module, _output(memory, f"attention {site.name}"))
+            hooks.see_input(site.entry, partial(_put, memory.contexts, site.key))
+            hooks.change_output(site.module, partial(_put, memory.outputs, f"attention {site.name}"))
         yield memory
     for site in sites:
         if site.key in memory.contexts:
@@ -69,19 +99,15 @@ def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
 def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> Iterator[None]:
     """Runs inside this block, on the same batch repeated `times` times, compute only what the site's heads reach."""
     layer = layer_of(site)
-    with Hooks() as hooks:
-        if layer and memory.calls.get(layer) == 1:
-            for other in memory.below(layer):
-                skip(hooks, model, other, _repeat(memory.outputs[other], memory.rows, times))
-            shortcut = _shortcut(memory, site, times)
-            if shortcut is not None:
-                hooks.replace(site.module, shortcut)
+    if not layer or memory.calls.get(layer) != 1:
         yield
-
-
-def skip(hooks: Hooks, model: nn.Module, layer: str, output: object) -> None:
-    """Have a layer return what it returned before instead of computing it again."""
-    hooks.replace(model.get_submodule(layer), _returning(output))
+        return
+    below = {other: _repeat(memory.outputs[other], memory.rows, times) for other in memory.below(layer)}
+    with skipped(model, below), Hooks() as hooks:
+        shortcut = _shortcut(memory, site, times)
+        if shortcut is not None:
+            hooks.replace(site.module, shortcut)
+        yield
 
 
 def _start(memory: Memory, site: Site) -> str:
@@ -131,33 +157,17 @@ def _repeat(value: object, rows: int, times: int) -> Any:
     return value
 
 
-def _begin(memory: Memory, layer: str) -> Callable[[], None]:
-    def function() -> None:
-        memory.events += 1
-        memory.began.setdefault(layer, memory.events)
-        memory.calls[layer] = memory.calls.get(layer, 0) + 1
-
-    return function
+def _begin(memory: Memory, layer: str) -> None:
+    memory.events += 1
+    memory.began.setdefault(layer, memory.events)
+    memory.calls[layer] = memory.calls.get(layer, 0) + 1
 
 
-def _end(memory: Memory, layer: str) -> Callable[[Any], None]:
-    def function(output: object) -> None:
-        memory.events += 1
-        memory.ended[layer] = memory.events
-        memory.outputs[layer] = output
-
-    return function
+def _end(memory: Memory, layer: str, key: str, output: object) -> None:
+    memory.events += 1
+    memory.ended[layer] = memory.events
+    memory.outputs[key] = output
 
 
-def _output(memory: Memory, name: str) -> Callable[[Any], None]:
-    def function(output: object) -> None:
-        memory.outputs[name] = output
-
-    return function
-
-
-def _context(memory: Memory, key: Key) -> Callable[[Tensor], None]:
-    def function(context: Tensor) -> None:
-        memory.contexts[key] = context
-
-    return function
+def _put(table: dict[Any, Any], key: Any, value: Any) -> None:
+    table[key] = value

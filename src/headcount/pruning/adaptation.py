@@ -127,7 +127,7 @@ def learn(
     *,
     judge: Task | None = None,
     partner: Partner | None = None,
-    part: str = "training",
+    stage: str = "training",
     trained: str = "all weights",
 ) -> TrainingStage:
     """Train a model by a recipe, from wherever the folder stands; what the run took. The model ends in eval mode.
@@ -137,7 +137,7 @@ def learn(
     accelerator = Accelerator(mixed_precision="no")
 
     def watch(report: Report) -> None:
-        execution.progress(part, report.step, report.of)
+        execution.progress(stage, report.step, report.of)
 
     def measure(live: nn.Module) -> dict[str, float]:
         return dict(judge.held_out(live)) if judge is not None else {}

@@ -5,14 +5,16 @@ DIR/record.json      what was measured
 DIR/gates.json       what gates learned, where there were some
 DIR/training/        settings, and what every stage resumes from: gates/, greedy-COMPENSATION.json, tune/
 
-With several values each has a folder of its own, DIR/0.01 and so on, and DIR/record.json sums them up.
+With several values each has a folder of its own, DIR/0.01 and so on, and DIR/record.json sums them up. A search without
+training resumes from DIR.unfinished/, which goes when DIR is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ _USUAL = Execution()
 
 
 @dataclass(frozen=True)
-class Settings:
+class PruningSettings:
     """All that decides what comes out; a folder is resumed only with the settings it was begun with."""
 
     model: str
@@ -45,6 +47,16 @@ class Settings:
     data: str
     pipeline: Mapping[str, Any]
     reading: Mapping[str, Any] = field(default_factory=dict)  # how data were asked for
+
+    @classmethod
+    def of(
+        cls, pipeline: Pipeline, model: nn.Module, data: Data, source: str, reading: Mapping[str, Any] | None
+    ) -> PruningSettings:
+        """source: a folder or hub id, where the model is from."""
+        tasks = [data.train, data.choose, data.calibrate, data.measure]
+        prints = ", ".join(task.fingerprint if task is not None else "-" for task in tasks)
+        decisive = {**pipeline.to_plain(), "seed": pipeline.seed, "length": pipeline.length}
+        return cls(source, weight_hash(model), prints, decisive, reading or {})
 
 
 def prune_in_folder(
@@ -62,16 +74,41 @@ def prune_in_folder(
     reading: what decides the result besides, such as how data were asked for, as JSON.
     """
     check_apart(data.train, data.measure)
-    tasks = [data.train, data.choose, data.calibrate, data.measure]
-    prints = ", ".join(task.fingerprint if task is not None else "-" for task in tasks)
-    decisive = {**pipeline.to_plain(), "seed": pipeline.seed, "length": pipeline.length}
-    settings = Settings(saving.source, weight_hash(model), prints, decisive, reading or {})
+    settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with folder.claimed():
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
             return Record.load(out / "record.json")
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
+
+
+@contextmanager
+def unfinished(
+    pipeline: Pipeline,
+    model: nn.Module,
+    data: Data,
+    out: Path,
+    saving: Saving,
+    execution: Execution = _USUAL,
+    *,
+    reading: Mapping[str, Any] | None = None,
+) -> Iterator[Execution]:
+    """An execution that keeps the steps of a chooser that resumes in OUT.unfinished, until the block has ended well.
+
+    The budget may be another one when the command is repeated: a longer search begins where the shorter one was.
+    """
+    if not pipeline.chooser.resumes:
+        yield execution
+        return
+    folder = out.with_name(f"{out.name}.unfinished")
+    if processes.is_main():
+        settings = asdict(PruningSettings.of(pipeline, model, data, saving.source, reading))
+        settings["pipeline"].pop("keep")
+        journal.claim(folder, "settings.json", settings)
+    yield replace(execution, folder=folder)
+    if processes.is_main():
+        shutil.rmtree(folder)
 
 
 def _prune(
@@ -132,4 +169,4 @@ def sweep(
 
 
 def _point(model: Pruning) -> SweepPoint:
-    return SweepPoint(model.kept, model.heads, model.quality, model.gates.settled if model.gates else None)
+    return SweepPoint(model.kept_by_kind, model.heads, model.quality, model.gates.settled if model.gates else None)

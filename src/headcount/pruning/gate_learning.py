@@ -19,7 +19,7 @@ from headcount.pruning.adaptation import learn, only_trained, trainable
 from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
 from headcount.pruning.tuner import Tuner
 from headcount.pruning.tuning import Tuning, tuners
-from headcount.record.results.prune import BudgetMet, Chosen, GateSettings, GateStep
+from headcount.record.results.prune import BudgetMet, ChoiceDetails, GateSettings, GateStep
 from headcount.record.results.prune import Gates as LearnedGates
 from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers, select
@@ -46,7 +46,7 @@ class GateLearning:
 
     begin: Callable[[nn.Module], tuple[Gates, Partner]]  # makes the gates and what adapts them
     steps: int
-    part: str  # for progress
+    stage: str  # for progress
     settings: GateSettings  # for the record
     weights: bool = True  # train them with the gates (joint), or the gates alone (pipelined)
 
@@ -64,14 +64,14 @@ class GateLearning:
             folder = Path(parent) / "gates"
             with only_trained(live, kinds, weights=self.weights) as trained, attached(live, gates, redraw=False):
                 took = learn(
-                    live, task, recipe, folder, execution, judge=data.measure, partner=partner, part=self.part,
+                    live, task, recipe, folder, execution, judge=data.measure, partner=partner, stage=self.stage,
                     trained=trained,
                 )  # fmt: skip
             budgets = getattr(partner, "groups", ()) or getattr(gates, "groups", ())
             mask, by_rank = shaped_mask(live, gates, budgets, pipeline.shape)
             learned = self._described(gates, partner, mask, by_rank, folder)
         fold_gates(live, gates)
-        return Choice(mask, live, Chosen(gates=learned), training=took, seconds=took.seconds)
+        return Choice(mask, live, ChoiceDetails(gates=learned), training=took, seconds=took.seconds)
 
     def _described(self, gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
         """What the record says of the gates."""

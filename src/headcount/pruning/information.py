@@ -41,7 +41,7 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
     total_HH = np.zeros((heads, heads))
     with evaluating(model, gradients=True):
         for number, batch in enumerate(task.batches()):
-            if number % processes.count() == processes.rank():
+            if processes.is_mine(number):
                 gradient_NH = signed_gradients(model, task, batch)
                 if granularity == "batch":
                     gradient_NH = gradient_NH.sum(0, keepdims=True)

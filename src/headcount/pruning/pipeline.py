@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from headcount.heads import HeadGrid
-    from headcount.record.results.prune import Chosen, TrainingStage
+    from headcount.record.results.prune import ChoiceDetails, TrainingStage
     from headcount.tasks.task import Task
 
 Budgets = Budget | Mapping[str, Budget]
@@ -81,7 +81,7 @@ class Choice:
 
     mask: HeadGrid
     model: nn.Module  # the given one, or a copy whose weights have learned
-    chosen: Chosen | None = None  # for the record
+    details: ChoiceDetails | None = None  # for the record
     masks: Sequence[HeadGrid] = ()  # on the way, the last one included
     training: TrainingStage | None = None  # what training took, where there was some
     seconds: float | None = None  # where an earlier run did a part; None: as long as it took
@@ -94,6 +94,7 @@ class Chooser(Options, ABC):
     about: ClassVar[str] = ""  # one line for --help
     trains: ClassVar[bool] = False  # weights learn while heads are chosen
     needs_data: ClassVar[bool] = True
+    resumes: ClassVar[bool] = False  # keeps its steps in the execution's folder, to go on from
     any_budget: ClassVar[bool] = False  # meets budgets of parameters or FLOPs while it chooses
     usual_compensation: ClassVar[str] = "none"
     usually_tuned: ClassVar[bool] = False  # in the trade-off, where nothing else is said

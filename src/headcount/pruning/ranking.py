@@ -43,14 +43,14 @@ class Step:
     mask: HeadGrid
     quality: Quality
 
-    def described(self, kinds: Sequence[str]) -> StepResult:
+    def to_result(self, kinds: Sequence[str]) -> StepResult:
         """For a record. kinds: those that may go."""
         kept_heads = self.mask.kept
         return StepResult(
             self.removed,
             self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
             *bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums),
-            kept={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
+            kept_by_kind={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
             heads=tuple(str(head) for head in kept_heads),
         )
 

@@ -24,7 +24,7 @@ from headcount.pruning.tuner import Tuner
 from headcount.pruning.tuning import tuners
 from headcount.record import Record, Signature
 from headcount.record.result import Quality as Measured
-from headcount.record.results.prune import Chosen, Costs, Pruning, Qualities, Seconds, TrainingStage
+from headcount.record.results.prune import ChoiceDetails, Costs, Pruning, Qualities, Seconds, TrainingStage
 from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import weight_hash
@@ -227,26 +227,26 @@ class _Stages:
     ) -> Pruning:
         """What the record says."""
         mask, pipeline, judge = choice.mask, self.pipeline, self.judge
-        quality = {name: described(value) for name, value in self.qualities.items()}
+        quality = {name: measured_quality(value) for name, value in self.qualities.items()}
         steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
         return Pruning(
             method=pipeline.chooser.name,
             pipeline=pipeline.name,
             removed_heads=tuple(str(head) for head in mask.heads if not mask[head]),
             num_heads=len(mask),
-            kept={kind: sum(head.kind == kind for head in mask.kept) for kind in mask.kinds},
+            kept_by_kind={kind: sum(head.kind == kind for head in mask.kept) for kind in mask.kinds},
             heads=tuple(str(head) for head in mask.kept),
             verified=self.execution.verify and not fault,
             quality=Qualities(**quality),
             statistics={name: as_rows(value.statistics) for name, value in self.qualities.items()},
             seconds=Seconds(**self.seconds, total=sum(self.seconds.values())),
             cost=costs,
-            chosen=choice.chosen or Chosen(),
+            choice_details=choice.details or ChoiceDetails(),
             metric=judge.metric.name if judge is not None else None,
             higher_is_better=judge.metric.higher_is_better if judge is not None else None,
             measured_on=measured_on(self._seen(), judge) if judge is not None else None,
-            curve=tuple(step.described(pipeline.kinds or mask.kinds) for step in steps) or None,
-            compensation=replace(compensation.described(), quality=quality.get("cut")) if compensation else None,
+            curve=tuple(step.to_result(pipeline.kinds or mask.kinds) for step in steps) or None,
+            compensation=replace(compensation.to_result(), quality=quality.get("cut")) if compensation else None,
             training=training,
             fault=fault or None,
         )
@@ -262,7 +262,7 @@ class _Stages:
             yield data.train
 
 
-def described(quality: Quality) -> Measured:
+def measured_quality(quality: Quality) -> Measured:
     """A quality with its interval, for a record."""
     return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
 

@@ -18,14 +18,14 @@ from torch import nn
 
 from headcount import processes
 from headcount.heads import Head
-from headcount.probes.projections import Key, Projection, projected
+from headcount.probes.projections import Projection, projected
 from headcount.record.results.prune import SearchStep
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.select import counted_layers
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.surgery.ascent import Ascent
 from headcount.surgery.compensate import spread
 from headcount.surgery.compensations.compensation import Calibration, columns, compensations
@@ -34,6 +34,7 @@ from headcount.surgery.plan import check_removable
 from headcount.tasks.task import Task
 
 CANDIDATES = 6  # at every step; the cheap measure need only rank the best head among so many
+Fits = Mapping[SiteKey, tuple[Calibration, Projection | None]]  # None: the site has all its heads
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Taken:
     heads: tuple[Head, ...]
     losses: Mapping[Head, float]
 
-    def described(self, seconds: float) -> SearchStep:
+    def to_result(self, seconds: float) -> SearchStep:
         """For a record. seconds: that the step took."""
         losses = {str(head): loss for head, loss in self.losses.items()}
         return SearchStep(tuple(map(str, self.heads)), losses, seconds)
@@ -103,12 +104,12 @@ class Search:
         """Take so many heads away at each step."""
         with torch.no_grad(), Ascent(self._model, self._task, keys=list(self._sites)) as ascent:
             for size in sizes:
-                seen = self._climb(ascent)
-                candidates = self._screen(seen)
+                fits = self._climb(ascent)
+                candidates = self._screen(fits)
                 if not candidates:
                     return
                 checked = candidates[: max(self._candidates, 2 * size if size > 1 else 1)]
-                losses = {head: self._loss(self._without(seen, self._units[head])) for head in checked}
+                losses = {head: self._loss(self._without(fits, self._units[head])) for head in checked}
                 heads = self._best(losses, self.step_size(size))
                 self.take(heads)
                 yield Taken(heads, losses)
@@ -125,11 +126,11 @@ class Search:
         """Whether the shape, and the number of heads to keep, can still be reached without these."""
         return self._layers.shape.free or self._layers.reaches(self._remaining - heads, self._keep)
 
-    def _climb(self, ascent: Ascent) -> dict[Key, tuple[Calibration, Projection | None]]:
+    def _climb(self, ascent: Ascent) -> Fits:
         """Fit the sites that lost heads, bottom-up; what calibration rows say about every site."""
         ascent.restart()
-        projections: dict[Key, Projection] = {}
-        fits: dict[Key, tuple[Calibration, Projection | None]] = {}
+        projections: dict[SiteKey, Projection] = {}
+        fits: dict[SiteKey, tuple[Calibration, Projection | None]] = {}
         for site in ascent.sites:
             keep = [index for index, head in enumerate(site.head_names()) if self.mask[head]]
             intercept = site.output.bias is not None or (self._add_bias and len(keep) < site.num_heads)
@@ -139,16 +140,16 @@ class Search:
             fits[site.key] = calibration, projections.get(site.key)
         return fits
 
-    def _screen(self, seen: Mapping[Key, tuple[Calibration, Projection | None]]) -> list[Head]:
+    def _screen(self, fits: Fits) -> list[Head]:
         """The units that can go, those first that seem to matter least once they are made up for."""
-        current = {key: projection for key, (_, projection) in seen.items() if projection is not None}
+        current = _projections(fits)
         squares_H, heads = np.zeros(len(self.mask)), locate(self._model).heads
         with torch.enable_grad(), evaluating(self._model, gradients=True), projected(self._model, current):
             for batch in self._batches():
                 squares_H += np.square(signed_gradients(self._model, self._task, batch)).sum(0)
         fisher = dict(zip(heads, sum(processes.gather(squares_H)), strict=True))  # type: ignore[arg-type]
         cost: dict[Head, float] = {}
-        for key, (calibration, projection) in seen.items():
+        for key, (calibration, projection) in fits.items():
             names = self._sites[key].head_names()
             for index, share in zip(calibration.keep, unpredicted(calibration, projection), strict=True):
                 cost[names[index]] = float(fisher[names[index]]) * share
@@ -159,21 +160,18 @@ class Search:
         }
         return sorted(unit_costs, key=unit_costs.__getitem__)
 
-    def _without(
-        self, seen: Mapping[Key, tuple[Calibration, Projection | None]], unit: Sequence[Head]
-    ) -> dict[Key, Projection]:
+    def _without(self, fits: Fits, unit: Sequence[Head]) -> dict[SiteKey, Projection]:
         """The projections with one more unit gone, its site fitted again."""
         key = unit[0].site
-        less, _ = seen[key]
+        less, _ = fits[key]
         site: Site = self._sites[key]
         for head in unit:
             less = less.without(site.head_names().index(head))
         if self._add_bias and not less.intercept:
             less = less.with_intercept()
-        projections = {key: projection for key, (_, projection) in seen.items() if projection is not None}
-        return {**projections, key: spread(less, self._fit(less))}
+        return {**_projections(fits), key: spread(less, self._fit(less))}
 
-    def _loss(self, projections: Mapping[Key, Projection]) -> float:
+    def _loss(self, projections: Mapping[SiteKey, Projection]) -> float:
         """Mean negative log-likelihood of an example."""
         total, count = 0.0, 0
         with evaluating(self._model), projected(self._model, projections):
@@ -184,9 +182,11 @@ class Search:
         return sum(loss for loss, _ in parts) / sum(number for _, number in parts)
 
     def _batches(self) -> Iterator[Any]:
-        for number, batch in enumerate(self._task.batches()):
-            if number % processes.count() == processes.rank():
-                yield batch
+        return (batch for number, batch in enumerate(self._task.batches()) if processes.is_mine(number))
+
+
+def _projections(fits: Fits) -> dict[SiteKey, Projection]:
+    return {key: projection for key, (_, projection) in fits.items() if projection is not None}
 
 
 def unpredicted(calibration: Calibration, projection: Projection | None) -> list[float]:

@@ -53,7 +53,7 @@ def follow(
     if len(steps) < len(sizes):  # to begin costs a run over the data
         started = time.perf_counter()
         for search_step in search.steps(sizes[len(steps) :]):
-            steps.append(search_step.described(time.perf_counter() - started))
+            steps.append(search_step.to_result(time.perf_counter() - started))
             trail.write(steps)
             if reached(search.mask):
                 break

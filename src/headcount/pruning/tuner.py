@@ -52,5 +52,5 @@ class Tuner:
         with only_trained(model, self.trained_kinds(pipeline.kinds)) as trained:
             recipe = self.recipe(model, task, tuning, tuning.steps or 0, seed=seed, after_gates=after_gates)
             return learn(
-                model, task, recipe, folder, execution, judge=data.measure, part="fine-tuning", trained=trained
+                model, task, recipe, folder, execution, judge=data.measure, stage="fine-tuning", trained=trained
             )

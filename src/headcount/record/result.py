@@ -50,5 +50,5 @@ class Step:
     value: float  # of the metric
     low: float  # 95% interval over examples
     high: float
-    kept: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> heads left
     heads: tuple[str, ...]  # names of the heads left

@@ -162,7 +162,8 @@ def _section(name: str, section: Section, labelled: Labelled, stills: str, heads
         f'<section id="{name}" aria-labelledby="{name}-title"><p class="topic">{escape(section.title)}</p>'
         f'<h2 id="{name}-title">{escape(section.question)}</h2>{paragraphs}'
         f"{stills}{numbers}"
-        f'<details class="how"><summary>How this was measured</summary><p>{escape(section.how)}</p>{signed}</details>'
+        '<details class="how"><summary>How this was measured</summary>'
+        f"<p>{escape(section.method)}</p>{signed}</details>"
         "</section>"
     )
 

@@ -41,7 +41,7 @@ class Section:
     parts: tuple[str, ...]  # that such a record must have; a.b is part b of part a
     command: str  # that gives such a record
     answer: Callable[[Record], str]  # one sentence, made of the numbers
-    how: str  # measured
+    method: str  # how it is measured
     tables: Callable[[Labelled], list[Table]] = _nothing
     sketch: Callable[[Record], RenderableType | None] = lambda _: None  # for the terminal, which has no figures
     figures: tuple[str, ...] = ()  # those that belong here first

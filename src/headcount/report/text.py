@@ -26,7 +26,7 @@ def show(
     """Print the report.
 
     tables: also the numbers behind the answers. missing: also the questions that these records do not answer.
-    whole: every row of tables of many heads.
+    all_rows: every row of tables of many heads.
     """
     models = subjects(records)
     present = [(section, labelled_for(section, models)) for _, section in ordered()]
@@ -45,7 +45,7 @@ def show(
             console.print(Text(f"    {section.command}", style="dim"), soft_wrap=True)
 
 
-def show_result(console: Console, record: Record, *, all_rows: bool = False) -> None:
+def show_result(console: Console, record: Record, *, all_rows: bool) -> None:
     """Print the result of a command: its sections of the report, and first of all what it was measured on."""
     line, held_out = measured_line(record)
     if line:

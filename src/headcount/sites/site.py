@@ -16,6 +16,7 @@ from headcount.heads import Head, HeadGrid
 from headcount.sites.attention import Attention
 
 HeadNames = str | Head | Iterable[str | Head]
+SiteKey = tuple[str, int]  # kind and layer
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Site:
         return f"{self.kind}.{self.layer}"
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> SiteKey:
         return self.kind, self.layer
 
     @property

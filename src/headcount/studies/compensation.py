@@ -18,7 +18,7 @@ from torch import nn
 
 from headcount.heads import HeadGrid
 from headcount.metrics import Metric
-from headcount.probes.projections import Key, Projection, projected
+from headcount.probes.projections import Projection, projected
 from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
 from headcount.pruning.ranking import counts_to
@@ -32,6 +32,7 @@ from headcount.selection.select import select
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.sites.site import SiteKey
 from headcount.statistics import Interval, bootstrap_interval, bootstrap_sums
 from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
@@ -47,11 +48,11 @@ class Curve:
     removed: list[int] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)  # [N] each
     seconds: list[float] = field(default_factory=list)  # spent on the model, measuring left out
-    models: list[Mapping[Key, Projection]] = field(default_factory=list)
+    models: list[Mapping[SiteKey, Projection]] = field(default_factory=list)
     masks: list[HeadGrid] = field(default_factory=list)
 
     def add(
-        self, removed: int, loss_N: np.ndarray, seconds: float, model: Mapping[Key, Projection], mask: HeadGrid
+        self, removed: int, loss_N: np.ndarray, seconds: float, model: Mapping[SiteKey, Projection], mask: HeadGrid
     ) -> None:
         self.removed.append(removed)
         self.losses.append(loss_N)
@@ -128,7 +129,7 @@ def study_compensation(
     )
 
 
-def losses(model: nn.Module, task: Task, projections: Mapping[Key, Projection]) -> np.ndarray:
+def losses(model: nn.Module, task: Task, projections: Mapping[SiteKey, Projection]) -> np.ndarray:
     """[N]: the negative log-likelihood of each example, in the order of the task's batches."""
     with evaluating(model), projected(model, projections):
         return np.concatenate([task.nll(model, batch).double().cpu().numpy() for batch in task.batches()])
@@ -209,7 +210,7 @@ def _measured(quality: Quality) -> Measured:
     return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
 
 
-def _quality(model: nn.Module, task: Task, projections: Mapping[Key, Projection]) -> Quality:
+def _quality(model: nn.Module, task: Task, projections: Mapping[SiteKey, Projection]) -> Quality:
     with projected(model, projections):
         return task.quality(model)
 

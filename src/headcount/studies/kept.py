@@ -34,7 +34,7 @@ class Looking:
         counted = self.frequencies.source if self.frequencies else "the sentences"
         return f"{self.sentences.fingerprint}, frequencies of {counted}"
 
-    def described(self) -> LookedAt:
+    def to_result(self) -> LookedAt:
         return LookedAt(len(self.sentences), self.sentences.trees, self.fingerprint)
 
     def roles(self, model: nn.Module) -> dict[str, tuple[HeldRole, ...]]:

@@ -21,7 +21,7 @@ def _relevance(subject: StudySubject) -> Record:
 
     settings = subject.settings
     limit = min(settings.followed, settings.source.limit or settings.followed)
-    task = subject.task(subject.parts[0].with_limit(limit))
+    task = subject.task(subject.workloads[0].with_limit(limit))
     return scoring(subject.model, task, method="relevance", name=settings.model, progress=subject.progress)
 
 
@@ -141,7 +141,7 @@ def _replacement(subject: StudySubject) -> Record:
     from headcount.studies.replacement import replacements
 
     choosing, measuring = (
-        subject.task(replace(work, metric="loss") if work.task == "translation" else work) for work in subject.parts
+        subject.task(replace(work, metric="loss") if work.task == "translation" else work) for work in subject.workloads
     )
     return replacements(
         subject.model, measuring, calibration=choosing, name=subject.settings.model, progress=subject.progress

@@ -44,7 +44,7 @@ class Models:
 
 
 @dataclass(frozen=True)
-class Work:
+class PointInputs:
     """What every point is made of."""
 
     model: nn.Module
@@ -83,18 +83,18 @@ class PointFile:
         journal.write_json(file, encode(self))
 
 
-def point(work: Work, arm: Arm, *, wait: bool = False) -> PointFile | None:
+def point(inputs: PointInputs, arm: Arm, *, wait: bool = False) -> PointFile | None:
     """A point as it is on disk, or made here and kept; None where another process is at it and `wait` is not asked."""
     if processes.count() > 1:
-        return _together(work, arm)
-    file = work.file(arm)
+        return _together(inputs, arm)
+    file = inputs.file(arm)
     while True:
         with locks.alone(file.with_suffix(".claim")) as claimed:
             earlier = PointFile.read(file) if file.is_file() else None
-            if earlier is not None and work.complete(arm, earlier):
+            if earlier is not None and inputs.complete(arm, earlier):
                 return earlier
             if claimed:
-                result = _make(work, arm, earlier)
+                result = _make(inputs, arm, earlier)
                 result.write(file)
                 return result
         if not wait:
@@ -102,54 +102,54 @@ def point(work: Work, arm: Arm, *, wait: bool = False) -> PointFile | None:
         time.sleep(_PAUSE)
 
 
-def _together(work: Work, arm: Arm) -> PointFile:
+def _together(inputs: PointInputs, arm: Arm) -> PointFile:
     """All processes train one model: what the first one finds on its disk decides, and what it finds out is kept."""
-    file = work.file(arm)
+    file = inputs.file(arm)
     on_disk = PointFile.read(file) if processes.is_main() and file.is_file() else None
     earlier = processes.gather(on_disk)[0]
-    complete = earlier is not None and work.complete(arm, earlier)
+    complete = earlier is not None and inputs.complete(arm, earlier)
     if earlier is not None and processes.gather(complete)[0]:  # models are on the disk of the first
         return earlier
-    result = processes.gather(_make(work, arm, earlier))[0]
+    result = processes.gather(_make(inputs, arm, earlier))[0]
     if processes.is_main():
         result.write(file)
     return result
 
 
-def _make(work: Work, arm: Arm, earlier: PointFile | None) -> PointFile:
+def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile:
     """earlier: the point as it was measured before, of which only what its heads do or its checkpoint is asked."""
-    pipeline, donor = _pipeline(work, arm)
+    pipeline, donor = _pipeline(inputs, arm)
     execution = Execution(
-        folder=work.state(arm), shared=work.folder, measured="smaller" if earlier is None else "nothing"
+        folder=inputs.state(arm), shared=inputs.folder, measured="smaller" if earlier is None else "nothing"
     )
-    pruned = run(pipeline, work.model, work.data, execution)
+    pruned = run(pipeline, inputs.model, inputs.data, execution)
     result = earlier or PointFile(
-        _described(work, arm, pipeline, pruned, donor), pruned.record.parts.statistics["after"]
+        _point_of(inputs, arm, pipeline, pruned, donor), pruned.record.parts.statistics["after"]
     )
-    if work.models is not None and not work.models.has(arm):
-        saving = work.models.saving
-        saving.save(pruned.model, work.models.path(arm), saving.completed(pruned.model, pruned.record))
-    if work.looking is None:
+    if inputs.models is not None and not inputs.models.has(arm):
+        saving = inputs.models.saving
+        saving.save(pruned.model, inputs.models.path(arm), saving.completed(pruned.model, pruned.record))
+    if inputs.looking is None:
         return result
-    roles = work.looking.roles(pruned.model)
-    return replace(result, point=replace(result.point, roles=roles), looked=work.looking.fingerprint)
+    roles = inputs.looking.roles(pruned.model)
+    return replace(result, point=replace(result.point, roles=roles), looked=inputs.looking.fingerprint)
 
 
-def _pipeline(work: Work, arm: Arm) -> tuple[Pipeline, Arm | None]:
+def _pipeline(inputs: PointInputs, arm: Arm) -> tuple[Pipeline, Arm | None]:
     """The pipeline of a point, and the point whose heads a model from scratch has."""
-    plan = work.plan
+    plan = inputs.plan
     if not arm.way.scratch:
         return plan.pipeline(arm), None
     donor = plan.donor(arm)
-    result = point(work, donor, wait=True)
+    result = point(inputs, donor, wait=True)
     if result is None:
         raise UsageError(f"The point {donor.name}, whose heads {arm.name} has, could not be made.")
     return scratch_pipeline(result.point.heads, plan.scratch_tuning, seed=arm.seed), donor
 
 
-def _described(work: Work, arm: Arm, pipeline: Pipeline, pruned: Pruned, donor: Arm | None) -> Point:
+def _point_of(inputs: PointInputs, arm: Arm, pipeline: Pipeline, pruned: Pruned, donor: Arm | None) -> Point:
     """What a point keeps of a record."""
-    parts, (before, after) = pruned.record.parts, work.command
+    parts, (before, after) = pruned.record.parts, inputs.command
     gate_steps = parts.training["gates"].steps if pipeline.chooser.trains else 0
     tuning_steps = pipeline.tuning.steps or 0 if pipeline.tuning else 0
     if parts.quality.after is None:
@@ -160,7 +160,7 @@ def _described(work: Work, arm: Arm, pipeline: Pipeline, pruned: Pruned, donor: 
         keep=arm.keep,
         seed=arm.seed,
         heads=parts.heads,
-        kept={kind: count for kind, count in parts.kept.items() if count},
+        kept_by_kind={kind: count for kind, count in parts.kept_by_kind.items() if count},
         cut=None if arm.way.scratch else parts.quality.cut,
         after=parts.quality.after,
         gates=GatesEnd(settled=gates.settled, reached=gates.reached, cut_by_rank=gates.cut_by_rank) if gates else None,

@@ -54,20 +54,20 @@ class StudySubject:
         )
 
     @cached_property
-    def parts(self) -> tuple[Workload, Workload]:
+    def workloads(self) -> tuple[Workload, Workload]:
         """What heads are chosen on, and what is measured."""
-        return self.work.parts()
+        return self.work.divide()
 
     def task(self, work: Workload) -> Any:
         return work.build(self.settings.model, self.loading)
 
     @cached_property
     def choosing(self) -> Any:
-        return self.task(self.parts[0])
+        return self.task(self.workloads[0])
 
     @cached_property
     def measuring(self) -> Any:
-        return self.task(self.parts[1])
+        return self.task(self.workloads[1])
 
     @cached_property
     def other(self) -> Any:
@@ -77,7 +77,7 @@ class StudySubject:
     @cached_property
     def training(self) -> Any:
         """The task on the training data, or on as much of it as the settings say."""
-        return self.task(self.parts[0].on("train").with_limit(self.settings.train_limit or None))
+        return self.task(self.workloads[0].on("train").with_limit(self.settings.train_limit or None))
 
     def fingerprints(self) -> dict[str, str]:
         """What the numbers depend on that the settings only name."""

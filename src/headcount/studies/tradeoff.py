@@ -21,7 +21,7 @@ from headcount import journal, processes
 from headcount.metrics import Metric
 from headcount.probes.gated import VARIANTS
 from headcount.progress import Progress, silent
-from headcount.pruning.run import counted_heads, described
+from headcount.pruning.run import counted_heads, measured_quality
 from headcount.pruning.way import SCRATCH, Way
 from headcount.record import Record, Signature
 from headcount.record.model_folder import training_record
@@ -35,7 +35,7 @@ from headcount.studies.kept import Held, Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
-from headcount.studies.point import COMMAND, PointFile, Work, point
+from headcount.studies.point import COMMAND, PointFile, PointInputs, point
 from headcount.studies.point import Models as Models
 from headcount.tasks.overlap import check_apart, measured_on
 
@@ -72,7 +72,9 @@ def tradeoff(
             journal.claim(shared_folder, "scratch.json", {"donor": plan.donor_way.name})
         quality = data.measuring.quality(model)
         whole_roles = looking.roles(model) if looking else None  # what cannot be looked at is said before training
-        files = _points(Work(model, data, plan, shared_folder, looking, models, command), plan.arms(gated), progress)
+        files = _points(
+            PointInputs(model, data, plan, shared_folder, looking, models, command), plan.arms(gated), progress
+        )
         processes.gather(None)  # a folder that is not to stay goes when all are done with it
     heads = locate(model).heads
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
@@ -82,7 +84,7 @@ def tradeoff(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
         measured_on=measured_on([data.training, data.choosing], data.measuring),
-        whole=described(quality),
+        whole=measured_quality(quality),
         gated=gated,
         of=dict(Counter(head.kind for head in heads)),
         heads_by_site={site.name: site.num_heads for site in locate(model)},
@@ -96,7 +98,7 @@ def tradeoff(
         distill=plan.distill if plan.distilled else None,
         hard_concrete=_gates(plan),
         whole_roles=whole_roles,
-        looked=looking.described() if looking else None,
+        looked=looking.to_result() if looking else None,
         drift=_drift(whole_roles, rows) if whole_roles is not None else None,
         lacking={} if looking else {"whole_roles": unlooked},
         all_kinds=_all_kinds([row for row in rows if row.keep < gated], plan) if every_kind else None,
@@ -126,13 +128,13 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
     return {"weights": weight_hash(model), **prints, "measured": measuring, **settings}
 
 
-def _points(work: Work, arms: Sequence[Arm], progress: Progress) -> list[PointFile]:
+def _points(inputs: PointInputs, arms: Sequence[Arm], progress: Progress) -> list[PointFile]:
     """One at a time, those that other processes are at left out."""
     by_name: dict[str, PointFile] = {}
     for _ in range(2):  # whoever is done last finds what others were at
         for arm in [arm for arm in arms if arm.name not in by_name]:
             progress("points of the trade-off", len(by_name), len(arms))
-            file = point(work, arm)
+            file = point(inputs, arm)
             if file is not None:
                 by_name[arm.name] = file
     progress("points of the trade-off", len(by_name), len(arms))
@@ -152,7 +154,7 @@ def _gates(plan: Plan) -> tuple[HardConcrete, ...] | None:
     if not any(way.chooser is not None and way.chooser.name == "l0" for way in map(Way.parse, plan.ways)):
         return None
     shapes = [VARIANTS[variant].shape for variant in ("default", "paper")]
-    return tuple(shape.described(log_a) for shape in shapes for log_a in _FIGURE_6)
+    return tuple(shape.to_result(log_a) for shape in shapes for log_a in _FIGURE_6)
 
 
 def _drift(roles_before: Held, points: Sequence[Point]) -> tuple[Drift, ...]:
@@ -170,7 +172,10 @@ def _all_kinds(points: Sequence[Point], plan: Plan) -> tuple[WayKind, ...]:
             continue
         # what no seed changes was measured once, and gave its heads to the models of all seeds
         seeds = plan.seeds if donor.steady and SCRATCH in plan.ways else (row.seed,)
-        rows += [WayKind(row.way, row.keep, seed, row.kept, row.after, scratch.get((row.keep, seed))) for seed in seeds]
+        rows += [
+            WayKind(row.way, row.keep, seed, row.kept_by_kind, row.after, scratch.get((row.keep, seed)))
+            for seed in seeds
+        ]
     return tuple(sorted(rows, key=lambda row: -row.keep))
 
 

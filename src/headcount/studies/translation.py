@@ -22,7 +22,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.task import fingerprint
 from headcount.tasks.translation import Translation
 from headcount.training.recipe import Recipe
-from headcount.training.run import Chosen, Run, Watch
+from headcount.training.run import FinalModel, Run, Watch
 from headcount.training.standing import Standing
 from headcount.training.transformer import Size, new_translation_model, without_heads_like
 
@@ -174,7 +174,7 @@ def _judge(model: nn.Module, dev: Translation, settings: TranslationSettings) ->
 
 
 def _record(
-    run: Run, data: Parallel, dev: Translation, choice: Chosen, progress: Standing, dropped: int
+    run: Run, data: Parallel, dev: Translation, choice: FinalModel, progress: Standing, dropped: int
 ) -> Record[TrainingRun]:
     settings = run.settings
     signature = Signature(

@@ -57,7 +57,7 @@ class Workload:
         """The same on so many texts at most; None: on all of them."""
         return replace(self, source=replace(self.source, limit=limit))
 
-    def parts(self, *, choose: Workload | None = None) -> tuple[Workload, Workload]:
+    def divide(self, *, choose: Workload | None = None) -> tuple[Workload, Workload]:
         """What heads are chosen on, and what is measured: other texts, unless the same split is named for both.
 
         Without a name it is `test`; where heads are chosen on that, or there is none, half of the texts is held out.
@@ -109,7 +109,7 @@ class Workload:
 
     def both(self, model: str, loading: Loading) -> tuple[Task, Task]:
         """The task to choose heads on, and the one to measure on."""
-        choose_on, measured = self.parts()
+        choose_on, measured = self.divide()
         return choose_on.build(model, loading), measured.build(model, loading)
 
     def build(self, model: str, loading: Loading, classes: tuple[str, ...] | None = None) -> Task:
@@ -132,7 +132,7 @@ class Workload:
             lambda: loading.load(self.reference or model),
         )  # fmt: skip
         task = self.kind.read(self.source, loading.tokenizer(model), reading)
-        task.split = self.source.part
+        task.split = self.source.split_label
         if limit is not None and max_length == limit and limit != self.max_length:
             warn_of_cuts(int((task.lengths.max(1) >= limit).sum()), limit)
         return task

@@ -23,12 +23,12 @@ from headcount import processes
 from headcount.errors import UsageError
 from headcount.hooks import Hooks
 from headcount.probes.padding import real_tokens
-from headcount.probes.projections import Key, Projection, projected
-from headcount.probes.replay import layer_of, skip
+from headcount.probes.projections import Projection, projected
+from headcount.probes.replay import Memory, layers_of, skipped, watched
 from headcount.progress import Progress, silent
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.surgery.compensations.compensation import Calibration, columns
 from headcount.surgery.compensations.moments import Moments
 from headcount.surgery.spill import ROOM, Spill
@@ -46,8 +46,8 @@ class _Way:
     """What one run of the model showed: in which order sites are reached, and how often."""
 
     sites: list[Site]
-    calls: dict[Key, int]
-    layers: dict[str, int]  # layer -> how often it runs
+    calls: dict[SiteKey, int]
+    layers: list[str]  # those that run once: what they return can stand for them
 
 
 class Ascent:
@@ -58,7 +58,7 @@ class Ascent:
         model: nn.Module,
         task: Task,
         *,
-        keys: Sequence[Key] | None = None,
+        keys: Sequence[SiteKey] | None = None,
         room: int = ROOM,
         progress: Progress = silent,
     ) -> None:
@@ -66,8 +66,8 @@ class Ascent:
         self._model, self._task, self._progress = model, task, progress
         self._wanted = None if keys is None else set(keys)
         self._aside = Spill(room)
-        self._settled: dict[str, str] = {}  # layer -> its chain, whose last output is put aside
-        self._means: dict[Key, Tensor] = {}
+        self._settled: dict[str, None] = {}  # layers that are not computed again; of each chain one output is put aside
+        self._means: dict[SiteKey, Tensor] = {}
 
     def __enter__(self) -> Self:
         self._way = self._scout()
@@ -89,7 +89,7 @@ class Ascent:
         self._settled.clear()
 
     def calibrate(
-        self, site: Site, keep: Sequence[int], projections: Mapping[Key, Projection], *, intercept: bool
+        self, site: Site, keep: Sequence[int], projections: Mapping[SiteKey, Projection], *, intercept: bool
     ) -> Calibration:
         """Run the pruned model up to a site, and set what its heads give there against what the full site gave.
 
@@ -100,7 +100,7 @@ class Ascent:
         fit, held_out = (Moments.none(len(inputs), len(projection.weight_OK), device) for _ in range(2))
         # A module that serves several layers is reached again before it is fitted: until then its heads are masked.
         below = {**projections, site.key: masked_projection(projection, inputs)}
-        ended: dict[str, str] = {}
+        ended: dict[str, None] = {}
         for number, offset, batch in self._batches():
             contexts, ended = self._climb(number, batch, site, below)
             targets = self._aside.get((site.key, number))
@@ -118,26 +118,27 @@ class Ascent:
 
     def _scout(self) -> _Way:
         """Run the first batch, to see what runs when."""
-        order: dict[Key, int] = {}
-        layers: dict[str, int] = {}
+        calls: dict[SiteKey, int] = {}
+        memory = Memory()
         by_key = {site.key: site for site in locate(self._model) if site.num_heads}
         batch = next(iter(self._task.batches()), None)
         if batch is None:
             raise UsageError("The task has no batches: there is nothing to calibrate on.")
-        with evaluating(self._model), Hooks() as hooks:
+        with (
+            evaluating(self._model),
+            watched(self._model, layers_of(by_key.values()), memory, _chain),
+            Hooks() as hooks,
+        ):
             for key, site in by_key.items():
-                hooks.see_call(site.output, partial(_count, order, key))
-            for layer in dict.fromkeys(layer_of(site) for site in by_key.values()):
-                if layer:
-                    hooks.see_call(self._model.get_submodule(layer), partial(_count, layers, layer))
+                hooks.see_call(site.output, partial(_count, calls, key))
             self._task.nll(self._model, batch)
-        sites = [by_key[key] for key in order if self._wanted is None or key in self._wanted]
-        return _Way(sites, order, layers)
+        sites = [by_key[key] for key in calls if self._wanted is None or key in self._wanted]
+        return _Way(sites, calls, [layer for layer, count in memory.calls.items() if count == 1])
 
     def _target(self) -> None:
         """Run the full model over all data and put aside what every site gives, and what its heads give on average."""
         sums = {site.key: _nothing(Projection.of(site).weight_OK) for site in self._way.sites}
-        seen: dict[Key, list[Tensor]] = {}
+        seen: dict[SiteKey, list[Tensor]] = {}
         with evaluating(self._model), Hooks() as hooks:
             for site in self._way.sites:
                 hooks.see_input(site.output, partial(_append, seen, site.key))
@@ -160,35 +161,29 @@ class Ascent:
             self._means[key] = moments.shared().means[0]
 
     def _climb(
-        self, number: int, batch: Batch, site: Site, projections: Mapping[Key, Projection]
-    ) -> tuple[list[Tensor], dict[str, str]]:
+        self, number: int, batch: Batch, site: Site, projections: Mapping[SiteKey, Projection]
+    ) -> tuple[list[Tensor], dict[str, None]]:
         """What enters the site's output projection, call by call, and the layers that ended on the way."""
-        model, contexts = self._model, []
-        latest: dict[str, Any] = {}
-        ended: dict[str, str] = {}
+        model, memory, contexts = self._model, Memory(), []
+        aside = {chain: self._aside.get((chain, number)) for chain in {_chain(layer) for layer in self._settled}}
+        outputs = {layer: aside[_chain(layer)] for layer in self._settled}
+        climbed = [layer for layer in self._way.layers if layer not in self._settled]
 
         def arrive(context: Tensor) -> None:
             contexts.append(context)
             if len(contexts) == self._way.calls[site.key]:
                 raise _Arrived
 
-        def end(layer: str, output: object) -> None:
-            ended[layer] = chain = layer.rpartition(".")[0]
-            latest[chain] = output
-
-        with evaluating(model), projected(model, projections), Hooks() as hooks:
+        with (
+            evaluating(model), projected(model, projections), skipped(model, outputs),
+            watched(model, climbed, memory, _chain), Hooks() as hooks, suppress(_Arrived),
+        ):  # fmt: skip
             torch.manual_seed(number)
-            for layer, chain in self._settled.items():
-                skip(hooks, model, layer, self._aside.get((chain, number)))
-            for layer, calls in self._way.layers.items():
-                if calls == 1 and layer not in self._settled:
-                    hooks.change_output(model.get_submodule(layer), partial(end, layer))
             hooks.see_input(site.output, arrive)
-            with suppress(_Arrived):
-                self._task.nll(model, batch)
-        for chain, output in latest.items():
+            self._task.nll(model, batch)
+        for chain, output in memory.outputs.items():
             self._aside.put((chain, number), output)
-        return contexts, ended
+        return contexts, dict.fromkeys(memory.ended)
 
     def _batches(self) -> Iterator[tuple[int, int, Batch]]:
         """Number, number of its first example, and batch: those of this process."""
@@ -202,6 +197,11 @@ class Ascent:
         """[B, T]: tokens that are no padding."""
         heads_BTHD = context_BTA.unflatten(-1, (site.num_heads, site.head_dim))
         return real_tokens(self._model, site, heads_BTHD, batch).bool()
+
+
+def _chain(layer: str) -> str:
+    """The list of layers that a layer is in: each takes what the one before it returned."""
+    return layer.rpartition(".")[0]
 
 
 def masked_projection(projection: Projection, columns_K: Tensor) -> Projection:
@@ -221,7 +221,7 @@ def _count(table: dict[Any, int], key: Any) -> None:
     table[key] = table.get(key, 0) + 1
 
 
-def _append(table: dict[Key, list[Tensor]], key: Key, value: Tensor) -> None:
+def _append(table: dict[SiteKey, list[Tensor]], key: SiteKey, value: Tensor) -> None:
     table.setdefault(key, []).append(value)
 
 

@@ -17,11 +17,11 @@ from headcount.errors import UnknownName, UsageError
 from headcount.heads import HeadGrid
 from headcount.hooks import has_probes, original_module
 from headcount.probes.masks import align
-from headcount.probes.projections import Key, Projection
+from headcount.probes.projections import Projection
 from headcount.progress import Progress, silent
 from headcount.record.results.prune import CompensationFit, SiteFit
 from headcount.sites.locate import locate
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.surgery.ascent import Ascent
 from headcount.surgery.compensations.compensation import Calibration, Fit, columns, compensations
 from headcount.surgery.plan import check_removable
@@ -35,14 +35,14 @@ class Compensation:
 
     method: str
     mask: HeadGrid
-    projections: Mapping[Key, Projection]  # weights [O, A]: zeros for the heads that go
-    fits: Mapping[Key, Fit]
+    projections: Mapping[SiteKey, Projection]  # weights [O, A]: zeros for the heads that go
+    fits: Mapping[SiteKey, Fit]
     data: str = ""  # hash of the calibration data
     rows: int = 0  # tokens
 
-    def described(self) -> CompensationFit:
+    def to_result(self) -> CompensationFit:
         """For a record."""
-        sites = {".".join(map(str, key)): _described(fit) for key, fit in self.fits.items()}
+        sites = {".".join(map(str, key)): _site_fit(fit) for key, fit in self.fits.items()}
         return CompensationFit(self.method, self.data, self.rows, sites)
 
 
@@ -77,8 +77,8 @@ def compensate(
     if has_probes(model):
         raise UsageError("A mask or tap is attached to this model; leave its block before compensating.")
     lost = losing(model, mask)
-    fits: dict[Key, Fit] = {}
-    projections: dict[Key, Projection] = {}
+    fits: dict[SiteKey, Fit] = {}
+    projections: dict[SiteKey, Projection] = {}
     rows = 0
     if not lost:
         return Compensation(method, mask, projections, fits, task.fingerprint)
@@ -92,10 +92,10 @@ def compensate(
     return Compensation(method, mask, projections, fits, task.fingerprint, rows)
 
 
-def losing(model: nn.Module, mask: HeadGrid) -> dict[Key, list[int]]:
+def losing(model: nn.Module, mask: HeadGrid) -> dict[SiteKey, list[int]]:
     """The sites that lose heads, and the places of those that stay."""
     values = align(locate(model), mask)
-    by_site: dict[Key, list[int]] = {}
+    by_site: dict[SiteKey, list[int]] = {}
     for site in locate(model):
         keep = [index for index, value in enumerate(values[site.key]) if value]
         if len(keep) < site.num_heads:
@@ -121,6 +121,6 @@ def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
         bias.copy_(projection.bias_O)  # type: ignore[operator]
 
 
-def _described(fit: Fit) -> SiteFit:
+def _site_fit(fit: Fit) -> SiteFit:
     unchanged = fit.rho is not None and math.isinf(fit.rho)
     return SiteFit(None if unchanged else fit.rho, unchanged, fit.explained, fit.before)

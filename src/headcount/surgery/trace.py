@@ -19,9 +19,8 @@ from torch import Tensor, nn
 
 from headcount.heads import Head
 from headcount.hooks import Hooks
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 
-Key = tuple[str, int]
 _SKIPPED = ("past_key_values", "hidden_states", "attentions", "loss")
 
 
@@ -29,14 +28,14 @@ _SKIPPED = ("past_key_values", "hidden_states", "attentions", "loss")
 class Trace:
     """What one run gave, call by call."""
 
-    heads: dict[Key, list[Head]]  # those that are compared, the ones that stay
-    contexts_HD: dict[Key, list[Tensor]] = field(default_factory=dict)  # what these heads gave, [.., H, D]
-    outputs: dict[Key, list[Tensor]] = field(default_factory=dict)  # of the output projections
+    heads: dict[SiteKey, list[Head]]  # those that are compared, the ones that stay
+    contexts_HD: dict[SiteKey, list[Tensor]] = field(default_factory=dict)  # what these heads gave, [.., H, D]
+    outputs: dict[SiteKey, list[Tensor]] = field(default_factory=dict)  # of the output projections
     results: list[dict[str, Tensor]] = field(default_factory=list)  # of the model
 
 
 @contextmanager
-def recorded(model: nn.Module, sites: Sequence[Site], heads: Mapping[Key, list[Head]]) -> Iterator[Trace]:
+def recorded(model: nn.Module, sites: Sequence[Site], heads: Mapping[SiteKey, list[Head]]) -> Iterator[Trace]:
     """Runs inside this block are written into a trace."""
     trace = Trace(dict(heads))
 

@@ -24,12 +24,12 @@ from headcount.probes.masks import masked
 from headcount.probes.projections import projected
 from headcount.sites.locate import locate
 from headcount.sites.projection import width_in
-from headcount.sites.site import Site
+from headcount.sites.site import Site, SiteKey
 from headcount.surgery.compensate import Compensation
 from headcount.surgery.copies import Copies
 from headcount.surgery.exercise import exercise
 from headcount.surgery.rounding import Rounding, rounded_otherwise
-from headcount.surgery.trace import Comparison, Key, Trace, recorded
+from headcount.surgery.trace import Comparison, Trace, recorded
 
 _ADVICE = (
     "If the mask is the one the model was pruned by, the architecture needs a description of its own: "
@@ -73,7 +73,7 @@ class Expectation:
 
     trace: Trace
     rounding: Mapping[str, float]  # place -> share of its size
-    copies: Mapping[Key, Copies]  # for the sites that are cut
+    copies: Mapping[SiteKey, Copies]  # for the sites that are cut
     batch: Mapping[str, Any] | None
 
     @classmethod

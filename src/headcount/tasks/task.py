@@ -134,7 +134,7 @@ class Task(ABC):
     @classmethod
     def splits(cls, source: Source) -> tuple[str, ...]:
         """The parts that the data have by name; none for a file."""
-        return source.named_parts(cls.suffixes)
+        return source.split_names(cls.suffixes)
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:

@@ -47,7 +47,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class FinalModel:
     """The model that a run ends with."""
 
     model: nn.Module
@@ -143,7 +143,7 @@ class Run:
             )
         return layers
 
-    def choose(self, progress: Standing, judge: Judge) -> Chosen:
+    def choose(self, progress: Standing, judge: Judge) -> FinalModel:
         """The best epoch, or the average of the last ones, whichever is better on the development data."""
         recipe = self.recipe
         last = range(max(1, progress.epoch - recipe.average + 1), progress.epoch + 1)
@@ -158,7 +158,7 @@ class Run:
         measured = {name: judge(model) for name, model in models.items()}
         sign = 1 if recipe.watch == "loss" else -1
         name = min(measured, key=lambda name: sign * measured[name][recipe.watch])
-        return Chosen(models[name], name, measured)
+        return FinalModel(models[name], name, measured)
 
     def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
         """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""

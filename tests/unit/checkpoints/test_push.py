@@ -56,7 +56,7 @@ def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
 ) -> None:
     monkeypatch.setattr("headcount.checkpoints.card._base_card", lambda *_: {})
     tuning = {"trained": "all weights", "steps": 40, "seconds": 1.0, "epochs": [], "rate": 1e-3, "warmup": 2}
-    fitted = {"how": "lstsq", "data": "", "rows": 9, "sites": {}, "quality": CUT}
+    fitted = {"method": "lstsq", "data": "", "rows": 9, "sites": {}, "quality": CUT}
     quality = {"before": QUALITY, "cut": CUT, "after": {**QUALITY, "value": 15.5}}
     tuned = card(tmp_path, method="greedy", compensation=fitted, training={"tuning": tuning}, quality=quality)
     assert "heads chosen by greedy, compensated for by lstsq, fine-tuned for 40 steps (all weights)." in tuned

@@ -37,7 +37,7 @@ def test_one_source_for_every_kind_of_text(tmp_path: Path) -> None:
     assert source.plain() == ["w5 w6"]
     pairs = Source(str(tmp_path / "dev.tsv"), "dev", columns={"source": "body", "target": "other"}).pairs()
     assert pairs["target"][:] == ["w7", "w9"]
-    assert source.named_parts((".tsv",)) == ("dev",)
+    assert source.split_names((".tsv",)) == ("dev",)
 
 
 def test_halves_share_nothing_and_leave_nothing_out() -> None:

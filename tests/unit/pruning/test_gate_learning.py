@@ -81,7 +81,7 @@ def test_budgets_of_encoder_heads_are_met_exactly(model: Any, tokenizer: Any, me
     assert not hooks(model)
     assert not hooks(found.model)
     parts = found.record.parts
-    assert parts.kept["encoder"] == keep
+    assert parts.kept_by_kind["encoder"] == keep
     assert 0 <= parts.gates.settled <= 1
     assert parts.training["gates"].steps == 12
     assert parts.training["tuning"].steps == 2
@@ -350,7 +350,7 @@ def test_a_sweep_has_a_model_for_each_factor_and_is_shared(saved: Path, tokenize
     record = run()
     assert record.parts.elsewhere == ()
     assert list(record.parts.sweep) == ["0", "5"]
-    kept = {factor: model.kept["encoder"] for factor, model in record.parts.sweep.items()}
+    kept = {factor: model.kept_by_kind["encoder"] for factor, model in record.parts.sweep.items()}
     assert kept["0"] > kept["5"]
     assert (tmp_path / "s" / "5" / "config.json").is_file()
     assert (tmp_path / "s" / "record.json").is_file()

@@ -95,7 +95,7 @@ def test_the_method_ends_in_a_smaller_model(bert: nn.Module, task: Any) -> None:
     parts = result.record.parts
     assert parts.method == "fisher"
     assert parts.curve[-1].removed == 6
-    assert parts.compensation.how == "scale"
+    assert parts.compensation.method == "scale"
     assert set(parts.compensation.sites) <= {"encoder.0", "encoder.1", "encoder.2"}
     with pytest.raises(UnknownName, match="granularity"):
         hc.prune(bert, task, choose="fisher", keep=hc.Budget(heads=6), granularity="token")

@@ -93,7 +93,7 @@ def test_by_kind(marian: nn.Module) -> None:
 
     task = hc.task.of([{"ids": ids}], nll=nll)
     result = hc.prune(marian, task, choose="gradient", keep=hc.Budget(heads=2), kinds=("cross",))
-    kept = result.record.parts.curve[-1].kept
+    kept = result.record.parts.curve[-1].kept_by_kind
     assert kept["cross"] == 2
     assert kept["encoder"] == kept["decoder"] == 12
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from torch import nn
 
 import headcount as hc
 import zoo
+from forks import PATIENCE, started
 from headcount.errors import UsageError, VerificationError
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
 from headcount.pruning.pipeline import Execution
@@ -93,28 +96,42 @@ def test_what_verification_refuses_is_not_tuned(monkeypatch: pytest.MonkeyPatch)
         hc.prune(zoo.build("bert").eval(), task(), keep="50%", tune=3)
 
 
-@pytest.mark.parametrize("choose", ["greedy", "gradient", "fisher"])
+_COMPENSATED: dict[str, Any] = {"keep": hc.Budget(heads=8), "compensate": "lstsq", "tune": TUNING}
+_KILLED: dict[str, tuple[dict[str, Any], dict[str, int]]] = {  # options, and stage -> progress at which it is killed
+    "greedy": ({**_COMPENSATED, "candidates": 1}, {"taking heads": 1, "compensating": 1, "fine-tuning": 3}),
+    "gradient": (_COMPENSATED, {"ranking": 1, "compensating": 1, "fine-tuning": 3}),
+    "fisher": (_COMPENSATED, {"Fisher": 1, "compensating": 1, "fine-tuning": 3}),
+    "l0": ({"keep": hc.Budget(heads=8), "tune": TUNING, "steps": 4}, {"learning gates": 3, "fine-tuning": 3}),
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("choose", _KILLED)
 def test_a_kill_at_any_stage_changes_nothing(choose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed while heads are chosen, while the compensation is calibrated, and while weights are trained."""
+    """kill -9 while heads are chosen, while the compensation is calibrated, and while weights are trained."""
     monkeypatch.setattr("headcount.training.loop.LOG_EVERY", 1)
     model, data = zoo.build("bert").eval(), task()
-    options: dict[str, Any] = {"choose": choose, "keep": hc.Budget(heads=8), "compensate": "lstsq", "tune": TUNING}
-    options |= {"candidates": 1} if choose == "greedy" else {}
-    whole = hc.prune(model, data, seed=2, folder=tmp_path / "whole", **options)
-    choosing = {"greedy": "taking heads", "gradient": "ranking", "fisher": "Fisher"}[choose]
-    stages = {choosing: 1, "compensating": 1, "fine-tuning": 3}
+    options, stages = _KILLED[choose]
+
+    def prune(folder: Path, **execution: Any) -> Any:
+        return hc.prune(model, data, choose=choose, seed=2, folder=folder, **execution, **options)
+
+    whole = prune(tmp_path / "whole")
     for stage, step in stages.items():
 
-        def stop(part: str, done: int, of: int, stage: str = stage, step: int = step) -> None:
+        def kill(part: str, done: int, of: int, stage: str = stage, step: int = step) -> None:
             if stage in part and done >= step:
-                raise KeyboardInterrupt
+                os.kill(os.getpid(), signal.SIGKILL)
 
-        with pytest.raises(KeyboardInterrupt):
-            hc.prune(model, data, seed=2, folder=tmp_path / "killed", progress=stop, save_seconds=0.0, **options)
-    resumed = hc.prune(model, data, seed=2, folder=tmp_path / "killed", **options)
+        process = started(lambda kill=kill: prune(tmp_path / "killed", progress=kill, save_seconds=0.0))
+        process.join(PATIENCE)
+        assert process.exitcode == -signal.SIGKILL, f"{stage} was not reached"
+    resumed = prune(tmp_path / "killed")
     assert resumed.mask == whole.mask
     assert same(resumed.model, whole.model)
     assert resumed.record.parts.compensation == whole.record.parts.compensation
     assert resumed.record.parts.removed_heads == whole.record.parts.removed_heads
-    searches = [[replace(step, seconds=0) for step in run.record.parts.chosen.search or ()] for run in (resumed, whole)]
+    searches = [
+        [replace(step, seconds=0) for step in run.record.parts.choice_details.search or ()] for run in (resumed, whole)
+    ]
     assert searches[0] == searches[1]

@@ -157,7 +157,7 @@ def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_who
             "value": value,
             "low": value - 1,
             "high": value + 1,
-            "kept": {},
+            "kept_by_kind": {},
             "heads": ["encoder.0.0"],
         }
         for n, value in enumerate(values)

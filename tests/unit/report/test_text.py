@@ -23,7 +23,12 @@ from screens import WIDTHS, check_whole, screen
 def pruned(heads: int) -> Record:
     record = made.pruned(made.even(12, heads))
     site = {"rho": 0.0123, "unchanged": False, "explained_without": 0.912, "explained": 0.987}
-    fitted = {"how": "lstsq", "data": "", "rows": 12345, "sites": {f"decoder.{layer}": site for layer in range(heads)}}
+    fitted = {
+        "method": "lstsq",
+        "data": "",
+        "rows": 12345,
+        "sites": {f"decoder.{layer}": site for layer in range(heads)},
+    }
     costs = {"before": made.COST, "after": made.COST}
     return records.changed(record, compensation={**fitted, "quality": records.quality(30.0)}, cost=costs)
 

@@ -75,8 +75,10 @@ def test_each_kind_alone(tmp_path: Path) -> None:
     assert [line.kinds for line in record.parts.by_kind] == [("encoder",), ("decoder",), ("cross",)]
     for line in record.parts.by_kind:
         kind = line.kinds[0]
-        assert [point.kept[kind] for point in line.points] == [8, 4, 0]
-        assert all(point.kept[other] == 8 for point in line.points for other in point.kept if other != kind)
+        assert [point.kept_by_kind[kind] for point in line.points] == [8, 4, 0]
+        assert all(
+            point.kept_by_kind[other] == 8 for point in line.points for other in point.kept_by_kind if other != kind
+        )
     values = {line.kinds[0]: np.mean([point.value for point in line.points[2:]]) for line in record.parts.by_kind}
     assert len(record.parts.leads) == 6
     for row in record.parts.leads:

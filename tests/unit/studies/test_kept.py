@@ -79,5 +79,5 @@ def test_heads_are_looked_at_where_they_are_left_by_their_old_names(tmp_path: Pa
             (one.role, one.label, one.value) for one in by_hand.held()[head]
         ]
     assert set(looking.roles(model)) == {f"encoder.{layer}.{head}" for layer in range(2) for head in range(4)}
-    assert looking.described().trees == 30
+    assert looking.to_result().trees == 30
     assert looking.fingerprint != Looking(Sentences(trees[:-1]), tokenizer).fingerprint

@@ -303,8 +303,8 @@ def test_all_kinds_stand_beside_models_from_scratch(tmp_path: Path) -> None:
         one, other = (
             next(p for p in record.parts.points if (p.way, p.keep) == (way, row.keep)) for way in ("l0", "scratch")
         )
-        assert sum(row.kept.values()) == row.keep
-        assert row.kept == {
+        assert sum(row.kept_by_kind.values()) == row.keep
+        assert row.kept_by_kind == {
             kind: count
             for kind in ("encoder", "decoder", "cross")
             if (count := sum(head.startswith(kind) for head in one.heads))

@@ -188,4 +188,7 @@ def test_of_one_file_heads_are_chosen_on_one_half_and_measured_on_the_other(tmp_
     (tmp_path / "texts.txt").write_text("w5 w6\nw7 w8\n")
     settings = StudySettings("model", Source(str(tmp_path / "texts.txt"), "dev"), task="language-modelling")
     subject = StudySubject(settings, Loading(), tmp_path, silent)
-    assert [work.source.part for work in subject.parts] == ["one half of texts.txt", "the other half of texts.txt"]
+    assert [work.source.split_label for work in subject.workloads] == [
+        "one half of texts.txt",
+        "the other half of texts.txt",
+    ]

@@ -51,7 +51,7 @@ def test_a_file_is_halved_by_its_texts(tmp_path: Path) -> None:
     hc.save(zoo.build("gpt2"), tmp_path / "model", tokenizer=word_tokenizer())
     texts = sentences(30, seed=5)
     (tmp_path / "texts.txt").write_text("\n".join([*texts, *texts]))
-    chosen, measured = plain_text(tmp_path / "texts.txt").parts()
+    chosen, measured = plain_text(tmp_path / "texts.txt").divide()
     tasks = [part.build(str(tmp_path / "model"), LOADING) for part in (chosen.with_limit(20), measured)]
     assert len(tasks[1]) < 60
     assert set(tasks[0].example_hashes).isdisjoint(tasks[1].example_hashes)
@@ -72,11 +72,11 @@ def test_a_file_is_halved_by_its_texts(tmp_path: Path) -> None:
 def test_what_is_measured_on_by_default(splits: tuple[str, ...], split: str, expected: str, tmp_path: Path) -> None:
     for name in splits:
         (tmp_path / f"{name}.txt").write_text("w5 w6\n")
-    chosen, measured = plain_text(tmp_path, split=split).parts()
-    assert measured.source.part == expected
-    assert chosen.source.part == (split if expected == "test" else f"one half of {split}")
-    named = plain_text(tmp_path, measure_split="train").parts()
-    assert [part.source.part for part in named] == ["dev", "train"]
+    chosen, measured = plain_text(tmp_path, split=split).divide()
+    assert measured.source.split_label == expected
+    assert chosen.source.split_label == (split if expected == "test" else f"one half of {split}")
+    named = plain_text(tmp_path, measure_split="train").divide()
+    assert [part.source.split_label for part in named] == ["dev", "train"]
 
 
 def test_what_is_trained_on_is_not_what_is_measured(tmp_path: Path) -> None:
@@ -84,11 +84,14 @@ def test_what_is_trained_on_is_not_what_is_measured(tmp_path: Path) -> None:
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.txt").write_text("w5 w6\n")
     work = plain_text(tmp_path)
-    train, measured = work.parts(choose=work.on("train").with_limit(3))
-    assert [train.source.part, train.source.limit, measured.source.part] == ["train", 3, "test"]
+    train, measured = work.divide(choose=work.on("train").with_limit(3))
+    assert [train.source.split_label, train.source.limit, measured.source.split_label] == ["train", 3, "test"]
     file = plain_text(tmp_path / "dev.txt")
-    train, measured = file.parts(choose=file.on("train"))
-    assert [train.source.part, measured.source.part] == ["one half of dev.txt", "the other half of dev.txt"]
-    chosen, measured = file.parts()
+    train, measured = file.divide(choose=file.on("train"))
+    assert [train.source.split_label, measured.source.split_label] == [
+        "one half of dev.txt",
+        "the other half of dev.txt",
+    ]
+    chosen, measured = file.divide()
     assert chosen.on("train").source.half == 1, "what is trained on besides keeps to the half"
     assert chosen.on(data="elsewhere").source.half is None

@@ -380,7 +380,7 @@ def test_an_error_on_the_way_leaves_nothing_behind(bert: nn.Module) -> None:
 
 def test_what_it_did_is_plain_json(bert: nn.Module) -> None:
     found = hc.compensate(bert, hc.locate(bert).mask(off=["encoder.0.1", "encoder.2.0"]), task_of(bert))
-    said = json.loads(json.dumps(encode(found.described()), allow_nan=False))
+    said = json.loads(json.dumps(encode(found.to_result()), allow_nan=False))
     assert "lstsq" in said.values()
     assert set(said["sites"]) == {"encoder.0", "encoder.2"}
     assert all(site["explained"] >= site["explained_without"] for site in said["sites"].values())

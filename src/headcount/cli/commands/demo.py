@@ -43,8 +43,7 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
         record = demo(model, out, quick=quick, progress=bars.show, refresh=refresh)
     refresh(record)
     show.ledger(console, record.parts.records[LEDGER])
-    for part, reason in record.parts.missing.items():
-        show.line(console, f"{part} is missing: {reason}")
+    show.missing(console, record)
     show.line(console, f"\nOpen {report} in a browser. Every number: {out / 'study' / 'record.json'}.")
     full_model, smaller = shlex.quote(str(model)), shlex.quote(str(out / "smaller"))
     show.line(console, "Next, on these or on a model and data of your own:", dim=True)

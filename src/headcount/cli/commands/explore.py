@@ -80,8 +80,7 @@ def _show(record: Record, report: Path, model: str) -> None:
 
     console = show.console()
     text.show(console, [record], tables=False, missing=False)
-    for part, reason in record.parts.missing.items():
-        show.line(console, f"{part} is missing: {reason}", dim=True)
+    show.missing(console, record)
     show.line(console, f"Open {report} in a browser. Every number: {report.parent / 'record.json'}.")
     show.line(
         console, f"Next: headcount explore {shlex.quote(model)} --text 'A sentence of your own.' --open", dim=True

@@ -51,7 +51,7 @@ _HEADINGS = {
     ),
     "Model and output": (
         "device", "device_map", "dtype", "revision", "trust_remote_code", "out", "overwrite", "standalone", "verify",
-        "length", "as_json",
+        "length", "as_json", "all_rows",
     ),
     **stages.chooser_headings(_CHOOSERS),
 }  # fmt: skip
@@ -108,12 +108,15 @@ def _generated(function: object) -> Any:
 )  # fmt: skip
 @options.length
 @options.as_json
-def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **values: Any) -> None:  # noqa: N802
+@options.every_row
+def COMMAND(  # noqa: N802
+    model: str, loading: options.Loading, out: Path, as_json: bool, all_rows: bool, **values: Any
+) -> None:
     """Remove heads from MODEL physically and save a smaller model.
 
     Four stages, each optional but the third: heads are chosen (--choose and --keep N on your data, or by name with
     --remove or --keep), compensated for (--compensate), removed, and what is left is trained (--tune). A command that
-    trains resumes where it was interrupted: type it again.
+    trains, or searches with greedy, resumes where it was interrupted: type it again.
     """
     from headcount.cli import show
 
@@ -121,12 +124,13 @@ def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, **va
     pipelines = job.pipelines()  # whatever is wrong is said before a large model is loaded
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
         record = job.run(pipelines)
+    console = show.console()
     if as_json:
-        show.json(show.console(), record)
-    elif len(pipelines) > 1:
-        _show_sweep(out, record)
-    else:
-        _show(out, record)
+        show.json(console, record)
+        return
+    show.result(console, record, all_rows=all_rows)
+    for number, line in enumerate(_closing_lines(out, record, swept=len(pipelines) > 1)):
+        show.line(console, line, dim=number > 0)
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ class _Job:
         """The record of a smaller model that is saved, or of several."""
         from headcount.checkpoints.save import check_target
         from headcount.cli import show
-        from headcount.pruning.folder import prune_in_folder, sweep
+        from headcount.pruning.folder import prune_in_folder, sweep, unfinished
         from headcount.pruning.pipeline import Execution
         from headcount.pruning.run import run
         from headcount.pruning.saving import Saving
@@ -247,10 +251,11 @@ class _Job:
                 return sweep(pipelines, live, texts, self.out, saving, execution, reading=reading)
             if pipeline.trains:
                 return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
-            pruned = run(pipeline, live, texts, execution)
-        record = saving.completed(pruned.model, pruned.record)
-        saving.save(pruned.model, self.out, record)
-        return record
+            with unfinished(pipeline, live, texts, self.out, saving, execution, reading=reading) as execution:
+                pruned = run(pipeline, live, texts, execution)
+                record = saving.completed(pruned.model, pruned.record)
+                saving.save(pruned.model, self.out, record)
+                return record
 
     def _for_runtime(self, pipelines: dict[str, Pipeline], live: Any) -> dict[str, Pipeline]:
         """The same with the shape that the runtime asks of the model, where one is named."""
@@ -274,10 +279,10 @@ class _Job:
         metric, work = work.metric, replace(work, metric=None) if by_harness else work  # it is of what is measured
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
-            train, measured = work.parts(choose=train)
+            train, measured = work.divide(choose=train)
             choose_on = train
         else:
-            choose_on, measured = work.parts() if chooser.needs_data else (work, work.on(work.measure_split))
+            choose_on, measured = work.divide() if chooser.needs_data else (work, work.on(work.measure_split))
         calibrate_split = values["calibrate_split"]
         sources = {"train": train, "choose": choose_on, "measure": measured, "calibrate": choose_on.on(calibrate_split)}
         needed = {
@@ -309,21 +314,12 @@ def _measuring(work: data.Workload) -> dict[str, Any]:
     return {**work.decoding, "lowercase": work.source.lowercase, **metric}
 
 
-def _show(out: Path, record: Record) -> None:
-    from headcount.cli import show
-
-    console = show.console()
-    show.result(console, record)
-    show.line(console, f"\nSaved in {out}. {_LOADED_BY[record.parts.loaded_by].format(out=str(out))}")
-    show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}", dim=True)
-
-
-def _show_sweep(out: Path, record: Record) -> None:
-    from headcount.cli import show
-
-    console, elsewhere = show.console(), record.parts.elsewhere
-    show.result(console, record)
-    if elsewhere:
-        show.line(console, f"Another process works on: {', '.join(elsewhere)}")
-    show.line(console, f"\nSaved in {out}, a folder for each lambda.")
-    show.line(console, f"Next: headcount inspect {shlex.quote(str(out))}/LAMBDA", dim=True)
+def _closing_lines(out: Path, record: Record, *, swept: bool) -> list[str]:
+    """Where the models are, and the next useful command."""
+    folder = shlex.quote(str(out))
+    if not swept:
+        loaded_by = _LOADED_BY[record.parts.loaded_by].format(out=str(out))
+        return [f"\nSaved in {out}. {loaded_by}", f"Next: headcount inspect {folder}"]
+    elsewhere = record.parts.elsewhere
+    others = f" Another process works on: {', '.join(elsewhere)}." if elsewhere else ""
+    return [f"\nSaved in {out}, a folder for each lambda.{others}", f"Next: headcount inspect {folder}/LAMBDA"]

@@ -99,6 +99,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     help="Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on; 3 if not given, 0 with MODEL.",
 )  # fmt: skip
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
+@options.every_row
 def COMMAND(  # noqa: N802
     model: str | None,
     task: str,
@@ -110,6 +111,7 @@ def COMMAND(  # noqa: N802
     save_seconds: float,
     snapshots: int | None,
     tensorboard: bool,
+    all_rows: bool,
     **arguments: Any,
 ) -> None:
     """Train a translation model: vocabulary, Transformer, checkpoints of every epoch, and the best of them.
@@ -142,7 +144,7 @@ def COMMAND(  # noqa: N802
     with options.reserved(out):
         record = train(out, arguments["seed"])
     if record is not None:
-        _show(record, task, source, out)
+        _show(record, task, source, out, all_rows=all_rows)
 
 
 def _seed_numbers(seeds: str) -> tuple[int, ...]:
@@ -285,11 +287,11 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
     )
 
 
-def _show(record: Record, task: str, source: data.Source, out: Path) -> None:
+def _show(record: Record, task: str, source: data.Source, out: Path, *, all_rows: bool) -> None:
     from headcount.cli import show
     from headcount.tasks.task import tasks
 
     console = show.console()
-    show.result(console, record)
+    show.result(console, record, all_rows=all_rows)
     then = f"evaluate {shlex.quote(str(out))}" + ("" if tasks[task].writes else f" --task {task}")
     show.line(console, f"Next: headcount {then} {source.as_options()}", dim=True)

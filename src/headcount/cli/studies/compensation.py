@@ -46,7 +46,7 @@ def COMMAND(  # noqa: N802
     from headcount.tasks.overlap import check_apart
 
     with show.working(f"Loading {model}"):
-        calibrated, measured = work.parts(choose=work.on(data=calibrate_data).with_limit(calibrate_limit))
+        calibrated, measured = work.divide(choose=work.on(data=calibrate_data).with_limit(calibrate_limit))
         task, measure_on = calibrated.build(model, loading), measured.build(model, loading)
         check_apart(task, measure_on)
         live = loading.load(model, task=work.task)

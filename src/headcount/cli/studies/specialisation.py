@@ -48,12 +48,12 @@ def COMMAND(  # noqa: N802
     from headcount.studies.specialisation import SpecialisationPlan, specialisation
 
     plan = SpecialisationPlan(keep, steps, Tuning(steps=tune), kind)
-    choose, measure = work.parts()
+    choose, measure = work.divide()
     subjects = {name: _Builder(name, loading, choose, measure, trees, choose_limit) for name in models}
     folder = nullcontext(output.unfinished) if output.unfinished else tempfile.TemporaryDirectory()
     with folder as path, show.Bars() as bars:
         record = specialisation(
-            subjects, plan, folder=Path(path), data=f"{work.source.data} {measure.source.part}", progress=bars.show
+            subjects, plan, folder=Path(path), data=f"{work.source.data} {measure.source.split_label}", progress=bars.show
         )
     output.present(record, as_json)
 

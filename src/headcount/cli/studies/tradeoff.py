@@ -88,7 +88,7 @@ def COMMAND(  # noqa: N802
     with show.working(f"Loading {model}"):
         by_harness = settings["measure_task"]
         if by_harness is None:
-            choose_all, measure_on = work.parts()
+            choose_all, measure_on = work.divide()
         else:
             options.refuse(["measure_split"], "does nothing with --measure-task")
             choose_all, measure_on = replace(work, metric=None), replace(by_harness, metric=work.metric)

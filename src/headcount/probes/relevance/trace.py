@@ -25,9 +25,7 @@ from headcount.probes.relevance.rules.rule import Bias, Rule, members
 from headcount.probes.replay import layer_of
 from headcount.sites.locate import locate
 from headcount.sites.running import attention_backend
-from headcount.sites.site import Site
-
-Key = tuple[str, int]
+from headcount.sites.site import Site, SiteKey
 
 _ACTIVATIONS = (
     *{activation[0] if isinstance(activation, tuple) else activation for activation in ACT2CLS.values()},
@@ -42,7 +40,7 @@ _NORM_NAMES = ("RMSNorm", "LayerNorm")  # endings; written out, they consist of 
 class Relevance:
     """Relevance of one prediction for each example of a batch."""
 
-    heads: dict[Key, Tensor]  # [B, H]
+    heads: dict[SiteKey, Tensor]  # [B, H]
     cuts: Tensor  # [cuts, B]: of all that crosses each cut
     constants: Tensor  # [cuts, B]: of biases and other constants between the prediction and each cut
 
@@ -89,7 +87,7 @@ class Trace:
         start_B = start_B if self._rule.slopes else start_B * logits_B.detach()
         slopes = torch.autograd.grad(logits_B, tensors, start_B, retain_graph=True, allow_unused=True)
         backs = iter(zip(tensors, slopes, strict=True))
-        heads: dict[Key, Tensor] = {}
+        heads: dict[SiteKey, Tensor] = {}
         for (site, _), back in zip(self.contexts, backs, strict=False):
             heads[site.key] = heads.get(site.key, 0) + self._by_head(site, *back)
         across = {key: self._by_example(*back) for key, back in zip(crossing, backs, strict=False)}

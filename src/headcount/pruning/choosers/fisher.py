@@ -27,7 +27,7 @@ class Fisher(Chooser):
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.information import information, search
-        from headcount.record.results.prune import Chosen
+        from headcount.record.results.prune import ChoiceDetails
         from headcount.surgery.price import Price
 
         budget = pipeline.keep if isinstance(pipeline.keep, Budget) else Budget(share=1.0)
@@ -44,7 +44,7 @@ class Fisher(Chooser):
         if price is not None and price(mask) > price.limit(budget):
             mask = searched  # other heads of a group would keep a key/value head that was to go
         moved = tuple(str(head) for head in mask.heads if mask[head] != searched[head])
-        return Choice(mask, model, Chosen(rearranged=moved))
+        return Choice(mask, model, ChoiceDetails(rearranged=moved))
 
 
 CHOOSER = Fisher

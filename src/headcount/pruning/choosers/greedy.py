@@ -25,6 +25,7 @@ class Greedy(Chooser):
 
     about: ClassVar[str] = "one head after the other, compensation in the loop"
     any_budget: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
     usual_compensation: ClassVar[str] = "lstsq"
 
     candidates: int = option(CANDIDATES, "Heads tried at each step.", minimum=1)
@@ -34,7 +35,7 @@ class Greedy(Chooser):
         from headcount.pruning.run import counted_heads
         from headcount.pruning.search import Search
         from headcount.pruning.trail import follow
-        from headcount.record.results.prune import Chosen
+        from headcount.record.results.prune import ChoiceDetails
         from headcount.surgery.price import Price
 
         heads = counted_heads(model, pipeline.kinds)
@@ -66,7 +67,7 @@ class Greedy(Chooser):
                 + ("" if pipeline.shape.free else f" with {pipeline.shape.in_words()}")
                 + ": the budget cannot be met."
             )
-        return Choice(search.mask, model, Chosen(search=steps), seconds=sum(step.seconds for step in steps))
+        return Choice(search.mask, model, ChoiceDetails(search=steps), seconds=sum(step.seconds for step in steps))
 
     def _trail(self, pipeline: Pipeline, execution: Execution, keep: int | None) -> Trail:
         """Searches for other budgets share their steps, unless a shape makes these depend on the budget."""

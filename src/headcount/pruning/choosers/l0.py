@@ -38,7 +38,7 @@ class L0(Gated):
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.probes.gated import VARIANTS, HardConcreteGates
         from headcount.pruning.gate_learning import GateLearning, gate_steps, head_counts
-        from headcount.record.results.prune import Chosen, GateSettings
+        from headcount.record.results.prune import ChoiceDetails, GateSettings
         from headcount.training.penalty import Penalty
 
         keep, steps = head_counts(model, pipeline.keep, pipeline.kinds), gate_steps(self.steps, pipeline)
@@ -51,8 +51,8 @@ class L0(Gated):
         settings = GateSettings(rate, penalty=self.penalty, variant=self.variant)
         choice = GateLearning(begin, steps, "l0, learning gates", settings).choose(model, data, pipeline, execution)
         shape = VARIANTS[self.variant].shape
-        distributions = tuple(shape.described(log_a) for log_a in _FIGURE_6)
-        return replace(choice, chosen=replace(choice.chosen or Chosen(), hard_concrete=distributions))
+        distributions = tuple(shape.to_result(log_a) for log_a in _FIGURE_6)
+        return replace(choice, details=replace(choice.details or ChoiceDetails(), hard_concrete=distributions))
 
 
 CHOOSER = L0

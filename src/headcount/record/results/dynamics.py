@@ -18,7 +18,7 @@ class EpochStep:
     value: float  # of the metric
     low: float  # 95% interval over examples
     high: float
-    kept: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> heads left
     kept_share: float  # of the epoch's own score with all heads
 
 

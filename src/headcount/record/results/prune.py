@@ -115,7 +115,7 @@ class SearchStep:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChoiceDetails:
     """What a chooser says of its choice; None where it is another chooser's to say."""
 
     gates: Gates | None = None  # l0 and subset
@@ -138,7 +138,7 @@ class SiteFit:
 class CompensationFit:
     """What stands in for the heads that went."""
 
-    how: str
+    method: str
     data: str  # hash of the calibration data
     rows: int  # tokens that it was fitted on
     sites: Mapping[str, SiteFit]
@@ -165,14 +165,14 @@ class Pruning(Result):
     pipeline: str  # all stages as text
     removed_heads: tuple[str, ...]
     num_heads: int  # of the whole model
-    kept: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> heads left
     heads: tuple[str, ...]  # names of the heads left
     verified: bool  # masked and smaller model were compared and do the same
     quality: Qualities
     statistics: Mapping[str, tuple[tuple[float, ...], ...]]  # before, cut, after -> what each example adds to quality
     seconds: Seconds
     cost: Costs
-    chosen: Chosen
+    choice_details: ChoiceDetails
     metric: str | None = None
     higher_is_better: bool | None = None
     measured_on: MeasuredOn | None = None  # None where quality was not measured
@@ -184,11 +184,11 @@ class Pruning(Result):
 
     @property
     def gates(self) -> Gates | None:
-        return self.chosen.gates
+        return self.choice_details.gates
 
     @property
     def hard_concrete(self) -> tuple[HardConcrete, ...] | None:
-        return self.chosen.hard_concrete
+        return self.choice_details.hard_concrete
 
 
 RESULT = Pruning

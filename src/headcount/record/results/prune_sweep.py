@@ -13,7 +13,7 @@ from headcount.record.results.prune import Qualities
 class SweepPoint:
     """One smaller model."""
 
-    kept: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> heads left
     heads: tuple[str, ...]  # names of the heads left
     quality: Qualities
     settled: float | None = None  # share of the gates that had settled

@@ -27,7 +27,7 @@ class Point:
     keep: int  # heads left of those that may go
     seed: int
     heads: tuple[str, ...]  # names of the heads left
-    kept: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> heads left
     cut: Quality | None  # before fine-tuning, with gates after their training; None from scratch
     after: Quality  # at the end
     gates: GatesEnd | None = None  # where there were some
@@ -71,7 +71,7 @@ class WayKind:
     way: str
     keep: int
     seed: int
-    kept: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> heads left
     trained: Quality
     scratch: Quality | None  # None where there is none
 

@@ -49,7 +49,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
     """Heads left in all -> kind -> heads left of it, mean over seeds; the whole model among them."""
-    kept_counts = [record.parts.of, *(point.kept for point in record.parts.points if point.way == way)]
+    kept_counts = [record.parts.of, *(point.kept_by_kind for point in record.parts.points if point.way == way)]
     sizes = {sum(counts.values()) for counts in kept_counts}
     return {
         size: {
@@ -63,7 +63,7 @@ def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
 def one_kind(record: Record) -> str | None:
     """Why heads by kind say nothing: one kind alone lost some."""
     of = record.parts.of
-    lost = {kind for point in record.parts.points for kind in of if point.kept.get(kind, 0) < of[kind]}
+    lost = {kind for point in record.parts.points for kind in of if point.kept_by_kind.get(kind, 0) < of[kind]}
     return None if len(lost) > 1 or len(of) == 1 else "heads of one kind alone were pruned"
 
 

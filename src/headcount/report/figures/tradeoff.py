@@ -78,7 +78,7 @@ def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
     return {
         "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
         "steps": point.steps, "cut": point.cut.value if point.cut else None, "value": after.value, "low": after.low,
-        "high": after.high, **point.kept,
+        "high": after.high, **point.kept_by_kind,
     }  # fmt: skip
 
 

@@ -87,7 +87,7 @@ SECTION = Section(
     parts=("one_out",),
     command="headcount ablate MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Each head is masked alone and the model measured on the same examples. Intervals and p are of the paired "
         "difference over examples; corrected p are Holm's for all heads of the model."
     ),

@@ -59,6 +59,6 @@ SECTION = Section(
     parts=("spearman", "pruning"),
     command="headcount study agreement MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    how="Every score ranks all heads on the same data. Intervals of r are over heads, those of changes over examples.",
+    method="Every score ranks all heads on the same data. Intervals of r are over heads, of changes over examples.",
     tables=_tables,
 )

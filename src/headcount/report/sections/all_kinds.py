@@ -29,7 +29,7 @@ def _answer(record: Record) -> str:
     fewest = min(row.keep for row in rows)
     smallest = [row for row in rows if row.keep == fewest]
     digits = digits_for(parts.whole.value)
-    shares = {kind: mean(row.kept.get(kind, 0) for row in smallest) / of for kind, of in parts.of.items()}
+    shares = {kind: mean(row.kept_by_kind.get(kind, 0) for row in smallest) / of for kind, of in parts.of.items()}
     order = sorted(shares, key=lambda kind: shares[kind])
     runs = f", mean of {len(smallest)} runs" if len(smallest) > 1 else ""
     answer = (
@@ -61,7 +61,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         lines = [[_heads(record, parts.of), None, "all heads", *_measured(parts.whole, digits), None, None]]
         for row in parts.all_kinds:
             cells = [*_measured(row.trained, digits), *_measured(row.scratch, digits)]
-            lines.append([_heads(record, row.kept), row.seed, way_heading(parts, row.way), *cells])
+            lines.append([_heads(record, row.kept_by_kind), row.seed, way_heading(parts, row.way), *cells])
         return lines
 
     kinds = "/".join(labelled[0][1].parts.of)
@@ -96,7 +96,7 @@ def _printed(record: Record) -> list[Printed]:
     parts = record.parts
     seeds = {row.seed for row in parts.all_kinds}
     ours = "; ".join(
-        f"{_heads(record, row.kept)}: {row.trained.value:.2f}"
+        f"{_heads(record, row.kept_by_kind)}: {row.trained.value:.2f}"
         + (f" | {row.scratch.value:.2f}" if row.scratch else "")
         + (f" (seed {row.seed})" if len(seeds) > 1 else "")
         for row in parts.all_kinds
@@ -113,7 +113,7 @@ SECTION = Section(
     parts=("all_kinds", "whole", "of"),
     command="headcount study tradeoff MODEL --keep 28,18 --ways l0,scratch --task TASK --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Heads of all kinds may go. The model from scratch has the same heads in every layer as the pruned one and new "
         "random weights, all of which are trained."
     ),

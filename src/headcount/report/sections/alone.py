@@ -69,7 +69,7 @@ SECTION = Section(
     parts=("all_but_one",),
     command="headcount ablate MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "In each layer all heads but one are masked; the head that does best is shown. Choosing and measuring on the "
         "same data flatters: whole studies choose on the development split (held out), and a second data set measures "
         "the same head elsewhere."

@@ -85,7 +85,7 @@ SECTION = Section(
     parts=("compensations.none",),
     command="headcount study compensation MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "The same heads are removed in every way; what is left is fitted on one set of data and measured on another. "
         "Excess loss is an example's negative log-likelihood above the whole model's."
     ),

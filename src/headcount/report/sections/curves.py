@@ -86,7 +86,7 @@ SECTION = Section(
     parts=("curves",),
     command="headcount study curves MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Heads of the whole model are masked a few at a time, the lowest score first, and the model is measured after "
         "each step. Bands are 95% intervals over examples; random orders are the control."
     ),

@@ -28,6 +28,6 @@ SECTION = Section(
     parts=("examples",),
     command="headcount study examples MODEL --data DATA --out DIR",
     answer=_answer,
-    how="The attention weights of every head on the first sentences that are short enough.",
+    method="The attention weights of every head on the first sentences that are short enough.",
     tables=_tables,
 )

@@ -36,7 +36,7 @@ SECTION = Section(
     parts=("objective", "measured_by"),
     command="headcount explore MODEL",
     answer=_answer,
-    how=(
+    method=(
         "The objective follows from the class that the model was saved from: what it was trained for, or how far its "
         "output moves where it has no objective of its own."
     ),

@@ -81,7 +81,7 @@ SECTION = Section(
     parts=("verdicts",),
     command="headcount study all MODEL --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Each claim has one statistic and one thing that it has to reach, and is decided by its 95% interval on the "
         "records of this study. Several models or seeds give a t-interval over them with the examples' part inside; "
         "one gives the interval over examples, heads, layers or relations that the statistic names. Thresholds that "

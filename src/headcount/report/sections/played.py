@@ -69,7 +69,7 @@ SECTION = Section(
     parts=("played.by_head",),
     command="headcount roles MODEL --data DATA --play --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Every head with a role that says where to look does only that: it looks at the role's targets and nowhere "
         "else. What is lost is compared with what is lost without the head."
     ),

@@ -85,7 +85,7 @@ def _details(record: Record[Pruning]) -> list[Table]:
 
 
 def _curve_table(curve: Sequence[Step], metric: str) -> Table:
-    kinds = list(curve[0].kept)
+    kinds = list(curve[0].kept_by_kind)
     digits = max(digits_for(point.value) for point in curve)
     columns = [
         Column("heads gone"), Column("% gone", 0), Column(metric, digits), Column("95% interval"),
@@ -94,7 +94,7 @@ def _curve_table(curve: Sequence[Step], metric: str) -> Table:
     rows = [
         [
             point.removed, 100 * point.share, point.value, interval(point.low, point.high, digits),
-            *(point.kept[kind] for kind in kinds),
+            *(point.kept_by_kind[kind] for kind in kinds),
         ]
         for point in curve
     ]  # fmt: skip
@@ -110,7 +110,7 @@ def _compensation_table(fitted: CompensationFit) -> Table:
     if quality:
         spread = interval(quality.low, quality.high, 2)
         note += f" {quality.metric} with compensation: {quality.value:.2f} (95% {spread})."
-    return Table(f"Compensation by {fitted.how}", columns, rows, note)
+    return Table(f"Compensation by {fitted.method}", columns, rows, note)
 
 
 def _strength(site: SiteFit) -> str | None:
@@ -140,7 +140,7 @@ SECTION = Section(
     parts=("removed_heads", "cost"),
     command="headcount prune MODEL --choose gradient --keep 50% --task TASK --data DATA --out DIR",
     answer=_answer,
-    how="Heads are removed physically and the smaller model compared with the masked one before it is saved.",
+    method="Heads are removed physically and the smaller model compared with the masked one before it is saved.",
     tables=_tables,
     figures=("gates-course",),
     printed=_printed,

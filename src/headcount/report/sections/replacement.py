@@ -58,6 +58,6 @@ SECTION = Section(
     parts=("rank_correlations", "effects"),
     command="headcount study michel2019 MODEL --data DATA --parts replacement",
     answer=_answer,
-    how="Every head is replaced alone: by zero, by its mean output, by its output on another example of the batch.",
+    method="Every head is replaced alone: by zero, by its mean output, by its output on another example of the batch.",
     tables=_tables,
 )

@@ -79,7 +79,7 @@ SECTION = Section(
     parts=("comparisons",),
     command="headcount explore MODEL",
     answer=_answer,
-    how=(
+    method=(
         "Roles and importance were measured apart and are put together head by head. Intervals of the difference are "
         "over heads, each group resampled by itself. Layers differ whatever their heads do: within layers, importance "
         "is less the mean of the head's layer. The rank correlation (Spearman) is between having a role and "

@@ -134,7 +134,7 @@ SECTION = Section(
     parts=("confidence", "roles"),
     command="headcount roles MODEL --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Where each head looks is compared with what a role says, sentence by sentence: positional heads look at one "
         "fixed offset, syntactic heads at one dependency, rare heads at the rarest token. A role is held from a stated "
         "value on; its baseline is chance or the best fixed offset. Special tokens and padding do not count."

@@ -51,6 +51,6 @@ SECTION = Section(
     parts=("agreements",),
     command="headcount study rules MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    how="Every rule scores all heads on the same data; ranks are correlated over all heads and within each kind.",
+    method="Every rule scores all heads on the same data; ranks are correlated over all heads and within each kind.",
     tables=_tables,
 )

@@ -70,7 +70,7 @@ SECTION = Section(
     parts=("scores", "method"),
     command="headcount score MODEL --method gradient --task TASK --data DATA --out DIR",
     answer=_answer,
-    how="One number per head from one pass over the data; always higher = keep. Options stand in the signature.",
+    method="One number per head from one pass over the data; always higher = keep. Options stand in the signature.",
     tables=_tables,
     sketch=lambda record: HeadMap(record.parts.scores),
 )

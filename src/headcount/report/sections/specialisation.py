@@ -99,7 +99,7 @@ SECTION = Section(
     parts=("survival",),
     command="headcount study specialisation MODEL... --task translation --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "A head has a role of the paper (positional, syntactic, rare) if the lower end of its interval clears the "
         "role's threshold. Each head is masked alone and the loss compared. Gates prune to a third of the heads. "
         "Survival: exact test against a random choice of as many heads in each layer; cost: permutation of roles "

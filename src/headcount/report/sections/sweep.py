@@ -13,7 +13,7 @@ from headcount.report.table import Column, Table, digits_for, interval
 
 def _points(parts: Sweep) -> list[tuple[str, SweepPoint]]:
     """(factor, point), most heads first."""
-    return sorted(parts.sweep.items(), key=lambda item: -sum(item[1].kept.values()))
+    return sorted(parts.sweep.items(), key=lambda item: -sum(item[1].kept_by_kind.values()))
 
 
 def _after(point: SweepPoint) -> Quality | None:
@@ -24,7 +24,7 @@ def _answer(record: Record[Sweep]) -> str:
     points = [point for _, point in _points(record.parts)]
     before = points[0].quality.before
     sentences = [
-        f"{after.value:.{digits_for(after.value)}f} with {sum(point.kept.values())}"
+        f"{after.value:.{digits_for(after.value)}f} with {sum(point.kept_by_kind.values())}"
         for point in points
         if (after := _after(point))
     ]
@@ -35,9 +35,9 @@ def _answer(record: Record[Sweep]) -> str:
 def _tables(labelled: Labelled) -> list[Table]:
     def row(penalty: str, point: SweepPoint) -> list[Any]:
         cut, after = point.quality.cut, _after(point)
-        kinds = ", ".join(f"{kind} {count}" for kind, count in point.kept.items())
+        kinds = ", ".join(f"{kind} {count}" for kind, count in point.kept_by_kind.items())
         return [
-            penalty, sum(point.kept.values()), kinds, cut and cut.value, after and after.value,
+            penalty, sum(point.kept_by_kind.values()), kinds, cut and cut.value, after and after.value,
             interval(after.low, after.high, 3) if after else None, point.settled,
         ]  # fmt: skip
 
@@ -50,7 +50,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 def _printed(record: Record[Sweep]) -> list[Printed]:
     values = ", ".join(
-        f"{sum(point.kept.values())}: {after.value:.2f}"
+        f"{sum(point.kept_by_kind.values())}: {after.value:.2f}"
         for _, point in _points(record.parts)
         if (after := _after(point))
     )
@@ -73,7 +73,7 @@ SECTION = Section(
     parts=("sweep",),
     command="headcount prune MODEL --choose l0 --penalty 0.01,0.03,0.1 --task TASK --data DATA --out DIR",
     answer=_answer,
-    how="Every head gets a gate, learned with the model under a penalty for open gates; closed heads are removed.",
+    method="Every head gets a gate, learned with the model under a penalty for open gates; closed heads are removed.",
     tables=_tables,
     printed=_printed,
     when=lambda record: bool(record.parts.sweep),

@@ -83,7 +83,7 @@ SECTION = Section(
     parts=("syntax",),
     command="headcount roles MODEL --data DATA_WITH_TREES --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Word level: attention to a split word is summed over its pieces, attention from it averaged. Accuracy is the "
         "share of instances in which the head looks most at the other word of the dependency."
     ),

@@ -67,7 +67,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
     def rows(record: Record) -> list[list[Any]]:
         return [
             [
-                point.way, point.keep, ", ".join(f"{count} {kind}" for kind, count in point.kept.items()),
+                point.way, point.keep, ", ".join(f"{count} {kind}" for kind, count in point.kept_by_kind.items()),
                 point.seed, point.cut and point.cut.value, point.after.value,
                 interval(point.after.low, point.after.high, digits), point.seconds.total,
                 *([_settled(point)] if gated else []),
@@ -183,7 +183,7 @@ SECTION = Section(
     parts=("points", "whole"),
     command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
     answer=_answer,
-    how=(
+    method=(
         "Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and "
         "fine-tuning together; from scratch has new random weights under the same heads. untuned, fisher, greedy and "
         "what is compensated (+) do not train unless tuned or distilled is added; what is distilled also learns from "

@@ -49,6 +49,6 @@ SECTION = Section(
     parts=("epochs",),
     command="headcount train --data DATA --out DIR",
     answer=_answer,
-    how="On the training part; numbers are of the held-out part. Every setting stands in the signature.",
+    method="On the training part; numbers are of the held-out part. Every setting stands in the signature.",
     tables=_tables,
 )
