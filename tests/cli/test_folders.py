@@ -144,6 +144,8 @@ def test_results_do_not_replace_the_record_of_a_model(writer: Path) -> None:
     assert done.exit_code == 1
     assert "holds a model, whose record.json would be replaced; give another folder" in done.output
     assert {path.name for path in writer.iterdir()} == before
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_greedy_search_that_is_killed_resumes_without_training(
     writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

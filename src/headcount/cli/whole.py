@@ -129,6 +129,7 @@ def _run(
 
 def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
     """Draw the figures of a study, or of all studies of a pool together, and print the ledger."""
+    from headcount.claims.pool import LEDGER
     from headcount.cli import show
     from headcount.record.results.pool import Pool
     from headcount.report.figure import write_together

@@ -55,6 +55,8 @@ def test_bootstrap_sums_of_many_examples_come_in_smaller_chunks(monkeypatch: pyt
     parts = list(bootstrap_sums(table, resamples=70))
     assert [len(part) for part in parts] == [10] * 7
     np.testing.assert_array_equal(np.concatenate(parts), np.concatenate(whole))
+
+
 def test_measurements_of_the_same_examples_share_their_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trade-off of a thousand points compares thousands of times; to draw takes longer than to sum."""
     drawn: list[int] = []

@@ -53,7 +53,11 @@ def COMMAND(  # noqa: N802
     folder = nullcontext(output.unfinished) if output.unfinished else tempfile.TemporaryDirectory()
     with folder as path, show.Bars() as bars:
         record = specialisation(
-            subjects, plan, folder=Path(path), data=f"{work.source.data} {measure.source.split_label}", progress=bars.show
+            subjects,
+            plan,
+            folder=Path(path),
+            data=f"{work.source.data} {measure.source.split_label}",
+            progress=bars.show,
         )
     output.present(record, as_json)
 
