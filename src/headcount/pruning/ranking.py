@@ -74,7 +74,7 @@ def ranked_masks(
 ) -> Iterator[HeadGrid]:
     """Masks without so many heads, ever more of them, worst first."""
     sites = locate(model)
-    total = sum(restrictions.kinds is None or head.kind in restrictions.kinds for head in sites.heads)
+    total = len(sites.of_kinds(restrictions.kinds))
     mask, units = sites.mask(), sites.groups if restrictions.unit == "group" else None
     scores = order.scores(model, task)
     for number, count in enumerate(counts):

@@ -31,7 +31,6 @@ from headcount.surgery.compensations.ridge import DEFAULT
 from headcount.surgery.plan import check_removable
 from headcount.tasks.task import Task
 
-CANDIDATES = 6  # at every step; the cheap measure need only rank the best head among so many
 Fits = Mapping[SiteKey, tuple[Calibration, Projection | None]]  # None: the site has all its heads
 
 
@@ -59,7 +58,7 @@ class Search:
         kinds: Sequence[str] | None = None,
         compensate: str = "lstsq",
         add_bias: bool = False,
-        candidates: int = CANDIDATES,
+        candidates: int,
     ) -> None:
         self._model, self._task, self._fit = model, task, compensations[compensate]
         self._add_bias, self._candidates = add_bias, candidates

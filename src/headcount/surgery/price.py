@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.heads import Head, HeadGrid
+from headcount.heads import HeadGrid
 from headcount.hooks import original_module
 from headcount.selection.budget import Budget, Unit
 from headcount.selection.select import most_within
@@ -72,11 +72,8 @@ def in_heads(model: nn.Module, budget: Budget, *, kinds: Sequence[str] | None = 
     saved = {site.key: head_parameters(site) for site in sites}
     # The last query head of a group takes a key/value head with it, so it stays longest.
     last = {site.head_names()[site.heads.index(head)] for site in sites for head in _one_of_each_group(site)}
-    counted: list[Head] = sorted(
-        (head for head in sites.heads if kinds is None or head.kind in kinds),
-        key=lambda head: (head not in last, -saved[head.site]),
-    )
-    untouched = [head for head in sites.heads if kinds is not None and head.kind not in kinds]
+    counted = sorted(sites.of_kinds(kinds), key=lambda head: (head not in last, -saved[head.site]))
+    untouched = set(sites.heads).difference(counted)
 
     def spent(keep: int) -> float:
         return price(sites.mask(keep=[*counted[:keep], *untouched]))

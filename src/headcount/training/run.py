@@ -150,14 +150,16 @@ class Run:
 
     def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
         """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
-        self.put(lambda folder: save(model, folder, tokenizer=tokenizer))
+        with self.new_checkpoint() as folder:
+            save(model, folder, tokenizer=tokenizer)
         record.save(self.out / "record.json")
 
-    def put(self, write: Callable[[Path], object]) -> None:
-        """Have a checkpoint written, and move it into the folder once it is whole."""
+    @contextlib.contextmanager
+    def new_checkpoint(self) -> Iterator[Path]:
+        """A folder to write a checkpoint to; once it is whole, it is moved into this one."""
         final = self.work / "final"
         with journal.new_folder(final) as fresh:
-            write(fresh / "model")
+            yield fresh / "model"
         for file in sorted((final / "model").iterdir(), key=lambda file: file.name == "config.json"):
             file.replace(self.out / file.name)
         shutil.rmtree(final)

@@ -38,15 +38,12 @@ _TUNING = {stages.parameter(name, Tuning): name for name in Tuning.limits()}
 _TRAINING = (*_TUNING, "train_split", "train_limit", "save_seconds")
 _HEADINGS = {
     "Which heads go": ("choose", "keep", "remove", "kinds", "seed"),
-    "What is done for those that stay": ("compensate", "add_bias", "calibrate_split", *_TRAINING),
-    "Data": (
-        "task", "data", "languages", "columns", "longest", "split", "limit", "batch_size", "max_length", "text_column",
-        "label", "pair", "beams", "lowercase", "metric", "measure_split",
-    ),
-    "Model and output": (
-        "device", "device_map", "dtype", "revision", "trust_remote_code", "out", "overwrite", "standalone", "verify",
-        "length", "as_json", "all_rows",
-    ),
+    "What stands in for them": ("compensate", "add_bias", "calibrate_split"),
+    "Training of what is left": _TRAINING,
+    "Data": ("task", "data", "split", "measure_split", "limit", "batch_size", "max_length", "metric"),
+    "Data of single tasks": ("languages", "columns", "longest", "text_column", "label", "pair", "beams", "lowercase"),
+    "Model": ("device", "device_map", "dtype", "revision", "trust_remote_code"),
+    "Output": ("out", "overwrite", "standalone", "verify", "length", "as_json", "all_rows"),
     **stages.chooser_headings(_CHOOSERS),
 }  # fmt: skip
 
@@ -211,9 +208,8 @@ class _Job:
         """The record of a smaller model that is saved, or of several."""
         from headcount.checkpoints.save import check_target
         from headcount.cli import show
-        from headcount.pruning.folder import prune_in_folder, sweep, unfinished
+        from headcount.pruning.folder import prune_in_folder, sweep
         from headcount.pruning.pipeline import Execution
-        from headcount.pruning.run import run
         from headcount.pruning.saving import Saving
 
         values, work = self.values, self.work
@@ -232,13 +228,7 @@ class _Job:
             reading = {"quality": _measuring(work), "max_length": work.max_length} if work else {}
             if len(pipelines) > 1:
                 return sweep(pipelines, live, texts, self.out, saving, execution, reading=reading)
-            if pipeline.trains:
-                return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
-            with unfinished(pipeline, live, texts, self.out, saving, execution, reading=reading) as execution:
-                pruned = run(pipeline, live, texts, execution)
-                record = saving.completed(pruned.model, pruned.record)
-                saving.save(pruned.model, self.out, record)
-                return record
+            return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
 
     def _data(self, pipeline: Pipeline) -> Any:
         """What heads are chosen, calibrated, trained and measured on."""
