@@ -13,11 +13,11 @@ from headcount.corpora.parallel import read_parallel
 from headcount.corpora.vocabulary import learn_vocabulary
 from headcount.tasks.translation import Translation
 from headcount.training.loop import Loop
-from headcount.training.preset import preset
+from headcount.training.preset import PRESETS
 from headcount.training.recipe import Recipe
 from headcount.training.transformer import new_translation_model
 
-TINY = preset("tiny")
+TINY = PRESETS["tiny"]
 
 
 @cache

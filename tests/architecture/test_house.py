@@ -53,6 +53,21 @@ def test_to_json_gives_text_everywhere() -> None:
     assert not [name for name, node in methods if node.returns is None or ast.unparse(node.returns) != "str"]
 
 
+def test_only_tasks_are_asked_by_name_what_they_are() -> None:
+    """Others ask a task for a property, such as `writes`; checkpoints know which class of model each task has."""
+    names = {"classification", "embedding", "language-modelling", "masked-language-modelling", "translation"}
+    asking = {
+        path.relative_to(SOURCE).parts[0]
+        for path in FILES
+        if SOURCE / "tasks" not in path.parents
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare)
+        for value in node.comparators
+        if isinstance(value, ast.Constant) and value.value in names
+    }
+    assert asking == {"checkpoints"}
+
+
 def test_public_names_exist_and_are_complete() -> None:
     assert sorted(headcount.__all__) == headcount.__all__
     assert {"prune", "load", "HeadGrid"} <= set(headcount.__all__)

@@ -9,7 +9,16 @@ from typing import Any, Self
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.text import Text
 
@@ -93,27 +102,14 @@ def _stands(task: Task) -> str:
     return f"{task.description} {task.completed:.0f}{of}{task.fields.get('measured', '')}{left}"
 
 
-class Bars:
-    """One progress bar per part of long work, on stderr; plain lines where it is no terminal."""
+class _Display:
+    """Progress bars on stderr; plain lines where it is no terminal."""
 
-    def __init__(self, *, every_part: bool = False) -> None:
-        """every_part: where there are lines, one for each part too, however short."""
+    def __init__(self, *columns: ProgressColumn) -> None:
         aside = _aside()
-        columns = (TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._progress = Progress(*columns, console=aside, disable=not aside.is_terminal)
-        self._tasks: dict[str, TaskID] = {}
         self._latest: TaskID | None = None
         self._lines = Lines(aside, self._stands)
-        self._every_part = every_part and not aside.is_terminal
-
-    def show(self, part: str, step: int, of: int) -> None:
-        new = part not in self._tasks
-        if new:
-            self._tasks[part] = self._progress.add_task(part, total=of or None)
-        self._latest = self._tasks[part]
-        self._progress.update(self._latest, completed=step, total=of or None)
-        if new and self._every_part:
-            self._lines.print()
 
     def _stands(self) -> str:
         return "" if self._latest is None else _stands(self._progress.tasks[self._latest])
@@ -128,20 +124,31 @@ class Bars:
         self._progress.stop()
 
 
-class Training:
-    """A progress bar with loss and speed, on stderr, plain lines where it is no terminal; TensorBoard if asked for."""
+class Bars(_Display):
+    """One bar per stage of long work."""
+
+    def __init__(self, *, every_part: bool = False) -> None:
+        """every_part: where there are lines, one for each stage too, however short."""
+        super().__init__(TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._tasks: dict[str, TaskID] = {}
+        self._every_part = every_part and self._progress.disable
+
+    def show(self, stage: str, step: int, of: int) -> None:
+        new = stage not in self._tasks
+        if new:
+            self._tasks[stage] = self._progress.add_task(stage, total=of or None)
+        self._latest = self._tasks[stage]
+        self._progress.update(self._latest, completed=step, total=of or None)
+        if new and self._every_part:
+            self._lines.print()
+
+
+class Training(_Display):
+    """One bar with loss and speed; TensorBoard if asked for."""
 
     def __init__(self, tensorboard: Path | None = None) -> None:
-        aside = _aside()
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[measured]}", markup=False),
-            TimeRemainingColumn(),
-        )
-        self._progress = Progress(*columns, console=aside, disable=not aside.is_terminal)
-        self._task: TaskID | None = None
-        self._lines = Lines(aside, self._stands)
+        measured = TextColumn("{task.fields[measured]}", markup=False)
+        super().__init__(BarColumn(), MofNCompleteColumn(), measured, TimeRemainingColumn())
         self._events = _summary_writer(tensorboard) if tensorboard else None
 
     def say(self, what: str) -> None:
@@ -150,27 +157,18 @@ class Training:
     def step(self, report: Any) -> None:
         """report: a training.loop.Report."""
         measured = f", epoch {report.epoch}, loss {report.loss:.3f}, {report.tokens_per_second:.0f} tokens/s"
-        new = self._task is None
-        if self._task is None:
-            self._task = self._progress.add_task("step", total=report.of or None, measured=measured)
-        self._progress.update(self._task, completed=report.step, total=report.of or None, measured=measured)
+        new = self._latest is None
+        if self._latest is None:
+            self._latest = self._progress.add_task("step", total=report.of or None, measured=measured)
+        self._progress.update(self._latest, completed=report.step, total=report.of or None, measured=measured)
         if new and self._progress.disable:
             self._lines.print()
         if self._events:
             for name in ("loss", "tokens_per_second", "rate"):
                 self._events.add_scalar(f"train/{name}", getattr(report, name), report.step)
 
-    def _stands(self) -> str:
-        return "" if self._task is None else _stands(self._progress.tasks[self._task])
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        self._lines.__enter__()
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self._lines.__exit__()
-        self._progress.stop()
+        super().__exit__()
         if self._events:
             self._events.close()
 

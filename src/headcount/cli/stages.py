@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from headcount.cli import options
 from headcount.options import Limits, Options
 from headcount.pruning.pipeline import choosers
 
@@ -35,7 +36,7 @@ class Numbers(click.ParamType[tuple[float, ...]]):
         if isinstance(value, tuple):
             return value
         try:
-            numbers = tuple(float(part) for part in str(value).split(",") if part.strip())
+            numbers = tuple(map(float, options.names(str(value))))
         except ValueError:
             self.fail(f"{value!r}: expected numbers such as 0.01 or 0.01,0.02,0.05.", param, ctx)
         if len(set(numbers)) < len(numbers):

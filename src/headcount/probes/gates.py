@@ -119,13 +119,8 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
 def gated_heads(model: nn.Module, kinds: Sequence[str] | None, heads: HeadNames | None) -> tuple[Head, ...]:
     """The heads of these kinds, or with these names, in the order of the model; none at all is an error."""
     sites = locate(model)
-    if isinstance(kinds, str):
-        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
-    unknown = [kind for kind in kinds or () if kind not in sites.kinds]
-    if unknown:
-        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(sites.kinds)}.")
     candidates = set(sites.find(heads)) if heads is not None else set(sites.heads)
-    gated = tuple(head for head in sites.heads if head in candidates and (kinds is None or head.kind in kinds))
+    gated = tuple(head for head in sites.of_kinds(kinds) if head in candidates)
     if not gated:
         raise UsageError("No head is left to put a gate on: give other kinds or heads.")
     return gated

@@ -17,6 +17,8 @@ from torch import Tensor
 from headcount.errors import UsageError
 from headcount.record.results.prune import HardConcrete as Distribution
 
+_FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
+
 
 @dataclass(frozen=True)
 class HardConcrete:
@@ -64,6 +66,10 @@ class HardConcrete:
     def soft_closing(self) -> float:
         """log_a at which `soft` comes down to 0."""
         return math.log(-self.low / self.high)
+
+    def figure_6(self) -> tuple[Distribution, ...]:
+        """The distributions that Figure 6 of Voita et al. 2019 draws, for a record."""
+        return tuple(self.to_result(log_a) for log_a in _FIGURE_6)
 
     def to_result(self, log_a: float) -> Distribution:
         """One distribution of the family, for a record."""

@@ -52,14 +52,8 @@ def layers_of(sites: Iterable[Site]) -> list[str]:
     return [layer for layer in dict.fromkeys(map(layer_of, sites)) if layer]
 
 
-def itself(layer: str) -> str:
-    return layer
-
-
 @contextmanager
-def watched(
-    model: nn.Module, layers: Iterable[str], memory: Memory, key: Callable[[str], str] = itself
-) -> Iterator[None]:
+def watched(model: nn.Module, layers: Iterable[str], memory: Memory, key: Callable[[str], str] = str) -> Iterator[None]:
     """Runs inside this block leave in the memory when layers began and ended, and what they returned.
 
     key: under which name a layer's output is remembered; of layers with one name the last output is.

@@ -48,7 +48,7 @@ def _recipe(tuning: Tuning, steps: int, rate: float | None, warmup: int, *, cool
 def usual_rate(model: nn.Module, task: Task) -> float:
     """3e-3 for translation models 96 wide, less for wider ones; 5e-5, as BERT is fine-tuned, for anything else."""
     width = width_of(model)
-    return 3e-3 * (96 / width) ** 0.5 if task.name == "translation" else 5e-5
+    return 3e-3 * (96 / width) ** 0.5 if task.writes else 5e-5
 
 
 def random_rate(model: nn.Module, task: Task) -> float | None:
@@ -56,7 +56,7 @@ def random_rate(model: nn.Module, task: Task) -> float | None:
 
     None is the falling rate of Vaswani et al. 2017, for models that normalise after each sum.
     """
-    if task.name != "translation":
+    if not task.writes:
         return 5e-4
     return usual_rate(model, task) if is_pre_norm(model) else None
 

@@ -69,12 +69,19 @@ def prune_in_folder(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Record[Pruning]:
-    """Run a pipeline that trains, from wherever the folder stands; a finished folder gives its record.
+    """Run a pipeline and save the smaller model; its record.
 
+    One that trains goes on from wherever the folder stands, and a finished folder gives its record.
     reading: what decides the result besides, such as how data were asked for, as JSON.
     """
-    check_apart(data.train, data.measure)
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
+    if not pipeline.trains:
+        with _unfinished(out, settings) if pipeline.chooser.resumes else nullcontext() as search_folder:
+            pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
+            record = saving.completed(pruned.model, pruned.record)
+            saving.save(pruned.model, out, record)
+        return record
+    check_apart(data.train, data.measure)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with folder.claimed():
         folder.accelerator.wait_for_everyone()
@@ -84,29 +91,16 @@ def prune_in_folder(
 
 
 @contextmanager
-def unfinished(
-    pipeline: Pipeline,
-    model: nn.Module,
-    data: Data,
-    out: Path,
-    saving: Saving,
-    execution: Execution = _USUAL,
-    *,
-    reading: Mapping[str, Any] | None = None,
-) -> Iterator[Execution]:
-    """An execution that keeps the steps of a chooser that resumes in OUT.unfinished, until the block has ended well.
+def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
+    """OUT.unfinished, for the steps of a search without training; it goes when the block has ended well.
 
     The budget may be another one when the command is repeated: a longer search begins where the shorter one was.
     """
-    if not pipeline.chooser.resumes:
-        yield execution
-        return
     folder = out.with_name(f"{out.name}.unfinished")
     if processes.is_main():
-        settings = asdict(PruningSettings.of(pipeline, model, data, saving.source, reading))
-        settings["pipeline"].pop("keep")
-        journal.claim(folder, "settings.json", settings)
-    yield replace(execution, folder=folder)
+        decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
+        journal.claim(folder, "settings.json", asdict(replace(settings, pipeline=decisive)))
+    yield folder
     if processes.is_main():
         shutil.rmtree(folder)
 
@@ -128,7 +122,8 @@ def _prune(
         if record.parts.gates is not None:
             values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
             journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
-        folder.put(lambda path: saving.save(pruned.model, path, record))
+        with folder.new_checkpoint() as path:
+            saving.save(pruned.model, path, record)
     folder.accelerator.wait_for_everyone()
     return record
 

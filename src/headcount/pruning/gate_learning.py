@@ -138,7 +138,7 @@ def head_counts(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] |
     """A budget as numbers of heads: one for all gated heads, or one for each kind."""
     if budget is None:
         return None
-    heads = locate(model).heads
+    sites = locate(model)
     if isinstance(budget, Budget):
-        return budget.of(sum(kinds is None or head.kind in kinds for head in heads))
-    return {kind: part.of(sum(head.kind == kind for head in heads)) for kind, part in budget.items()}
+        return budget.of(len(sites.of_kinds(kinds)))
+    return {kind: kind_budget.of(len(sites.of_kinds((kind,)))) for kind, kind_budget in budget.items()}

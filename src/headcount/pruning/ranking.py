@@ -71,7 +71,7 @@ def ranked_masks(
 ) -> Iterator[HeadGrid]:
     """Masks without so many heads, ever more of them, worst first."""
     sites = locate(model)
-    total = sum(restrictions.kinds is None or head.kind in restrictions.kinds for head in sites.heads)
+    total = len(sites.of_kinds(restrictions.kinds))
     mask, scores = sites.mask(), order.scores(model, task)
     for number, count in enumerate(counts):
         if order.recompute and count and number:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from headcount.errors import UsageError, VerificationError
+from headcount.errors import VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
 from headcount.pruning.adaptation import trainable
@@ -274,8 +274,4 @@ def as_rows(statistics: np.ndarray) -> tuple[tuple[float, ...], ...]:
 
 def counted_heads(model: nn.Module, kinds: Sequence[str] | None) -> list[Head]:
     """The heads that may go; a kind that the model does not have is an error."""
-    present_kinds = locate(model).kinds
-    unknown = [kind for kind in kinds or () if kind not in present_kinds]
-    if unknown:
-        raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(present_kinds)}.")
-    return [head for head in locate(model).heads if kinds is None or head.kind in kinds]
+    return list(locate(model).of_kinds(kinds))

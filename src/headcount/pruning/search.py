@@ -33,7 +33,6 @@ from headcount.surgery.compensations.ridge import DEFAULT
 from headcount.surgery.plan import check_removable
 from headcount.tasks.task import Task
 
-CANDIDATES = 6  # at every step; the cheap measure need only rank the best head among so many
 Fits = Mapping[SiteKey, tuple[Calibration, Projection | None]]  # None: the site has all its heads
 
 
@@ -61,7 +60,7 @@ class Search:
         kinds: Sequence[str] | None = None,
         compensate: str = "lstsq",
         add_bias: bool = False,
-        candidates: int = CANDIDATES,
+        candidates: int,
         shape: Shape = FREE,
         keep: int | None = None,
     ) -> None:

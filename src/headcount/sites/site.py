@@ -116,6 +116,15 @@ class Sites(Sequence[Site]):
             heads_in_order.update(dict.fromkeys(matches))
         return tuple(heads_in_order)
 
+    def of_kinds(self, kinds: Sequence[str] | None) -> tuple[Head, ...]:
+        """The heads of these kinds of attention, all if None; a kind that the model does not have is an error."""
+        if isinstance(kinds, str):
+            raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+        unknown = [kind for kind in kinds or () if kind not in self.kinds]
+        if unknown:
+            raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(self.kinds)}.")
+        return tuple(head for head in self.heads if kinds is None or head.kind in kinds)
+
     def _missing(self, name: str | Head) -> str:
         if "*" not in str(name) and "?" not in str(name):
             head = Head.parse(name)

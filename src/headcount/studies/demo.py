@@ -23,7 +23,7 @@ from headcount.record.results.combined import Combined
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.translation import TranslationSettings, train_translation
 from headcount.studies.whole import whole_study
-from headcount.training.preset import preset
+from headcount.training.preset import PRESETS
 from headcount.training.run import Watch
 
 KEPT = 0.6  # share of the heads that the smaller model keeps
@@ -31,7 +31,7 @@ KEPT = 0.6  # share of the heads that the smaller model keeps
 
 def training_settings(seed: int, *, quick: bool) -> TranslationSettings:
     """The preset `tiny`; a shorter run of it for a quick look."""
-    tiny = preset("tiny")
+    tiny = PRESETS["tiny"]
     recipe = replace(tiny.recipe, seed=seed)
     if quick:
         recipe = recipe.with_steps(800)

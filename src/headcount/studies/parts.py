@@ -141,7 +141,7 @@ def _replacement(subject: StudySubject) -> Record:
     from headcount.studies.replacement import replacements
 
     choosing, measuring = (
-        subject.task(replace(work, metric="loss") if work.task == "translation" else work) for work in subject.workloads
+        subject.task(replace(work, metric="loss") if work.kind.writes else work) for work in subject.workloads
     )
     return replacements(
         subject.model, measuring, calibration=choosing, name=subject.settings.model, progress=subject.progress

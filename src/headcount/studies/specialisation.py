@@ -137,9 +137,7 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
 
 def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, progress: Progress) -> ModelRow:
     model, measure = subject.model, subject.data.measuring
-    heads = [head for head in locate(model).heads if head.kind == plan.kind]
-    if not heads:
-        raise UsageError(f"{subject.name} has no {plan.kind} heads; it has {', '.join(locate(model).kinds)} heads.")
+    heads = locate(model).of_kinds((plan.kind,))
     keep = plan.keep or max(1, len(heads) // 3)
     choosing_roles = _evidence(model, subject.choose, f"{subject.name}: roles, choosing", progress)
     measured_roles = _evidence(model, subject.measure, f"{subject.name}: roles, measuring", progress)

@@ -40,7 +40,6 @@ from headcount.studies.point import Models as Models
 from headcount.tasks.overlap import check_apart, measured_on
 
 _RESAMPLES = 1000
-_FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
 
 
 def tradeoff(
@@ -153,8 +152,7 @@ def _gates(plan: Plan) -> tuple[HardConcrete, ...] | None:
     """The distributions of the paper's Figure 6, as gates have them here and with the paper's beta."""
     if not any(way.chooser is not None and way.chooser.name == "l0" for way in map(Way.parse, plan.ways)):
         return None
-    shapes = [VARIANTS[variant].shape for variant in ("default", "paper")]
-    return tuple(shape.to_result(log_a) for shape in shapes for log_a in _FIGURE_6)
+    return (*VARIANTS["default"].shape.figure_6(), *VARIANTS["paper"].shape.figure_6())
 
 
 def _drift(roles_before: Held, points: Sequence[Point]) -> tuple[Drift, ...]:

@@ -162,16 +162,14 @@ class Run:
 
     def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
         """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
+        with self.new_checkpoint() as folder:
+            save(model, folder, tokenizer=tokenizer, add_files=lambda inside: record.save(inside / "record.json"))
 
-        def add_record(folder: Path) -> None:
-            record.save(folder / "record.json")
-
-        self.put(lambda folder: save(model, folder, tokenizer=tokenizer, add_files=add_record))
-
-    def put(self, write: Callable[[Path], object]) -> None:
-        """Have a checkpoint written, and move it into the folder once it is whole."""
+    @contextlib.contextmanager
+    def new_checkpoint(self) -> Iterator[Path]:
+        """A folder to write a checkpoint to; once it is whole, it is moved into this one."""
         with journal.new_folder(self._final) as fresh:
-            write(fresh / "model")
+            yield fresh / "model"
         for file in sorted((self._final / "model").iterdir(), key=lambda file: file.name == "config.json"):
             file.replace(self.out / file.name)
         journal.remove_folder(self._final)

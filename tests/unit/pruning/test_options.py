@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -42,6 +43,13 @@ def test_every_option_of_every_chooser_is_on_the_command_line_with_its_help() ->
             assert flags[flag].help == stage.limits()[name].help
             assert stage.limits()[name].help.split(",")[0] in shown
     assert shown.index("Which heads go:") < shown.index("With --choose l0:") < shown.index("--penalty")
+
+
+def test_every_group_of_the_help_fits_on_a_screen() -> None:
+    lines = CliRunner().invoke(main, ["prune", "--help"], terminal_width=80).output.splitlines()
+    headings = [number for number, line in enumerate(lines) if line.endswith(":") and not line.startswith(" ")]
+    assert len(headings) > 10
+    assert max(end - start for start, end in pairwise([*headings, len(lines)])) <= 24
 
 
 def test_variants_of_gates_are_those_that_there_are() -> None:

@@ -44,15 +44,12 @@ _TRAINING = (*_TUNING, "train_split", "train_limit", "save_seconds")
 _HEADINGS = {
     "Which heads go": ("choose", "keep", "remove", "kinds", "seed"),
     "What the heads that stay look like": ("runtime", *_SHAPE),
-    "What is done for those that stay": ("compensate", "add_bias", "calibrate_split", *_TRAINING),
-    "Data": (
-        "task", "data", "languages", "columns", "longest", "split", "limit", "batch_size", "max_length", "text_column",
-        "label", "pair", "beams", "lowercase", "metric", "measure_split", "measure_task",
-    ),
-    "Model and output": (
-        "device", "device_map", "dtype", "revision", "trust_remote_code", "out", "overwrite", "standalone", "verify",
-        "length", "as_json", "all_rows",
-    ),
+    "Compensation": ("compensate", "add_bias", "calibrate_split"),
+    "Fine-tuning": _TRAINING,
+    "Data": ("task", "data", "split", "measure_split", "measure_task", "limit", "batch_size", "max_length", "metric"),
+    "Data of single tasks": ("languages", "columns", "longest", "text_column", "label", "pair", "beams", "lowercase"),
+    "Model": ("device", "device_map", "dtype", "revision", "trust_remote_code"),
+    "Output": ("out", "overwrite", "standalone", "verify", "length", "as_json", "all_rows"),
     **stages.chooser_headings(_CHOOSERS),
 }  # fmt: skip
 
@@ -224,9 +221,8 @@ class _Job:
         """The record of a smaller model that is saved, or of several."""
         from headcount.checkpoints.save import check_target
         from headcount.cli import show
-        from headcount.pruning.folder import prune_in_folder, sweep, unfinished
+        from headcount.pruning.folder import prune_in_folder, sweep
         from headcount.pruning.pipeline import Execution
-        from headcount.pruning.run import run
         from headcount.pruning.saving import Saving
 
         values, work = self.values, self.work
@@ -249,13 +245,7 @@ class _Job:
                 reading["measured_by"] = values["measure_task"].task
             if len(pipelines) > 1:
                 return sweep(pipelines, live, texts, self.out, saving, execution, reading=reading)
-            if pipeline.trains:
-                return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
-            with unfinished(pipeline, live, texts, self.out, saving, execution, reading=reading) as execution:
-                pruned = run(pipeline, live, texts, execution)
-                record = saving.completed(pruned.model, pruned.record)
-                saving.save(pruned.model, self.out, record)
-                return record
+            return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
 
     def _for_runtime(self, pipelines: dict[str, Pipeline], live: Any) -> dict[str, Pipeline]:
         """The same with the shape that the runtime asks of the model, where one is named."""

@@ -18,8 +18,6 @@ from headcount.errors import ModelError
 from headcount.probes.relevance.functions import KINDS, plain_name
 from headcount.probes.relevance.rules.rule import Rule, Untreated
 
-Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-
 
 class Propagation(TorchFunctionMode):
     """Lets a rule compute what carries relevance."""

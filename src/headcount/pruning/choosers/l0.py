@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from headcount.training.penalty import Penalty
 
 _GATE_RATE = 0.1
-_FIGURE_6 = (0.0, 2.0, -3.0)  # log_a of the distributions that the paper draws
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,7 @@ class L0(Gated):
 
         settings = GateSettings(rate, penalty=self.penalty, variant=self.variant)
         choice = GateLearning(begin, steps, "l0, learning gates", settings).choose(model, data, pipeline, execution)
-        shape = VARIANTS[self.variant].shape
-        distributions = tuple(shape.to_result(log_a) for log_a in _FIGURE_6)
+        distributions = VARIANTS[self.variant].shape.figure_6()
         return replace(choice, details=replace(choice.details or ChoiceDetails(), hard_concrete=distributions))
 
 

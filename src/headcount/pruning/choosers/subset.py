@@ -45,7 +45,7 @@ class Subset(Gated):
         from headcount.training.annealing import Annealing
 
         keep, steps = head_counts(model, pipeline.keep, pipeline.kinds), gate_steps(self.steps, pipeline)
-        usual = _TRANSLATION if data.train is not None and data.train.name == "translation" else _OTHERS
+        usual = _TRANSLATION if data.train is not None and data.train.writes else _OTHERS
         hot = self.hot if self.hot is not None else usual[0]
         rate = self.gate_rate if self.gate_rate is not None else usual[1]
 
