@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
 from headcount.record import Record
+from headcount.record.flat import flat
 from headcount.record.results.combined import Combined
 from headcount.record.results.score import Scoring
 
@@ -28,7 +29,7 @@ class StudiedModel:
     def of(cls, record: Record[Combined]) -> StudiedModel:
         """The model of a whole study."""
         parts = record.parts
-        return cls(record.signature.model, tuple(_flat(record)), parts.missing, parts.settings)
+        return cls(record.signature.model, tuple(flat(record)), parts.missing, parts.settings)
 
     def first(self, kind: type[Parts]) -> Parts | None:
         """The result of this kind, None where there is none."""
@@ -59,9 +60,3 @@ class StudiedModel:
 
 def _is_grammar(source: Mapping[str, Any]) -> bool:
     return Location.of(source.get("data", "")).kind == "grammar"
-
-
-def _flat(record: Record) -> Sequence[Record]:
-    if not isinstance(record.parts, Combined):
-        return [record]
-    return [inner for part in record.parts.records.values() for inner in _flat(part)]

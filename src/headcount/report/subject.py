@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from headcount.record import Record, Signature
 from headcount.record.codec import encode
-from headcount.record.results.combined import Combined
+from headcount.record.flat import flat
 from headcount.record.results.pool import Pool
 from headcount.report.figure import named, part_of
 from headcount.report.joined import joined
@@ -33,15 +33,6 @@ class Subject:
 
     def of(self, *studies: str) -> list[Record]:
         return [record for record in self.records if record.study in studies]
-
-
-def flat(record: Record) -> Iterator[Record]:
-    """A record, or those that it is made of."""
-    if not isinstance(record.parts, Combined):
-        yield record
-        return
-    for part in record.parts.records.values():
-        yield from flat(part)
 
 
 def _split(record: Record) -> list[Record]:

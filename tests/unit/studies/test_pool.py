@@ -54,6 +54,8 @@ def test_several_models_are_studied_and_pooled(study: list[str], tmp_path: Path)
     assert (out / "m-1" / "parts" / "ablation.json").is_file()
     assert (out / "figures" / "ablation" / "ablation-map.svg").is_file()
     report = CliRunner().invoke(main, ["report", str(out), "--plain", "--short"])
+    drawn = CliRunner().invoke(main, ["figure", "all", str(out), "--format", "svg", "--out", str(tmp_path / "figures")])
+    assert "ablation-map.svg" in drawn.output, drawn.output
     assert report.output.count("9 claims of the papers") == 1
 
 

@@ -40,8 +40,8 @@ def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out:
 
 def _written(name: str, records: list[Record], out: Path, formats: tuple[str, ...]) -> Iterator[Path]:
     from headcount.errors import UsageError
+    from headcount.record.flat import flat
     from headcount.report.figure import figures, fitting, write
-    from headcount.report.subject import flat
 
     groups = [list(flat(record)) for record in records]
     drawable = [{figure_name for record in group for figure_name in fitting(record)} for group in groups]

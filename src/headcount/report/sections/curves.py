@@ -11,7 +11,7 @@ from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for
+from headcount.report.table import Column, Table, digits_for, interval
 
 
 def spared(points: Sequence[Step], higher_is_better: bool) -> float:
@@ -63,7 +63,36 @@ def _tables(labelled: Labelled) -> list[Table]:
         *(Column("random (mean)" if name == "random" else f"by {name}", digits) for name in names),
     ]  # fmt: skip
     title = f"{labelled[0][1].parts.metric} as heads go"
-    return [table_of(title, labelled, columns, rows)]
+    compared = _compared_table(labelled, digits)
+    return [table_of(title, labelled, columns, rows), *([compared] if compared.rows else [])]
+
+
+def _compared_table(labelled: Labelled, digits: int) -> Table:
+    """Orders against random ones and against each other, on the same examples."""
+
+    def rows(record: Record[Curves]) -> list[list[Any]]:
+        parts = record.parts
+        against_random = [
+            [order, "random (mean)", f"{100 * gain.share:.0f}%", gain.value, interval(gain.low, gain.high, digits)]
+            for order, gains in parts.against_random.items()
+            for gain in gains
+            if 0.15 <= gain.share <= 0.65
+        ]
+        against_orders = [
+            [
+                lead.first, lead.second, f"{100 * lead.start:.0f} to {100 * lead.end:.0f}%, mean", lead.value,
+                interval(lead.low, lead.high, digits),
+            ]
+            for lead in parts.leads
+            if lead.first in orders(parts)
+        ]  # fmt: skip
+        return [*against_random, *against_orders]
+
+    columns = [
+        Column("order"), Column("against"), Column("heads gone"), Column("better by", digits, signed=True),
+        Column("95% interval"),
+    ]  # fmt: skip
+    return table_of("Orders compared on the same examples", labelled, columns, rows)
 
 
 def _mean_at(lines: list[Sequence[Step]], index: int) -> float | None:
