@@ -50,20 +50,23 @@ def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
         )
 
 
-def check_padding(model: nn.Module, task: Task) -> None:
-    """Warn where the loss of a text depends on the padding after it, as in a model that ignores its attention mask."""
+def check_model(model: nn.Module, task: Task) -> None:
+    """Raise where the loss of a text is no number; warn where it depends on the padding after the text.
+
+    That is so in a model that ignores its attention mask. One short text of the first batch is run, alone and padded.
+    """
     if not task.trains:
         return  # only batches are known of it, which may not be made of rows
     batch = next(iter(task.batches()), {})
     mask_BT = batch.get("attention_mask")
-    if not isinstance(mask_BT, Tensor) or mask_BT.dim() != 2 or bool(mask_BT.all()) or not bool(mask_BT[:, 0].all()):
-        return
+    if not isinstance(mask_BT, Tensor) or mask_BT.dim() != 2 or not bool(mask_BT[:, 0].all()):
+        return  # no texts, or padding before them
     row = int(mask_BT.sum(-1).argmin())
     length = int(mask_BT[row].sum())
+    lengths = dict.fromkeys((length, mask_BT.shape[1]))  # once where nothing is padded
     with evaluating(model):
-        padded, alone = (
-            float(task.nll(model, _row(model, batch, row, columns))) for columns in (mask_BT.shape[1], length)
-        )
+        losses = [float(task.nll(model, _row(model, batch, row, columns))) for columns in lengths]
+    alone, padded = losses[0], losses[-1]
     tolerance = _TOLERANCE.get(next(model.parameters()).dtype, 5e-2)
     if abs(padded - alone) > tolerance * max(1.0, abs(alone)):
         warnings.warn(

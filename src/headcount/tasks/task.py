@@ -21,7 +21,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
-from headcount.tasks.soundness import check_padding
+from headcount.tasks.soundness import check_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -262,7 +262,7 @@ class BatchTask(Task):
 
 def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     """The quality of a model on all batches of a task."""
-    check_padding(model, task)
+    check_model(model, task)
     with evaluating(model):
         rows = [task.measure(model, batch) for batch in task.batches()]
     if not rows:
