@@ -24,7 +24,7 @@ from headcount.record import Signature
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
 from headcount.tasks.batches import Batches
-from headcount.tasks.soundness import check_finite, check_ids, check_model
+from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import (
     USUAL,
     Batch,
@@ -227,7 +227,7 @@ class Translation(Task):
 
     def translations(self, model: nn.Module, *, progress: Progress = silent) -> list[str]:
         """What the model writes for each source sentence."""
-        check_model(model, self)
+        self.check(model)
         padding = self.tokenizer.pad_token_id
         ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
         return [str(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
