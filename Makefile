@@ -7,7 +7,7 @@ LOCK ?= requirements.lock
 # sha256 of the CPU build of torch for Linux, which is not among the files of torch on PyPI.
 TORCH_CPU_HASH := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
-.PHONY: venv demo test test-slow chaos bench docs lint lock clean
+.PHONY: venv demo test test-slow chaos fuzz bench docs lint lock clean
 
 venv: .venv/.fresh
 
@@ -28,9 +28,15 @@ test: venv lint
 test-slow: venv
 	$(THREADS) $(BIN)/python -m pytest -m slow
 
+SEED ?= 0
+
 # Every command interrupted, starved of disk, locked out and doubled; half an hour on two cores. SEED=1 for others.
 chaos: venv
-	$(THREADS) PYTHONPATH=tests $(BIN)/python -m chaos --seed $(or $(SEED),0) --out chaos.json
+	$(THREADS) PYTHONPATH=tests $(BIN)/python -m chaos --seed $(SEED) --out chaos.json
+
+# 100,000 mutated files for every reader, about two minutes of CPU; SEED=1 for others.
+fuzz: venv
+	$(THREADS) nice -n 10 $(BIN)/python tests/fuzz --cases 100000 --seed $(SEED)
 
 bench: venv
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""What roles and scores over many sentences take in memory: a tiny model, sentences from a file, a process for each case.
+"""What roles and scores over many sentences take in memory: a tiny model, sentences from a file, a process per case.
 
 `python -m benchmarks.memory 1000 10000 100000` prints a table; the benchmark itself compares 2,000 with 20,000.
 """

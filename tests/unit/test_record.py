@@ -114,6 +114,8 @@ def test_dataclasses_survive_json() -> None:
         ({"counts": []}, "parts.counts is of type list, expected an object"),
         ({"rows": [[1], ["x"]]}, r"parts.rows\[1\]\[0\] is of type str, expected a number"),
         ({"interval": {"value": 1, "low": 0}}, "parts.interval.high is missing"),
+        ({"rows": [[10**400]]}, r"parts.rows\[0\]\[0\] is a number too large"),
+        ({"rows": [[math.inf]]}, r"parts.rows\[0\]\[0\] is a number too large"),
         ({"certain": 1}, "parts.certain is of type int, expected true or false"),
         ({"odd": 1}, "parts.odd is unknown; expected name, counts, rows, interval, certain"),
     ],

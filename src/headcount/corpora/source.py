@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -75,7 +77,9 @@ class Source:
 
     def pairs(self) -> Any:
         """The pairs of sentences of the split: a data set with the columns `source` and `target`."""
-        pairs = self.parallel()[self.split or "test"]
+        parallel = self.parallel()
+        pairs = parallel[self.split or "test"]
+        self._warn_of_skipped(sum(parallel.skipped.values(), Counter[str]()))
         return pairs.select(range(min(self.limit or len(pairs), len(pairs))))
 
     def labelled(self, classes: Sequence[str] | None = None) -> Labelled:
@@ -83,13 +87,17 @@ class Source:
         from headcount.corpora.labelled import read_labelled
 
         columns = {name: self.columns.get(name) for name in ("text", "label", "pair")}
-        return read_labelled(self.data, split=self.split, classes=classes, limit=self.limit, **columns)
+        data = read_labelled(self.data, split=self.split, classes=classes, limit=self.limit, **columns)
+        self._warn_of_skipped(data.skipped)
+        return data
 
     def plain(self) -> PlainTexts:
         """Texts without labels."""
         from headcount.corpora.plain import read_plain
 
-        return read_plain(self.data, split=self.split, text=self.columns.get("text"), limit=self.limit)
+        texts = read_plain(self.data, split=self.split, text=self.columns.get("text"), limit=self.limit)
+        self._warn_of_skipped(texts.skipped)
+        return texts
 
     def sentences(self, *, parser: str | None = None) -> Sentences:
         """Sentences to look at, with their trees and translations where the data have some."""
@@ -98,6 +106,12 @@ class Source:
         return read_sentences(
             self.data, split=self.split or "test", languages=self.languages or None, parser=parser, limit=self.limit
         )
+
+    def _warn_of_skipped(self, skipped: Counter[str]) -> None:
+        """Say how many rows are not among the examples: their number is in no other place of a result."""
+        if skipped.total():
+            reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+            warnings.warn(f"Of {self.data}, rows were left out: {reasons}.", stacklevel=4)
 
     def rows(self, examples: Iterable[tuple[str, ...]]) -> list[int]:
         """Numbers of the examples that are in the half; of all of them where there is none."""

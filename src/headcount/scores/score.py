@@ -13,7 +13,6 @@ from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
-from headcount.tasks.soundness import check_padding
 from headcount.tasks.task import Task
 
 
@@ -94,7 +93,7 @@ def score(name: str, model: nn.Module, task: Task | None = None, **options: Any)
     if unknown:
         raise UsageError(f"The {name} score has no option {unknown[0]!r}; it has {', '.join(allowed) or 'none'}.")
     if task is not None:
-        check_padding(model, task)
+        task.check(model)
     return members[name](model, task, **options)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +12,6 @@ from torch import Tensor, nn
 from headcount.errors import ModelError, UsageError
 from headcount.hooks import original_module
 from headcount.sites.running import evaluating
-
-if TYPE_CHECKING:
-    from headcount.tasks.task import Batch, Task
 
 _PADDED = ("input_ids", "attention_mask", "token_type_ids", "labels")
 _TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}  # of a loss; others are rounded to 8 bits or 11
@@ -50,20 +48,21 @@ def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
         )
 
 
-def check_padding(model: nn.Module, task: Task) -> None:
-    """Warn where the loss of a text depends on the padding after it, as in a model that ignores its attention mask."""
-    if not task.trains:
-        return  # only batches are known of it, which may not be made of rows
-    batch = next(iter(task.batches()), {})
+def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.Module, Any], Tensor]) -> None:
+    """Raise where the loss of a text is no number; warn where it depends on the padding after the text.
+
+    That is so in a model that ignores its attention mask. The shortest text of the batch is run, alone and padded.
+    nll: the loss of each example of a batch; it checks that they are numbers.
+    """
     mask_BT = batch.get("attention_mask")
-    if not isinstance(mask_BT, Tensor) or mask_BT.dim() != 2 or bool(mask_BT.all()) or not bool(mask_BT[:, 0].all()):
-        return
+    if not isinstance(mask_BT, Tensor) or mask_BT.dim() != 2 or not bool(mask_BT[:, 0].all()):
+        return  # no texts, or padding before them
     row = int(mask_BT.sum(-1).argmin())
     length = int(mask_BT[row].sum())
+    lengths = dict.fromkeys((length, mask_BT.shape[1]))  # once where nothing is padded
     with evaluating(model):
-        padded, alone = (
-            float(task.nll(model, _row(model, batch, row, columns))) for columns in (mask_BT.shape[1], length)
-        )
+        losses = [float(nll(model, _row(model, batch, row, columns))) for columns in lengths]
+    alone, padded = losses[0], losses[-1]
     tolerance = _TOLERANCE.get(next(model.parameters()).dtype, 5e-2)
     if abs(padded - alone) > tolerance * max(1.0, abs(alone)):
         warnings.warn(
@@ -74,7 +73,7 @@ def check_padding(model: nn.Module, task: Task) -> None:
         )
 
 
-def _row(model: nn.Module, batch: Batch, row: int, columns: int) -> dict[str, Any]:
+def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> dict[str, Any]:
     """One example of a batch, its texts cut to so many columns; what a decoder beside an encoder reads stays whole."""
     both = getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False)
     names = _PADDED[:-1] if both else _PADDED

@@ -22,7 +22,7 @@ from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import HARNESS, is_harness, task_names
-from headcount.tasks.soundness import check_padding
+from headcount.tasks.soundness import check_losses
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -149,6 +149,11 @@ class Task(ABC):
 
     # measuring
 
+    def check(self, model: nn.Module) -> None:
+        """Raise, or warn, where what the model gives on the first batch would end in a wrong number."""
+        if self.trains:  # of others only batches are known, which may not be made of rows
+            check_losses(model, next(iter(self.batches()), {}), self.nll)
+
     @abstractmethod
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: each example's negative log-likelihood, summed over its targets, without label smoothing."""
@@ -263,7 +268,7 @@ class BatchTask(Task):
 
 def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     """The quality of a model on all batches of a task."""
-    check_padding(model, task)
+    task.check(model)
     with evaluating(model):
         rows = [task.measure(model, batch) for batch in task.batches()]
     if not rows:

@@ -101,9 +101,18 @@ def test_a_damaged_index_is_named(folder: Path, damage: str) -> None:
         hc.load(folder)
 
 
+def test_a_name_of_a_file_too_long_for_any_system_is_refused(folder: Path) -> None:
+    names = {"weight": "w" * 500 + ".safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+    with pytest.raises(CheckpointError, match=r"points to 'www"):
+        hc.load(folder)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"architectures": True}, "config.json has True as architectures, expected a list"),
+        ({"id2label": ["a"]}, "config.json has .* as id2label, expected class numbers"),
         ({"num_hidden_layers": 10**7}, r"config.json states 10,000,000 layers, the weights beside it have 3"),
         ({"num_hidden_layers": 1e300}, "the weights beside it have 3"),
         ({"text_config": {"n_layer": 10**12}}, "states 1,000,000,000,000 layers"),

@@ -28,6 +28,16 @@ def test_nul_is_refused_by_line(tmp_path: Path) -> None:
         read_plain(path)
 
 
+def test_lines_that_end_in_carriage_returns_only_are_refused(tmp_path: Path) -> None:
+    """They would be one text, of which a model reads the beginning."""
+    path = tmp_path / "old.txt"
+    path.write_bytes(b"one\rtwo\rthree\r")
+    with pytest.raises(CorpusError, match=r"old.txt:1 is all of the file.*carriage returns.*LF or CRLF"):
+        read_plain(path)
+    path.write_bytes(b"one\rtwo\nthree\r\n")
+    assert read_plain(path) == ["one\rtwo", "three"]
+
+
 def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"Cannot read .*: Is a directory"):
         list(read_lines(tmp_path))

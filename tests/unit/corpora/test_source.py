@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,20 @@ def test_one_source_for_every_kind_of_text(tmp_path: Path) -> None:
     pairs = Source(str(tmp_path / "dev.tsv"), "dev", columns={"source": "body", "target": "other"}).pairs()
     assert pairs["target"][:] == ["w7", "w9"]
     assert source.split_names((".tsv",)) == ("dev",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read"),
+    [
+        ("texts.txt", "one\n\ntwo\n \n", Source.plain),
+        ("train.tsv", "text\tlabel\n\na\t0\n\t1\nb\t1\n", Source.labelled),
+        ("test.tsv", "source\ttarget\na\tb\n\t\n\tb\n", Source.pairs),
+    ],
+)
+def test_rows_that_are_left_out_are_counted_aloud(name: str, content: str, read: Any, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.warns(UserWarning, match=rf"{name}, rows were left out: 2 empty"):
+        read(Source(str(tmp_path / name)))
 
 
 def test_halves_share_nothing_and_leave_nothing_out() -> None:

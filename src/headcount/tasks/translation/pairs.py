@@ -227,6 +227,7 @@ class Translation(Task):
 
     def translations(self, model: nn.Module, *, progress: Progress = silent) -> list[str]:
         """What the model writes for each source sentence."""
+        self.check(model)
         padding = self.tokenizer.pad_token_id
         ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
         return [str(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
