@@ -22,6 +22,7 @@ class Onnx(Runtime):
     types = ("f32", "int8")
     writers = ("onnx", "onnxscript")
     checkers = ("onnxruntime",)
+    suffixes = (".onnx",)
     extra = "onnx"
 
     def suffix(self, model: PreTrainedModel) -> str:
