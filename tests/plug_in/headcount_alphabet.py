@@ -39,6 +39,7 @@ class Listing(Runtime):
 
     title = "A list of heads"
     types = ("text",)
+    suffixes = (".txt",)
 
     def suffix(self, model: Any) -> str:
         return ".txt"

@@ -25,7 +25,6 @@ from headcount.registry import Registry
 from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 
-_ONE_FILE = (".gguf", ".onnx")
 _WRITTEN = (".safetensors", ".json", ".bin", ".xml", ".onnx", ".py", ".txt", ".spm", ".model", ".jinja")
 RUNTIMES: Registry[Runtime] = Registry("runtime", "headcount.exports", "RUNTIME")
 
@@ -142,11 +141,16 @@ def check_free(target: Path, *, overwrite: bool) -> None:
         raise FolderError(f"{target} exists; pass overwrite=True (--overwrite) to replace it.")
 
 
+def is_one_file(target: Path) -> bool:
+    """Whether a name ends as that of a format which is one file."""
+    return any(target.suffix in runtime.suffixes for _, runtime in RUNTIMES.items())
+
+
 def check_name(target: Path, suffix: str, *, what: str) -> None:
     """Raise where the name is that of a folder and the format one file, or the other way round."""
     if suffix and (target.suffix != suffix or target.is_dir()):
         raise UsageError(f"{what} is one file; give the name of a file that ends in {suffix}, not {target}.")
-    if not suffix and (target.suffix in _ONE_FILE or target.is_file()):
+    if not suffix and (is_one_file(target) or target.is_file()):
         raise UsageError(f"{what} is a folder of files; give the name of a folder, not {target}.")
 
 

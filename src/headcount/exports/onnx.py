@@ -22,6 +22,7 @@ class Onnx(GraphRuntime):
     types = ("f32", "int8")
     writers = ("onnx",)
     checkers = ("onnxruntime",)
+    suffixes = (".onnx",)
     extra = "onnx"
     graph_suffix = ".onnx"
 

@@ -43,6 +43,7 @@ class Runtime(ABC):
     types: tuple[str, ...]  # number formats of the weights; the first is the default
     writers: tuple[str, ...] = ()  # packages that writing needs
     checkers: tuple[str, ...] = ()  # packages that checking needs
+    suffixes: tuple[str, ...] = ()  # of the one file that a model may become; see `suffix`
     extra: str = ""  # the extra of headcount that installs these packages
 
     def suffix(self, model: PreTrainedModel) -> str:

@@ -28,6 +28,7 @@ from headcount.record.model_folder import training_record
 from headcount.record.results.prune import HardConcrete
 from headcount.record.results.tradeoff import Difference, Drift, Point, StepsOfWays, Tradeoff, WayCompared, WayKind
 from headcount.selection.budget import Budget
+from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_sums, over_runs, paired_bootstrap
@@ -178,9 +179,11 @@ def _all_kinds(points: Sequence[Point], plan: Plan) -> tuple[WayKind, ...]:
 
 
 def _gated(model: nn.Module, plan: Plan) -> int:
-    """Heads that may go; a plan that keeps more than there are is an error before anything is run."""
+    """Heads that may go; a plan that keeps more than there are, or a number that no shape has, is an error at once."""
     gated = len(counted_heads(model, plan.kinds))
     Budget(heads=max(plan.keep)).of(gated)
+    for arm in plan.arms(gated):
+        counted_layers(locate(model).groups, plan.kinds, arm.way.shape).fitted(Budget(heads=arm.keep))
     if gated in plan.keep:
         plan.check_control(gated)
     return gated

@@ -225,4 +225,4 @@ def _harness_model(
 def _version() -> dict[str, str]:
     from importlib.metadata import version
 
-    return {"lm-eval": version("lm_eval")}
+    return {"lm-eval": f"lm-eval {version('lm_eval')}"}

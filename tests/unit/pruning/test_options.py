@@ -63,7 +63,8 @@ def test_a_pipeline_is_written_as_the_arguments_that_make_it(name: str) -> None:
 
     chooser = chooser_of(name)
     tuning = Tuning(steps=7, distill=0.25, rate=1e-3)
-    pipeline = Pipeline(chooser, hc.Budget(share=0.5), ("encoder",), tuning=tuning, seed=3)
+    shape = hc.Shape(groups="even", multiple=2, at_least_first=1)
+    pipeline = Pipeline(chooser, hc.Budget(share=0.5), ("encoder",), tuning=tuning, seed=3, shape=shape)
     data = ["--task", "classification", "--data", "folder", "--out", "small"]
     with COMMAND.make_context("prune", ["MODEL", *pipeline.to_arguments(), *data]) as context:
         values = {parameter.name: context.params.get(parameter.name) for parameter in COMMAND.params}

@@ -196,6 +196,22 @@ def test_a_plan_that_does_not_fit_the_model_runs_nothing(
         tradeoff(model, data, Plan((3, keep) if keep != 3 else (3,), ("l0",), kinds, **TRAINING))
 
 
+def test_a_number_that_a_way_cannot_have_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data, _ = subject(tmp_path)
+    monkeypatch.setattr(Translation, "quality", lambda *_, **__: pytest.fail("measured first"))
+    with pytest.raises(UsageError, match=r"3 of 8 heads in 2 layers cannot stay .* is 2 or 4"):
+        tradeoff(model, data, Plan((4, 3), ("random", "l0:uniform"), ("encoder",), **TRAINING))
+
+
+def test_a_point_in_a_shape_names_it_in_its_way_and_command(tmp_path: Path) -> None:
+    model, data, _ = subject(tmp_path)
+    plan = Plan((4,), ("rank-gradient:uniform/untuned",), ("encoder",), against="rank-gradient", **TRAINING)
+    (point,) = tradeoff(model, data, plan, folder=tmp_path / "work").parts.points
+    assert point.way == "rank-gradient:uniform/untuned"
+    assert "--rule uniform" in point.command
+    assert [sum(head.startswith(f"encoder.{layer}.") for head in point.heads) for layer in (0, 1)] == [2, 2]
+
+
 def test_a_folder_keeps_to_the_heads_that_models_from_scratch_have(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     plan = Plan((3,), ("rank-gradient", "scratch"), ("encoder",), **TRAINING, scratch_steps=2)

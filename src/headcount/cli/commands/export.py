@@ -15,8 +15,6 @@ from headcount.registry import Registry
 if TYPE_CHECKING:
     from headcount.exports.export import Export
 
-_ONE_FILE = (".gguf", ".onnx")
-
 
 @click.command("export")
 @options.loading
@@ -52,7 +50,9 @@ def COMMAND(  # noqa: N802
     these names. What a runtime cannot take is refused with the reason and the nearest that can be exported.
     """
     options.refuse(("dtype", "device"), "does nothing here: --type is the number format of an export")
-    with options.reserved(out) if out.suffix not in _ONE_FILE else contextlib.nullcontext():
+    from headcount.exports.export import is_one_file
+
+    with contextlib.nullcontext() if is_one_file(out) else options.reserved(out):
         result = _export(model, loading, to, out, number_format, overwrite, not no_check)
     if as_json:
         import json

@@ -37,6 +37,7 @@ class Gguf(Runtime):
     types = ("f32", "f16", "q8_0")
     writers = ("gguf",)
     checkers = ("gguf", "xllamacpp")
+    suffixes = (".gguf",)
     extra = "gguf"
 
     def suffix(self, model: PreTrainedModel) -> str:
