@@ -52,7 +52,7 @@ def rows() -> Iterator[Row]:
 
 def _measure(model: Any, tokenizer: Any, runtimes: dict[str, str], folder: Path, length: int) -> Iterator[Row]:
     sites = hc.locate(model)
-    removed = [head for site in sites for head in site.heads[site.num_heads // 2 :]]
+    removed = [f"{site.kind}.{site.layer}.{index}" for site in sites for index in site.heads[site.num_heads // 2 :]]
     sizes = {"full": model, "half": hc.remove(model, sites.mask(off=removed), verify=False)}
     costs = {name: hc.cost(version, length=length) for name, version in sizes.items()}
     flops = {name: cost.flops or 0 for name, cost in costs.items()}
@@ -70,7 +70,7 @@ def _measure(model: Any, tokenizer: Any, runtimes: dict[str, str], folder: Path,
         for runtime in versions:
             yield _time_row(f"{type(model).__name__}, {runtime}", runtime, times, what, spent, tokens)
     for runtime, version in versions.items():
-        yield from _size_rows(f"{type(model).__name__}, {runtime}", version, sites)
+        yield from _size_rows(f"{type(model).__name__}, {runtime}", version)
 
 
 def _time_row(title: str, runtime: str, times: Times, what: str, spent: dict[str, int], tokens: int) -> Row:
@@ -90,7 +90,7 @@ def _time_row(title: str, runtime: str, times: Times, what: str, spent: dict[str
     )
 
 
-def _size_rows(title: str, version: Versions, sites: Any) -> Iterator[Row]:
+def _size_rows(title: str, version: Versions) -> Iterator[Row]:
     disk = {size: sum(file.stat().st_size for file in files_of(path)) for size, path in version.paths.items()}
     memory = {size: resident_bytes(path) for size, path in version.paths.items()}
     for what, of_size in (("bytes on disk", disk), ("resident memory", memory)):

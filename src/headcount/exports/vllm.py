@@ -27,7 +27,6 @@ from headcount.sites.site import Site, Sites
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _MODULE = "modeling_pruned"
 _LIKELIEST = 20
-_TOLERANCE = 1e-3
 _CODE = '''"""{family} with other numbers of heads in each layer. Written by headcount for transformers {version}."""
 
 from torch import nn
@@ -69,9 +68,6 @@ class Vllm(Runtime):
         if name not in _CLASSES:
             return Obstacle(f"{name} is not among {', '.join(_CLASSES)}", "hc.save(..., standalone=True) is for others")
         return None
-
-    def tolerance(self, dtype: str) -> float:
-        return _TOLERANCE if dtype == "f32" else 5.0
 
     def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)
