@@ -1,7 +1,7 @@
 """Half of the heads, in whole groups, in every runtime: what is saved in time beside what is saved in work and bytes.
 
 A Llama of BERT-base's shapes with random weights; for CTranslate2 the class that `headcount train` makes.
-HEADCOUNT_BENCH_REPEATS and HEADCOUNT_BENCH_LENGTH make it shorter.
+HEADCOUNT_BENCH_REPEATS, HEADCOUNT_BENCH_LENGTH and HEADCOUNT_BENCH_LAYERS make it shorter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ REPEATS = int(os.environ.get("HEADCOUNT_BENCH_REPEATS", "15"))
 LENGTH = int(os.environ.get("HEADCOUNT_BENCH_LENGTH", "256"))  # tokens of the prompt
 WRITTEN = 16
 CONTEXTS = (2048, 32768)  # tokens for which the cache is stated
-LAYERS, HEADS, WIDTH, VOCABULARY = 12, 12, 768, 8192
+LAYERS = int(os.environ.get("HEADCOUNT_BENCH_LAYERS", "12"))
+HEADS, WIDTH, VOCABULARY = 12, 768, 8192
 DECODER_RUNTIMES = {"onnx": ".onnx", "openvino": "", "gguf": ".gguf"}
 
 
