@@ -139,9 +139,9 @@ def _llama() -> Any:
 
 
 def _byte_tokenizer() -> Any:
-    """Bytes and nothing else: GGUF holds a vocabulary."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    rules = Tokenizer(models.BPE({"<s>": 0, "</s>": 1} | {text: 2 + i for i, text in enumerate(alphabet)}, []))
+    """Bytes and a single merge, which llama.cpp asks for: GGUF holds a vocabulary."""
+    tokens = ["<s>", "</s>", "th", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    rules = Tokenizer(models.BPE({token: index for index, token in enumerate(tokens)}, [("t", "h")]))
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     rules.decoder = decoders.ByteLevel()
     return transformers.PreTrainedTokenizerFast(tokenizer_object=rules, bos_token="<s>", eos_token="</s>")
