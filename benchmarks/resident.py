@@ -1,4 +1,4 @@
-"""Resident memory of one model: `python -m benchmarks.resident PATH` prints the bytes that loading and running it add."""
+"""Resident memory of one model: `python -m benchmarks.resident PATH` prints the bytes that loading and reading add."""
 
 from __future__ import annotations
 

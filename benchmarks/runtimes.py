@@ -1,7 +1,7 @@
 """Half of the heads, in whole groups, in every runtime: what is saved in time beside what is saved in work and bytes.
 
 A Llama of BERT-base's shapes with random weights; for CTranslate2 the class that `headcount train` makes.
-HEADCOUNT_BENCH_REPEATS and HEADCOUNT_BENCH_LENGTH make it shorter.
+HEADCOUNT_BENCH_REPEATS, HEADCOUNT_BENCH_LENGTH and HEADCOUNT_BENCH_LAYERS make it shorter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ REPEATS = int(os.environ.get("HEADCOUNT_BENCH_REPEATS", "15"))
 LENGTH = int(os.environ.get("HEADCOUNT_BENCH_LENGTH", "256"))  # tokens of the prompt
 WRITTEN = 16
 CONTEXTS = (2048, 32768)  # tokens for which the cache is stated
-LAYERS, HEADS, WIDTH, VOCABULARY = 12, 12, 768, 8192
+LAYERS = int(os.environ.get("HEADCOUNT_BENCH_LAYERS", "12"))
+HEADS, WIDTH, VOCABULARY = 12, 768, 8192
 DECODER_RUNTIMES = {"onnx": ".onnx", "openvino": "", "gguf": ".gguf"}
 
 
@@ -52,7 +53,7 @@ def rows() -> Iterator[Row]:
 
 def _measure(model: Any, tokenizer: Any, runtimes: dict[str, str], folder: Path, length: int) -> Iterator[Row]:
     sites = hc.locate(model)
-    removed = [head for site in sites for head in site.heads[site.num_heads // 2 :]]
+    removed = [f"{site.kind}.{site.layer}.{index}" for site in sites for index in site.heads[site.num_heads // 2 :]]
     sizes = {"full": model, "half": hc.remove(model, sites.mask(off=removed), verify=False)}
     costs = {name: hc.cost(version, length=length) for name, version in sizes.items()}
     flops = {name: cost.flops or 0 for name, cost in costs.items()}
@@ -70,7 +71,7 @@ def _measure(model: Any, tokenizer: Any, runtimes: dict[str, str], folder: Path,
         for runtime in versions:
             yield _time_row(f"{type(model).__name__}, {runtime}", runtime, times, what, spent, tokens)
     for runtime, version in versions.items():
-        yield from _size_rows(f"{type(model).__name__}, {runtime}", version, sites)
+        yield from _size_rows(f"{type(model).__name__}, {runtime}", version)
 
 
 def _time_row(title: str, runtime: str, times: Times, what: str, spent: dict[str, int], tokens: int) -> Row:
@@ -90,7 +91,7 @@ def _time_row(title: str, runtime: str, times: Times, what: str, spent: dict[str
     )
 
 
-def _size_rows(title: str, version: Versions, sites: Any) -> Iterator[Row]:
+def _size_rows(title: str, version: Versions) -> Iterator[Row]:
     disk = {size: sum(file.stat().st_size for file in files_of(path)) for size, path in version.paths.items()}
     memory = {size: resident_bytes(path) for size, path in version.paths.items()}
     for what, of_size in (("bytes on disk", disk), ("resident memory", memory)):
@@ -138,9 +139,9 @@ def _llama() -> Any:
 
 
 def _byte_tokenizer() -> Any:
-    """Bytes and nothing else: GGUF holds a vocabulary."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    rules = Tokenizer(models.BPE({"<s>": 0, "</s>": 1} | {text: 2 + i for i, text in enumerate(alphabet)}, []))
+    """Bytes and a single merge, which llama.cpp asks for: GGUF holds a vocabulary."""
+    tokens = ["<s>", "</s>", "th", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    rules = Tokenizer(models.BPE({token: index for index, token in enumerate(tokens)}, [("t", "h")]))
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     rules.decoder = decoders.ByteLevel()
     return transformers.PreTrainedTokenizerFast(tokenizer_object=rules, bos_token="<s>", eos_token="</s>")

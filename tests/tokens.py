@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 
@@ -60,11 +60,19 @@ def mixed_lines(count: int = 400) -> list[str]:
     return [" ".join(draw.choice(words) for _ in range(draw.randint(1, 9))) for _ in range(count)]
 
 
-def byte_level_tokenizer(size: int = 320, *, digits: bool = False) -> PreTrainedTokenizerFast:
-    """Byte-level BPE as GPT-2 has it, learned on a few lines; digits: each on its own, as SmolLM has it."""
-    inner = Tokenizer(models.BPE())
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(True), level]) if digits else level
+def byte_level_tokenizer(
+    size: int = 320, *, digits: bool = False, split: str | None = None, ignore_merges: bool = False
+) -> PreTrainedTokenizerFast:
+    """Byte-level BPE as GPT-2 has it, learned on a few lines.
+
+    digits: each on its own, as SmolLM has it. split: the regular expression that cuts text into words, as Llama 3 and
+    Qwen2 have it. ignore_merges: words that are tokens are taken whole, as in Llama 3.
+    """
+    inner = Tokenizer(models.BPE(ignore_merges=ignore_merges))
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split is None)
+    before = [pre_tokenizers.Digits(True)] if digits else []
+    before += [pre_tokenizers.Split(Regex(split), "isolated")] if split else []
+    inner.pre_tokenizer = pre_tokenizers.Sequence([*before, level]) if before else level
     inner.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,

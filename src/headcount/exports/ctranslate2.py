@@ -25,7 +25,6 @@ from headcount.sites.site import Site, Sites
 from headcount.timing import TimedCall
 
 _PRE_NORM = {"PegasusForConditionalGeneration": True, "MarianMTModel": False}
-_TOLERANCES = {"f32": 1e-3, "f16": 0.5, "int8": 10.0}
 _TYPES = {"f32": None, "f16": "float16", "int8": "int8"}
 _VOCABULARY = "shared_vocabulary.json"
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
@@ -54,9 +53,6 @@ class CTranslate2(Runtime):
         if tokenizer is None:
             return Obstacle("the folder holds the vocabulary too", "Pass the tokenizer, or save it beside the model")
         return None
-
-    def tolerance(self, dtype: str) -> float:
-        return _TOLERANCES[dtype]
 
     def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)

@@ -18,6 +18,7 @@ from headcount.checkpoints.load import load
 from headcount.checkpoints.save import check_target
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
 from headcount.exports.agreement import Agreement
+from headcount.exports.rounding import explained
 from headcount.exports.runtime import ExportedModel, Runtime, missing
 from headcount.hooks import original_module
 from headcount.record.results.inspect import Fit
@@ -200,10 +201,11 @@ def _write(
     if missing(runtime.checkers):
         return None, f"not checked; pip install headcount[{runtime.extra}] checks it"
     agreement = runtime.check(subject, fresh)
-    if not agreement.difference <= runtime.tolerance(dtype):
+    most = explained(subject, dtype)
+    if not agreement.difference <= most:
         raise VerificationError(
-            f"What was written computes something else than the model: {agreement}; {dtype} explains at most "
-            f"{runtime.tolerance(dtype):.2g}.",
+            f"What was written computes something else than the model: {agreement}; rounding to "
+            f"{dtype} explains at most {most:.2g}.",
             "Nothing was kept. Export with check=False (--no-check) to look at it.",
         )
     return agreement, ""

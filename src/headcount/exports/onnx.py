@@ -12,8 +12,6 @@ from headcount.exports.graphs.graph import Graph, is_pair, write_onnx
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import Arrays, Session
 
-_TOLERANCES = {"f32": 1e-3, "int8": 10.0}  # eight bits change a fragile model much: only nonsense is refused
-
 
 class Onnx(GraphRuntime):
     """Graphs for ONNX Runtime, in float32 or with weights in eight bits."""
@@ -28,9 +26,6 @@ class Onnx(GraphRuntime):
 
     def suffix(self, model: PreTrainedModel) -> str:
         return "" if is_pair(model) else ".onnx"
-
-    def tolerance(self, dtype: str) -> float:
-        return _TOLERANCES[dtype]
 
     def file(self, target: Path, name: str) -> Path:
         return target / f"{name}.onnx" if target.is_dir() else target

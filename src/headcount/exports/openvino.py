@@ -12,8 +12,6 @@ from headcount.exports.graphs.graph import Graph, write_onnx
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import Arrays, Session
 
-_TOLERANCES = {"f32": 1e-3, "f16": 0.5}
-
 
 class OpenVino(GraphRuntime):
     """Graphs for OpenVINO, by way of ONNX."""
@@ -24,9 +22,6 @@ class OpenVino(GraphRuntime):
     checkers = ("openvino",)
     extra = "openvino"
     graph_suffix = ".xml"
-
-    def tolerance(self, dtype: str) -> float:
-        return _TOLERANCES[dtype]
 
     def file(self, target: Path, name: str) -> Path:
         return target / f"openvino_{name}.xml"

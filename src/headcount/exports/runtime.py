@@ -81,10 +81,6 @@ class Runtime(ABC):
         """An export of this runtime, loaded so that it can be timed; None where the path holds none."""
         return None
 
-    @abstractmethod
-    def tolerance(self, dtype: str) -> float:
-        """The largest difference that the number format explains."""
-
 
 def missing(packages: Sequence[str]) -> list[str]:
     """Those of these packages that are not installed."""

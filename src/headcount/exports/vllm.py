@@ -28,7 +28,6 @@ from headcount.sites.site import Site, Sites
 _CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _MODULE = "modeling_pruned"
 _LIKELIEST = 20
-_TOLERANCE = 1e-3
 _CODE = '''"""{family} with other numbers of heads in each layer. Written by headcount for transformers {version}."""
 
 from torch import nn
@@ -73,9 +72,6 @@ class Vllm(Runtime):
 
     def shape(self, model: PreTrainedModel) -> Shape:
         return Shape(groups="even", at_least=1)  # key/value heads would be repeated, empty layers get a head of zeros
-
-    def tolerance(self, dtype: str) -> float:
-        return _TOLERANCE if dtype == "f32" else 5.0
 
     def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)

@@ -33,6 +33,10 @@ BROKEN_GROUP = ["decoder.1.0", "decoder.2.2", "decoder.2.3"]
 EVEN = ["decoder.*.0", "decoder.*.1"]
 EMPTY_FIRST = ["decoder.0.*", "decoder.3.0", "decoder.3.1"]
 TOKENIZER = byte_level_tokenizer()
+# From the tokenizer.json of these models.
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
+_OTHERS = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA_3, QWEN2 = _WORDS + r"|\p{N}{1,3}" + _OTHERS, _WORDS + r"|\p{N}" + _OTHERS
 
 
 def build(family: str, **settings: Any) -> PreTrainedModel:
@@ -147,15 +151,23 @@ def test_a_sliding_window_limits_the_context_that_is_stated(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "tokenizer", [byte_level_tokenizer(), byte_level_tokenizer(digits=True), sentencepiece_tokenizer()]
+    ("tokenizer", "name"),
+    [
+        (byte_level_tokenizer(), "gpt-2"),
+        (byte_level_tokenizer(digits=True), "smollm"),
+        (byte_level_tokenizer(split=LLAMA_3, ignore_merges=True), "llama-bpe"),
+        (byte_level_tokenizer(split=QWEN2), "qwen2"),
+        (sentencepiece_tokenizer(), "default"),
+    ],
 )
-def test_llama_cpp_splits_text_as_the_tokenizer_does(tokenizer: Any, tmp_path: Path) -> None:
+def test_llama_cpp_splits_text_as_the_tokenizer_does(tokenizer: Any, name: str, tmp_path: Path) -> None:
     tokenizer.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
     hc.export(build("Llama"), "gguf", tmp_path / "m.gguf", tokenizer=tokenizer, check=False)
     lines = [*mixed_lines(150), "the little girl <|start|> saw", "12345 + 67", "a\nb\n\nc", "Ünïcödé ﬁ", " leading"]
     with loaded(tmp_path / "m.gguf", context=64) as llama_cpp:
         different = [line for line in lines if llama_cpp.tokenize(line) != list(tokenizer(line).input_ids)]
     assert not different
+    assert fields(tmp_path / "m.gguf")["tokenizer.ggml.pre"] == name
     assert fields(tmp_path / "m.gguf")["tokenizer.chat_template"] == tokenizer.chat_template
 
 
@@ -165,6 +177,7 @@ def test_llama_cpp_splits_text_as_the_tokenizer_does(tokenizer: Any, tmp_path: P
         (lambda: pruned(build("Qwen3"), UNEVEN), TOKENIZER, "tied"),
         (lambda: build("Llama", hidden_act="gelu"), TOKENIZER, "its activation is gelu"),
         (lambda: build("Llama"), word_tokenizer(320), "WordLevel"),
+        (lambda: build("Llama"), byte_level_tokenizer(258), "its tokenizer has no merges"),
         (lambda: build("Llama"), None, "Pass the tokenizer"),
         (lambda: build("Gemma2"), TOKENIZER, "Gemma2ForCausalLM is not among LlamaForCausalLM"),
     ],

@@ -54,6 +54,8 @@ def obstacle(tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
             f"its tokenizer is of the kind {rules['model']['type']}",
             "llama.cpp reads byte-level BPE and SentencePiece BPE for these models",
         )
+    if not rules["model"]["merges"]:
+        return Obstacle("its tokenizer has no merges", "llama.cpp loads no vocabulary of bytes alone")
     if not _is_sentencepiece(rules) and _split_name(rules) is None:
         return Obstacle(
             "its tokenizer splits text by rules that llama.cpp has no name for here",
