@@ -22,6 +22,7 @@ from chaos.process import Outcome, Program, can_mount
 from chaos.results import differences
 
 _FORK = multiprocessing.get_context("fork")
+_THREADED = ("openvino", "ctranslate2", "onnxruntime", "xllamacpp")  # start threads, which do not survive a fork
 Tell = Callable[[str], None]
 
 
@@ -119,6 +120,8 @@ class Campaign:
 def _preload(outcome: Outcome) -> None:
     """Import here what a command has imported: those forked later have it."""
     for name in outcome.modules:
+        if name.partition(".")[0] in _THREADED:
+            continue
         with contextlib.suppress(Exception):
             importlib.import_module(name)
 

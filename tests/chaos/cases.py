@@ -236,12 +236,8 @@ def _size(folder: Path) -> int:
 
 def _results(folder: Path, command: Command) -> dict[str, str]:
     """Everything in the folder: inputs that a command changes are a difference, too."""
-    out = folder / command.out
-    entries = results.contents(out, clock=command.clock) if out.is_dir() else {}
-    entries = {f"{command.out}/{name}": value for name, value in entries.items()}
-    everything = results.contents(folder, clock=False) if not command.clock else {}
-    rest = {name: value for name, value in everything.items() if not name.startswith((command.out + "/", "tmp"))}
-    return {**rest, **entries}
+    entries = results.contents(folder, clock=command.clock)
+    return {name: value for name, value in entries.items() if name != "tmp" and not name.startswith("tmp/")}
 
 
 def _temporary(folder: Path) -> list[str]:

@@ -23,7 +23,7 @@ class Command:
     line: str
     out: str = "out"
     model: str = "bert"  # an input whose folder is tried as the output, too
-    clock: bool = False  # every number it measures depends on the clock
+    clock: bool = False  # its page shows numbers that depend on the clock
     before: str = ""  # a line whose result is there before
 
     def arguments(self, out: str | None = None) -> list[str]:
@@ -70,7 +70,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "evaluate": Command(f"evaluate marian {_TRANSLATION} {_FIGURES} --out OUT", model="marian"),
     "explore": Command("explore bert --data data/test.tsv --limit 8 --one-out 4 --out OUT"),
-    "bench": Command(f"bench bert --batches 1,2 --lengths 8 --repeats 3 {_FIGURES} --out OUT", clock=True),
+    "bench": Command(f"bench bert --batches 1,2 --lengths 8 --repeats 3 {_FIGURES} --out OUT"),
     "study agreement": Command(f"study agreement bert {_CURVES} --out OUT"),
     "study compensation": Command(
         f"study compensation bert {_CURVES} --step 25 --most 50 --candidates 2 --calibrate-limit 8 --out OUT"
@@ -95,9 +95,7 @@ COMMANDS: dict[str, Command] = {
         f"study voita2019 marian {_TRANSLATION} {_FIGURES} --config small.toml --parts relevance,tradeoff --out OUT",
         model="marian",
     ),
-    "study all": Command(
-        f"study all marian {_TRANSLATION} {_FIGURES} --config small.toml --out OUT", model="marian", clock=True
-    ),
+    "study all": Command(f"study all marian {_TRANSLATION} {_FIGURES} --config small.toml --out OUT", model="marian"),
     "demo": Command("demo --quick --out OUT", model="", clock=True),
     "export gguf": Command("export llama --to gguf --out OUT", out="half.gguf", model=""),
     "export vllm": Command("export llama --to vllm --no-check --out OUT", model="llama"),

@@ -25,6 +25,30 @@ runs beyond those of one that nothing interrupted.
 What is promised, and which test in `make test` holds it: [promises](../promises.md).
 """
 
+_FOUND = """\
+## What it found
+
+The first runs, of a few moments for each command, and the reading that they led to, found these; each is mended at its cause and held by a test of [promises](../promises.md).
+
+| fault | what a user met |
+|---|---|
+| a process killed between making a scratch folder and locking it | `.NAME.headcount-*` stayed for ever |
+| SIGTERM | locks and temporary folders stayed until the next run, those under TMPDIR for ever |
+| a kill while `unfinished/` was removed | what was left had no note of its settings: a run with others took it for its own |
+| `study specialisation` kept no note of models, data and plan | resumed with others, it took the numbers of the first ones |
+| a kill between the model and its record | a trained model without record.json, which the demo took for finished |
+| a kill before `training/settings.json` | "holds something else already" for an empty folder |
+| a kill after the last file of a pruned model | `training/final` stayed |
+| a kill while `train --like` copied a vocabulary | half a vocabulary was taken for one |
+| a kill while text was encoded | a temporary file stayed in `training/` |
+| an epoch measured, and killed before its state was written | its line was in metrics.jsonl twice |
+| resumed between two lines of the log | the next line was the mean over fewer steps, also in the record of gates |
+| `.claim` files of a sweep | stayed in the folder |
+| `ulimit -f` | "Unexpected OSError" instead of a clear line |
+| a full disk when the lock was taken | a bare errno instead of the file that was not written |
+| `score MODEL --out MODEL` and other measuring commands | the record of training or pruning was replaced |
+"""
+
 
 def page(summaries: Sequence[Mapping[str, Any]]) -> str:
     lines = [
@@ -43,7 +67,7 @@ def page(summaries: Sequence[Mapping[str, Any]]) -> str:
     lines += ["", *_by_fault(summaries), "", *_by_command(summaries), "", *_load(summaries)]
     for summary in summaries:
         lines += [f"- not survived, seed {summary['seed']}: {fault.splitlines()[0]}" for fault in summary["faults"]]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, "", _FOUND]).rstrip() + "\n"
 
 
 def _by_fault(summaries: Sequence[Mapping[str, Any]]) -> list[str]:

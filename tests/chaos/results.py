@@ -22,22 +22,21 @@ _LOG = "metrics.jsonl"  # written line by line; the next run cuts it back to its
 
 
 def contents(folder: Path, *, clock: bool) -> dict[str, str]:
-    """Every file below a folder -> a hash of what it says. clock: all that is measured depends on it."""
+    """Every file below a folder -> a hash of what it says. clock: pages show what depends on it."""
     entries = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if path.is_symlink():
             entries[name] = f"link to {path.readlink()}"
         elif path.is_file():
-            entries[name] = "there" if path.stem in _DRAWN or (clock and _is_measured(path)) else _digest(path)
+            entries[name] = "there" if _shows_clock(path, clock) else _digest(path)
         elif not any(path.iterdir()):
             entries[name] = "empty folder"
     return entries
 
 
-def _is_measured(path: Path) -> bool:
-    """Whether a file holds or shows numbers, and not a model."""
-    return path.suffix in (".json", ".html", ".svg", ".csv", ".txt", ".md", ".jsonl") and "config" not in path.name
+def _shows_clock(path: Path, clock: bool) -> bool:
+    return clock if path.suffix == ".html" else path.stem in _DRAWN and path.suffix in (".svg", ".png", ".pdf", ".csv")
 
 
 def _digest(path: Path) -> str:
