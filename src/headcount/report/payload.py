@@ -156,7 +156,16 @@ def _number(value: object) -> float | None:
 
 
 def _by_head(values: Mapping[str, object] | None, heads: list[str]) -> list[Any] | None:
-    return None if values is None else [encode(values.get(head)) for head in heads]
+    return None if values is None else [_rounded(encode(values.get(head))) for head in heads]
+
+
+def _rounded(value: Any) -> Any:
+    """Plain JSON with numbers of as many digits as the page shows at most."""
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return {name: _rounded(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:

@@ -1,5 +1,9 @@
 // The map of heads: one square per head, a row per layer, a block per kind.
-const parsed = (name) => { const [kind, layer, index] = name.split(/\.(?=\d+\.\d+$)|\.(?=\d+$)/); return { kind, layer: +layer, index: +index }; };
+const headNames = new Map();  // of heads, taken apart once
+const parsed = (name) => {
+  if (!headNames.has(name)) { const [kind, layer, index] = name.split(/\.(?=\d+\.\d+$)|\.(?=\d+$)/); headNames.set(name, { kind, layer: +layer, index: +index }); }
+  return headNames.get(name);
+};
 
 function blocks(subject) {  // kind -> layers in order -> places of heads
   const kinds = new Map();
@@ -32,6 +36,13 @@ function described(subject, measure, place) {
   const said = held.map((one) => `${one.role} ${one.label}`).join(", ");
   const value = measure && measure.values ? `${measure.label}: ${short(measure.values[place], measure.form === "diverging")}` : "";
   return [name, value, subject.roles ? `role: ${said || "none found"}` : ""].filter(Boolean).join("\n");
+}
+
+// Draw a map that is below the first screen: a large one when the browser has time for it.
+const LARGE = 600;  // heads
+function drawBelow(box, subject) {
+  if (box.dataset.drawn || subject.heads.length < LARGE) box.redraw(); else whenIdle(() => box.redraw());
+  box.dataset.drawn = "yes";
 }
 
 // options: measure or mask, range, sorted, open(place).
@@ -82,7 +93,7 @@ function cellOf(subject, place, x, y, side, options, colour) {
   const cell = draw("g", { role: "gridcell", tabindex: -1, "data-place": place, transform: `translate(${x},${y})`,
     "aria-label": described(subject, measure, place).replaceAll("\n", ", ") + (mask ? (mask[place] === "1" ? ", stays" : ", masked") : "") });
   const rounding = Math.min(4, inner / 6);
-  const paint = (from, height, shade) => cell.append(draw("rect", { y: from, width: inner, height, rx: rounding, fill: shade }));
+  const paint = (from, height, shade) => cell.append(draw("rect", { class: height === inner ? "frame" : null, y: from || null, width: inner, height, rx: rounding, fill: shade }));
   let written = "", ink = "";
   if (mask) {
     const stays = mask[place] === "1", shade = stays ? data.kindColours[parsed(subject.heads[place]).kind] || "#0072B2" : themed("none");
@@ -103,7 +114,7 @@ function cellOf(subject, place, x, y, side, options, colour) {
     ink = onto(shade);
   }
   if (written && side >= 27) cell.append(draw("text", { x: inner / 2, y: inner / 2, "text-anchor": "middle", "dominant-baseline": "central", "font-size": Math.min(11, side / 3.4), fill: ink }, written));
-  cell.append(draw("rect", { class: "frame", width: inner, height: inner, rx: rounding, fill: "none", stroke: "none" }));
+  if (!cell.querySelector(".frame")) cell.append(draw("rect", { class: "frame", width: inner, height: inner, rx: rounding, fill: "none" }));
   return cell;
 }
 
@@ -144,8 +155,10 @@ function rove(picture, open) {
   const cells = [...picture.querySelectorAll("[role=gridcell]")];
   if (!cells.length) return;
   cells[0].setAttribute("tabindex", 0);
-  const at = new Map(cells.map((cell) => { const box = cell.transform.baseVal.consolidate().matrix, block = cell.closest("[role=grid]").transform.baseVal.consolidate().matrix; return [cell, [box.e + block.e, box.f + block.f]]; }));
+  const placeOf = (cell) => { const box = cell.transform.baseVal.consolidate().matrix, block = cell.closest("[role=grid]").transform.baseVal.consolidate().matrix; return [box.e + block.e, box.f + block.f]; };
+  let at = null;
   const go = (from, key) => {
+    at ??= new Map(cells.map((cell) => [cell, placeOf(cell)]));
     const [x, y] = at.get(from), level = key === "ArrowLeft" || key === "ArrowRight", sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
     let best = null, least = Infinity;
     for (const [cell, [cx, cy]] of at) {
