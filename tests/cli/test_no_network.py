@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ SMALL = ("--limit", "12")
 
 
 @pytest.fixture
-def attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Addresses that were asked for while all sockets are shut and the hub is not told to be offline."""
     addresses: list[Any] = []
 
@@ -35,7 +34,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         monkeypatch.setattr(holder, name, refuse)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    yield addresses
+    return addresses
 
 
 def test_the_watch_sees_an_attempt(attempts: list[Any]) -> None:
