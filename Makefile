@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 THREADS := OMP_NUM_THREADS=1
-# Exact versions; requirements-ci.lock is the same with hashes.
+# Exact versions; requirements-ci.lock is the same with hashes, and with the CPU build of torch.
 LOCK ?= requirements.lock
-# sha256 of the CPU build of torch for Linux, which is not among the files of torch on PyPI.
+# sha256 of the CPU build of torch for Linux, which is not on PyPI; pip prefers a hash of PyPI wherever one is given.
 TORCH_CPU_HASH := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .PHONY: venv demo test test-slow chaos fuzz bench docs lint lock clean
@@ -54,7 +54,7 @@ lint: venv
 lock:
 	uv pip compile --quiet --generate-hashes --no-deps --no-annotate --python-version 3.11 \
 		--custom-compile-command "make lock" --output-file requirements-ci.lock requirements.lock
-	sed -i '/^torch==/a \    --hash=sha256:$(TORCH_CPU_HASH) \\' requirements-ci.lock
+	sed -i -e '/^torch==/,/^[a-z]/{/^    --hash/d;}' -e '/^torch==/a \    --hash=sha256:$(TORCH_CPU_HASH)' requirements-ci.lock
 
 clean:
 	rm -rf .venv demo bench.json chaos.json build

@@ -46,7 +46,7 @@ def score(sites: Sites, method: str = "gradient", model: str = "shop/model-a", s
     values = dict(zip(names(sites), np.random.default_rng(seed).random(len(names(sites))).tolist(), strict=True))
     order = sorted(values, key=lambda head: -values[head])
     parts = {
-        "method": method, "scores": values, "ranks": {head: 1 + order.index(head) for head in values},
+        "method": method, "scores": values, "ranks": {head: rank for rank, head in enumerate(order, start=1)},
         "low": {head: value - 0.1 for head, value in values.items()},
         "high": {head: value + 0.1 for head, value in values.items()},
     }  # fmt: skip

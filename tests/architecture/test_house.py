@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,28 @@ def test_only_hooks_registers_hooks() -> None:
 def test_nothing_reads_or_writes_pickles() -> None:
     words = ("pickle", "torch.load", "torch.save", "joblib")
     assert not [(path.name, word) for path in FILES for word in words if word in path.read_text(encoding="utf-8")]
+
+
+def test_nothing_starts_a_program_or_runs_text_as_code() -> None:
+    """No shell and no eval: text of a user or of a record is never a command. Nor is an archive unpacked."""
+    forbidden = {"os.system", "os.popen", "eval", "exec", "compile"}
+    wrong = []
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in forbidden:
+                wrong.append((path.name, ast.unparse(node.func)))
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                wrong += [(path.name, name) for name in names & {"subprocess", "pty", "tarfile", "zipfile"}]
+            if isinstance(node, ast.Attribute) and re.match(r"os\.(exec|spawn|posix_spawn)", ast.unparse(node)):
+                wrong.append((path.name, ast.unparse(node)))
+    assert wrong == []
+
+
+def test_temporary_files_have_names_that_nobody_can_guess_or_read() -> None:
+    """tempfile makes them for the user alone; a name made by hand, or mktemp, could be taken by another user."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in FILES}
+    assert [name for name, text in texts.items() if "mktemp(" in text or "gettempdir" in text or '"/tmp' in text] == []
 
 
 def test_no_drawers() -> None:

@@ -227,7 +227,8 @@ def _without_styles(svg: str) -> str:
 
 
 def _attributes(style: str) -> str:
-    properties = dict(map(str.strip, part.split(":", 1)) for part in style.split(";") if ":" in part)
+    pairs = (part.partition(":") for part in style.split(";") if ":" in part)
+    properties = {name.strip(): value.strip() for name, _, value in pairs}
     return "".join(f' {name}="{value}"' for name, value in properties.items())
 
 

@@ -26,6 +26,7 @@ from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
 EXAMPLES = 16  # sentences on the page at most
+CARD_EVIDENCE = 8  # lines of evidence on a card at most
 
 
 def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def _subject(subject: Subject) -> dict[str, Any]:
         "heads": heads,
         "measures": _measures(subject, heads),
         "roles": _by_head(roles.roles if roles else None, heads),
-        "evidence": _by_head(roles.evidence if roles else None, heads),
+        "evidence": _by_head(_clearest(roles) if roles else None, heads),
         "effects": _effects(subject, heads),
         "curves": _curves(subject, heads),
         "gone": _gone(subject),
@@ -156,7 +157,27 @@ def _number(value: object) -> float | None:
 
 
 def _by_head(values: Mapping[str, object] | None, heads: list[str]) -> list[Any] | None:
-    return None if values is None else [encode(values.get(head)) for head in heads]
+    return None if values is None else [_rounded(encode(values.get(head))) for head in heads]
+
+
+def _clearest(roles: RolesFound) -> dict[str, list[dict[str, Any]]]:
+    """The evidence of each head that its card shows: what holds first, then what is nearest to its threshold."""
+    fields = ("role", "label", "value", "low", "high", "baseline", "trials", "holds")
+    evidence = {}
+    for head, held in roles.roles.items():
+        measured = [item for item in roles.evidence.get(head, held) if math.isfinite(item.value)]
+        measured.sort(key=lambda item: (not item.holds, item.threshold - item.value))
+        evidence[head] = [{name: getattr(item, name) for name in fields} for item in measured[:CARD_EVIDENCE]]
+    return evidence
+
+
+def _rounded(value: Any) -> Any:
+    """Plain JSON with numbers of as many digits as the page shows at most."""
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return {name: _rounded(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:

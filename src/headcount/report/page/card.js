@@ -36,7 +36,7 @@ function rolesPart(subject, place) {
   if (!subject.roles) return [];
   const held = subject.roles[place] || [];
   const badges = held.map((one) => make("span", { class: "badge" }, [make("i", { style: `background:${data.roleColours[one.role] || "#999999"}` }), `${one.role} ${one.label}`]));
-  const evidence = (subject.evidence?.[place] || held).filter((one) => one.value !== null).sort((one, other) => other.holds - one.holds || (other.value - other.threshold) - (one.value - one.threshold)).slice(0, 8);
+  const evidence = subject.evidence?.[place] || [];
   const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), verdictOf(one)]);
   return [make("h3", {}, "Roles"), make("p", {}, badges.length ? badges : "No role was found."),
     ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
@@ -80,10 +80,14 @@ function openCard(subject, place, from) {
   tip("");
 }
 
+const marked = [];  // squares of the head whose card is open
 function mark(subject, place) {
-  document.querySelectorAll("[role=gridcell][aria-selected]").forEach((cell) => cell.removeAttribute("aria-selected"));
+  for (const cell of marked.splice(0)) cell.removeAttribute("aria-selected");
   if (place === null) return;
-  document.querySelectorAll(`[data-subject="${data.subjects.indexOf(subject)}"] [data-place="${place}"]`).forEach((cell) => cell.setAttribute("aria-selected", "true"));
+  for (const map of document.querySelectorAll(`[data-subject="${data.subjects.indexOf(subject)}"] .canvas > svg`)) {
+    const cell = map.cells?.get(place);
+    if (cell) { cell.setAttribute("aria-selected", "true"); marked.push(cell); }
+  }
 }
 
 function closeCard() {

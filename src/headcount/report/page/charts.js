@@ -90,7 +90,11 @@ function relationChart(subject, across, up, by) {
 function rankCorrelation(one, other) {
   const both = one.map((value, at) => [value, other[at]]).filter(([a, b]) => a !== null && b !== null && b !== undefined);
   if (both.length < 4) return null;
-  const ranks = (values) => { const sorted = [...values].sort((a, b) => a - b); return values.map((value) => (sorted.indexOf(value) + sorted.lastIndexOf(value)) / 2); };
+  const ranks = (values) => {
+    const first = new Map(), last = new Map();
+    [...values].sort((a, b) => a - b).forEach((value, at) => { if (!first.has(value)) first.set(value, at); last.set(value, at); });
+    return values.map((value) => (first.get(value) + last.get(value)) / 2);
+  };
   const [a, b] = [ranks(both.map((pair) => pair[0])), ranks(both.map((pair) => pair[1]))];
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [ma, mb] = [mean(a), mean(b)];

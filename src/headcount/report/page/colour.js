@@ -3,7 +3,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 
 // Colours of values, in the theme of the page. A value is also written, so colour is never all there is.
 const root = document.documentElement;
-const themed = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+const themes = {};  // theme -> colours by name: asking the browser for each of thousands of squares takes seconds
+const themed = (name) => (themes[root.dataset.theme] ??= {})[name] ??= getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const hex = (parts) => "#" + parts.map((part) => Math.round(part).toString(16).padStart(2, "0")).join("");
 const blend = (from, to, share) => hex(rgb(from).map((part, at) => part + (rgb(to)[at] - part) * share));

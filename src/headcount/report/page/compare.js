@@ -26,7 +26,7 @@ function setUpCompare() {
       box.dataset.name = `${label}-${pair[at].label}`.replaceAll(/[^\w-]+/g, "-");
       box.querySelector("figcaption span").textContent = pair[at].label;
       box.redraw = () => drawMap(box.querySelector(".canvas"), pair[at], { measure: measures[at], range, open: (place, cell) => openCard(pair[at], place, cell) });
-      box.redraw();
+      drawBelow(box, pair[at]);
     });
     answer.textContent = measures[0].values ? alike(pair, measures) : sameRoles(pair);
     differences(pair, measures);

@@ -1,5 +1,9 @@
 // The map of heads: one square per head, a row per layer, a block per kind.
-const parsed = (name) => { const [kind, layer, index] = name.split(/\.(?=\d+\.\d+$)|\.(?=\d+$)/); return { kind, layer: +layer, index: +index }; };
+const headNames = new Map();  // of heads, taken apart once
+const parsed = (name) => {
+  if (!headNames.has(name)) { const [kind, layer, index] = name.split(/\.(?=\d+\.\d+$)|\.(?=\d+$)/); headNames.set(name, { kind, layer: +layer, index: +index }); }
+  return headNames.get(name);
+};
 
 function blocks(subject) {  // kind -> layers in order -> places of heads
   const kinds = new Map();
@@ -32,6 +36,13 @@ function described(subject, measure, place) {
   const said = held.map((one) => `${one.role} ${one.label}`).join(", ");
   const value = measure && measure.values ? `${measure.label}: ${short(measure.values[place], measure.form === "diverging")}` : "";
   return [name, value, subject.roles ? `role: ${said || "none found"}` : ""].filter(Boolean).join("\n");
+}
+
+// Draw a map that is not the first on the page: a large one when the browser has time for it.
+const LARGE = 600;  // heads
+function drawBelow(box, subject) {
+  if (box.dataset.drawn || subject.heads.length < LARGE) box.redraw(); else whenIdle(() => box.redraw());
+  box.dataset.drawn = "yes";
 }
 
 // options: measure or mask, range, sorted, open(place).
@@ -77,17 +88,26 @@ function drawMap(box, subject, options) {
 
 const worth = (measure, place) => measure.values[place] === null ? -Infinity : measure.form === "diverging" ? measure.values[place] * measure.sign : measure.values[place];
 
+const BARE = 15;  // pixels under which a square has no room for a letter and is one node: there are thousands then
+const at = (cell, x, y) => Object.assign(cell, { at: [x, y] });  // its place in the block, for the keyboard
+
+function shadeOf(subject, place, { measure, mask }, colour) {
+  if (mask) return mask[place] === "1" ? data.kindColours[parsed(subject.heads[place]).kind] || "#0072B2" : themed("none");
+  return measure.form === "roles" ? data.roleColours[rolesOf(subject, place)[0]] || themed("none") : colour(measure.values[place]);
+}
+
 function cellOf(subject, place, x, y, side, options, colour) {
   const { measure, mask } = options, inner = Math.max(1, side - (side > 14 ? 2 : 1));
-  const cell = draw("g", { role: "gridcell", tabindex: -1, "data-place": place, transform: `translate(${x},${y})`,
-    "aria-label": described(subject, measure, place).replaceAll("\n", ", ") + (mask ? (mask[place] === "1" ? ", stays" : ", masked") : "") });
+  const named = { role: "gridcell", tabindex: -1, "data-place": place,
+    "aria-label": described(subject, measure, place).replaceAll("\n", ", ") + (mask ? (mask[place] === "1" ? ", stays" : ", masked") : "") };
+  if (side < BARE) return at(draw("rect", { ...named, class: "frame", x, y, width: inner, height: inner, fill: shadeOf(subject, place, options, colour) }), x, y);
+  const cell = at(draw("g", { ...named, transform: `translate(${x},${y})` }), x, y);
   const rounding = Math.min(4, inner / 6);
-  const paint = (from, height, shade) => cell.append(draw("rect", { y: from, width: inner, height, rx: rounding, fill: shade }));
+  const paint = (from, height, shade) => cell.append(draw("rect", { class: height === inner ? "frame" : null, y: from || null, width: inner, height, rx: rounding, fill: shade }));
   let written = "", ink = "";
   if (mask) {
-    const stays = mask[place] === "1", shade = stays ? data.kindColours[parsed(subject.heads[place]).kind] || "#0072B2" : themed("none");
-    paint(0, inner, shade);
-    if (!stays) cell.append(draw("path", { d: `M${inner * .3} ${inner * .3}L${inner * .7} ${inner * .7}M${inner * .7} ${inner * .3}L${inner * .3} ${inner * .7}`, stroke: "currentColor", "stroke-opacity": .45, "stroke-width": Math.max(.6, inner / 18) }));
+    paint(0, inner, shadeOf(subject, place, options, colour));
+    if (mask[place] !== "1") cell.append(draw("path", { d: `M${inner * .3} ${inner * .3}L${inner * .7} ${inner * .7}M${inner * .7} ${inner * .3}L${inner * .3} ${inner * .7}`, stroke: "currentColor", "stroke-opacity": .45, "stroke-width": Math.max(.6, inner / 18) }));
   } else if (measure.form === "roles") {
     const held = rolesOf(subject, place);
     if (!held.length) paint(0, inner, themed("none"));
@@ -103,7 +123,7 @@ function cellOf(subject, place, x, y, side, options, colour) {
     ink = onto(shade);
   }
   if (written && side >= 27) cell.append(draw("text", { x: inner / 2, y: inner / 2, "text-anchor": "middle", "dominant-baseline": "central", "font-size": Math.min(11, side / 3.4), fill: ink }, written));
-  cell.append(draw("rect", { class: "frame", width: inner, height: inner, rx: rounding, fill: "none", stroke: "none" }));
+  if (!cell.querySelector(".frame")) cell.append(draw("rect", { class: "frame", width: inner, height: inner, rx: rounding, fill: "none" }));
   return cell;
 }
 
@@ -143,12 +163,15 @@ function legend(picture, subject, { measure, mask, range }, colour, y, width) {
 function rove(picture, open) {
   const cells = [...picture.querySelectorAll("[role=gridcell]")];
   if (!cells.length) return;
+  picture.cells = new Map(cells.map((cell) => [+cell.dataset.place, cell]));
   cells[0].setAttribute("tabindex", 0);
-  const at = new Map(cells.map((cell) => { const box = cell.transform.baseVal.consolidate().matrix, block = cell.closest("[role=grid]").transform.baseVal.consolidate().matrix; return [cell, [box.e + block.e, box.f + block.f]]; }));
+  const placeOf = (cell) => { const block = cell.closest("[role=grid]").transform.baseVal.consolidate().matrix; return [cell.at[0] + block.e, cell.at[1] + block.f]; };
+  let places = null;
   const go = (from, key) => {
-    const [x, y] = at.get(from), level = key === "ArrowLeft" || key === "ArrowRight", sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
+    places ??= new Map(cells.map((cell) => [cell, placeOf(cell)]));
+    const [x, y] = places.get(from), level = key === "ArrowLeft" || key === "ArrowRight", sign = key === "ArrowRight" || key === "ArrowDown" ? 1 : -1;
     let best = null, least = Infinity;
-    for (const [cell, [cx, cy]] of at) {
+    for (const [cell, [cx, cy]] of places) {
       const ahead = sign * (level ? cx - x : cy - y), aside = Math.abs(level ? cy - y : cx - x);
       const far = ahead + 4 * aside;
       if (ahead > .5 && aside < 60 && far < least) { best = cell; least = far; }

@@ -10,7 +10,7 @@ function setUpMap() {
   const show = () => {
     const chosen = mapMeasures(subject())[+measure.value], roles = byId("role-map");
     roles.hidden = !hasBoth(subject());
-    if (!roles.hidden) { roles.redraw = () => drawMap(roles.querySelector(".canvas"), subject(), { measure: roleMeasure, open }); roles.redraw(); }
+    if (!roles.hidden) { roles.redraw = () => drawMap(roles.querySelector(".canvas"), subject(), { measure: roleMeasure, open }); drawBelow(roles, subject()); }
     box.dataset.subject = which.value;
     if (!subject().heads.length) { box.querySelector(".canvas").textContent = "These records say nothing of single heads."; return; }
     const options = chosen ? { measure: chosen, sorted: byId("map-sort").checked, open } : { mask: "1".repeat(subject().heads.length), open };

@@ -35,7 +35,7 @@ function setUpSlider() {
     box.hidden = !line().known;
     box.dataset.subject = data.subjects.indexOf(subject());
     box.redraw = () => drawMap(box.querySelector(".canvas"), subject(), { mask: point.mask, open: (place, cell) => openCard(subject(), place, cell) });
-    if (line().known) box.redraw();
+    if (line().known) drawBelow(box, subject());
     chartIn(byId("slider-plot"), () => tradeOff(subject(), line(), point));
   }
   which.addEventListener("change", refill);
