@@ -23,11 +23,11 @@ NAMES = tuple(name for name in TASKS.names() if name != HARNESS)  # those that a
 PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 SENTENCES = "grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel text, or a text file with a sentence per line"
 ANY = f"Labelled text: .tsv, .jsonl; plain text: .txt; a folder of them by split; hf:NAME. Parallel text: {PARALLEL}"
-_METRICS = "bleu, loss, perplexity, accuracy, f1, matthews: the task's usual one if not given."
+_METRICS = "Metric: bleu, loss, perplexity, accuracy, f1 or matthews. Default: that of the task."
 _COLUMNS = {"text": "text_column", "label": "label", "pair": "pair"}
 _FIELDS = {
     "languages": click.option(
-        "--languages", help="Endings of the files in a folder: SOURCE,TARGET, such as en,de (translation)."
+        "--languages", help="File extensions of the two languages in a folder, SOURCE,TARGET: en,de (translation)."
     ),
     "columns": click.option("--columns", help="Columns with the two sides of a pair: SOURCE,TARGET (translation)."),
     "longest": click.option(
@@ -35,13 +35,13 @@ _FIELDS = {
         default=LONGEST,
         show_default=True,
         type=click.IntRange(1),
-        help="Words of a sentence (translation); longer ones are left out.",
+        help="Skip sentences with more words than this (translation).",
     ),
     "limit": options.limit(),
     "text_column": click.option("--text-column", help="Column with the text (classification, language modelling)."),
     "label": click.option("--label", help="Column with the label (classification)."),
     "pair": click.option("--pair", help="Column with the second text (classification)."),
-    "lowercase": click.option("--lowercase", is_flag=True, help="Compare without regard to case (translation)."),
+    "lowercase": click.option("--lowercase", is_flag=True, help="Ignore case in BLEU (translation)."),
 }
 
 
@@ -140,7 +140,11 @@ def tasked(
         *([options.measure_split] if measured else []),
         click.option("--metric", help=_METRICS),
         click.option(
-            "--beams", default=beams, show_default=True, type=click.IntRange(1), help="1 is greedy (translation)."
+            "--beams",
+            default=beams,
+            show_default=True,
+            type=click.IntRange(1),
+            help="Beams of beam search; 1 is greedy decoding (translation).",
         ),
         options.max_length,
         options.batch_size,
@@ -149,8 +153,8 @@ def tasked(
             "--task",
             required=required and not inferred,
             type=TaskName(harness=harness),
-            help="What the model does"
-            + ("; what its class says if not given" if inferred else "")
+            help="Task of the model"
+            + (". Default: inferred from its class" if inferred else "")
             + ("; or lm-eval:TASK[,TASK], tasks of the lm-evaluation-harness." if harness else "."),
         ),
     )

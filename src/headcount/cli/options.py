@@ -25,11 +25,11 @@ figure_formats = click.option(
     default=["png", "svg", "pdf"],
     show_default=True,
     type=click.Choice(["png", "svg", "pdf"]),
-    help="Of figures; may be given several times.",
+    help="Format of figures; may be repeated.",
 )
 
 
-every_row = click.option("--all", "all_rows", is_flag=True, help="Print every head, not the first and last ten.")
+every_row = click.option("--all", "all_rows", is_flag=True, help="Print every head instead of the first and last ten.")
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,15 @@ _LOADING = (
     click.option(
         "--device-map",
         metavar="auto|JSON",
-        help="Spread the model over devices, memory and disk as accelerate does, instead of --device.",
+        help="Spread the model over devices, memory and disk as accelerate does; replaces --device.",
     ),
     click.option(
-        "--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help="Number format of the weights."
+        "--dtype",
+        type=click.Choice(["float32", "float16", "bfloat16"]),
+        help="Data type of the weights. Default: that of the checkpoint.",
     ),
     click.option(
-        "--device", help="Where the model runs: cpu, cuda, cuda:1, mps; the accelerator that is found if not given."
+        "--device", help="Device to run on: cpu, cuda, cuda:1, mps. Default: the accelerator that is found, else cpu."
     ),
 )
 
@@ -198,28 +200,28 @@ def refuse(names: Iterable[str], why: str) -> None:
 
 def split(default: str | None) -> Command:
     """The part of the data that a command reads; of one that chooses heads, what they are chosen on."""
-    return click.option("--split", default=default, show_default=True, help="Part of the data, where it has several.")
+    return click.option("--split", default=default, show_default=True, help="Split of the data to use.")
 
 
 _JOINED = "several of parallel text joined by +, such as test+test2017"
 measure_split = click.option(
     "--measure-split",
-    help=f"Part of the data to measure on, or {_JOINED}; test if not given, and half of the texts where there is none.",
+    help=f"Split to measure on, or {_JOINED}. Default: test, or half of the texts if there is none.",
 )
-other_split = click.option("--other-split", help="A second part of the data: do the same heads matter there?")
+other_split = click.option("--other-split", help="Second split, to test whether the same heads matter there.")
 
 
 def limit(default: int | None = None) -> Command:
     return click.option(
-        "--limit", default=default, show_default=True, type=click.IntRange(1), help="Use so many texts at most."
+        "--limit", default=default, show_default=True, type=click.IntRange(1), help="Use at most this many texts."
     )
 
 
 max_length = click.option(
-    "--max-length", default=256, show_default=True, type=click.IntRange(2), help="Cut texts to so many tokens."
+    "--max-length", default=256, show_default=True, type=click.IntRange(2), help="Truncate texts to this many tokens."
 )
 batch_size = click.option(
-    "--batch-size", default=16, show_default=True, type=click.IntRange(1), help="Texts run at once."
+    "--batch-size", default=16, show_default=True, type=click.IntRange(1), help="Texts in a batch."
 )
 
 
@@ -257,6 +259,6 @@ length = click.option(
     default=128,
     show_default=True,
     type=click.IntRange(1),
-    help="Tokens of the example for FLOPs and cache.",
+    help="Example length in tokens, for FLOPs and cache.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")

@@ -33,20 +33,22 @@ def whole(name: str, about: str) -> click.Command:
     @click.command(name, help=f"{about} {_SEVERAL}")
     @click.argument("models", nargs=-1)
     @options.loading_only
-    @click.option("--task", type=click.Choice(data.NAMES), help="What the model does; translation if not given.")
+    @click.option("--task", type=click.Choice(data.NAMES), help="Task of the model. Default: translation.")
     @data.source(data.ANY, split="dev", required=False, fields=_SOURCE)
     @options.measure_split
     @options.other_split
-    @click.option("--metric", help="The task's usual one if not given.")
+    @click.option("--metric", help="Metric. Default: that of the task.")
     @click.option(
         "--beams", default=1, show_default=True, type=click.IntRange(1),
-        help="Of translations; 1, greedy, is much faster.",
+        help="Beams of beam search; 1, greedy decoding, is much faster.",
     )  # fmt: skip
     @options.batch_size
     @options.max_length
-    @click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML with settings.")
+    @click.option(
+        "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with settings."
+    )
     @click.option("--show", "show_settings", is_flag=True, help="Print every setting as TOML and stop.")
-    @click.option("--parts", help="Only these parts, separated by commas.")
+    @click.option("--parts", help="Run only these parts, separated by commas.")
     @click.option("--out", default=f"study-{name}", show_default=True, type=options.FOLDER)
     @options.figure_formats
     @options.as_json

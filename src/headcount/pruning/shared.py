@@ -17,9 +17,9 @@ class Gated(Chooser):
     usually_tuned: ClassVar[bool] = True
 
     steps: int | None = option(
-        None, "Steps with gates; 150 if not given, 2200 from random weights.", type=int, minimum=0
+        None, "Training steps with gates. Default: 150; 2200 from random weights.", type=int, minimum=0
     )
     gate_rate: float | None = option(
-        None, "Learning rate of the gates; l0: 0.1, subset: 0.2 (translation) or 0.5.", type=float, minimum=0.0,
+        None, "Learning rate of the gates. Default: 0.1 (l0), 0.2 or 0.5 (subset).", type=float, minimum=0.0,
         above=True,
     )  # fmt: skip

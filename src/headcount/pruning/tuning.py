@@ -17,18 +17,20 @@ class Tuning(Options):
     """Settings of training; the defaults are those of the trade-off."""
 
     steps: int | None = option(
-        None, f"Steps of training after removal; with gates {STEPS} if not given, otherwise none.", type=int,
+        None, f"Fine-tuning steps after removal. Default: {STEPS} with gates, else none.", type=int,
         minimum=0, flag="--tune",
     )  # fmt: skip
     distill: float = option(
-        0.0, "Share of the loss that asks for what MODEL predicts.", minimum=0.0, maximum=1.0,
+        0.0, "Weight of the distillation loss (KL divergence from MODEL), 0 to 1.", minimum=0.0, maximum=1.0,
     )  # fmt: skip
-    tuner: str = option("weights", "weights: from those that are there; scratch: from random ones.", choices=tuners)
+    tuner: str = option(
+        "weights", "Fine-tune the remaining weights (weights) or train from random ones (scratch).", choices=tuners
+    )
     rate: float | None = option(None, "Learning rate of the weights.", type=float, minimum=0.0, above=True)
-    warmup: int | None = option(None, "Steps of warm-up.", type=int, minimum=1)
-    batch: int = option(1000, "Source tokens of a step.", minimum=1)
-    chunk: int = option(1000, "Source tokens run at once.", minimum=1)
-    clip: float = option(1.0, "Largest norm of the gradient.", minimum=0.0)
+    warmup: int | None = option(None, "Warm-up steps.", type=int, minimum=1)
+    batch: int = option(1000, "Source tokens per step.", minimum=1)
+    chunk: int = option(1000, "Most source tokens in one forward pass.", minimum=1)
+    clip: float = option(1.0, "Clip the gradient to this norm.", minimum=0.0)
 
 
 AFTER_GATES = Tuning(steps=STEPS)

@@ -22,9 +22,11 @@ class Shape(Options):
     """Constraints on the heads that stay, of every layer that heads are taken from; by default there are none."""
 
     rule: Literal["top", "uniform"] = option(
-        "top", "top: the best heads stay; uniform: as many in every layer.", choices=("top", "uniform")
+        "top",
+        "How the budget is spread: the best heads anywhere (top) or equally many per layer (uniform).",
+        choices=("top", "uniform"),
     )
-    at_least: int = option(0, "Heads that every layer keeps.", minimum=0)
+    at_least: int = option(0, "Fewest heads that every layer keeps.", minimum=0)
     at_least_first: int = option(0, "Heads that the first layer keeps.", minimum=0)
     multiple: int = option(1, "Every layer keeps a multiple of so many heads: for tensor parallelism.", minimum=1)
     groups: Literal["any", "even"] = option(

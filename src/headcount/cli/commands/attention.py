@@ -11,9 +11,9 @@ from headcount.cli import options
 
 @click.command("attention")
 @options.loading
-@click.option("--head", required=True, help="Such as encoder.0.3.")
-@click.option("--text", required=True, help="The sentence.")
-@click.option("--target", help="What the decoder reads, for its heads; what the model writes if not given.")
+@click.option("--head", required=True, help="Head to show, such as encoder.0.3.")
+@click.option("--text", required=True, help="Sentence to show attention on.")
+@click.option("--target", help="Decoder input, for decoder and cross heads. Default: what the model generates.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

@@ -13,10 +13,10 @@ from headcount.cli import options
 @click.command("bench")
 @options.loading
 @click.argument("pruned_models", nargs=-1, metavar="[PRUNED]...")
-@click.option("--batches", default="1,4,16,64", show_default=True, help="Batch sizes.")
-@click.option("--lengths", default="32,128", show_default=True, help="Tokens of the input.")
+@click.option("--batches", default="1,4,16,64", show_default=True, help="Batch sizes, separated by commas.")
+@click.option("--lengths", default="32,128", show_default=True, help="Input lengths in tokens, separated by commas.")
 @click.option(
-    "--written", default=16, show_default=True, type=click.IntRange(1), help="Tokens to write, where a model can."
+    "--written", default=16, show_default=True, type=click.IntRange(1), help="Tokens to generate, for models that can."
 )
 @click.option("--repeats", default=7, show_default=True, type=click.IntRange(1))
 @options.output
@@ -31,11 +31,11 @@ def COMMAND(  # noqa: N802
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Measure MODEL and its PRUNED versions side by side: examples read and tokens written a second, and memory.
+    """Measure the speed and memory of MODEL and its PRUNED versions side by side.
 
     Each is a checkpoint or what `headcount export` wrote, such as half.gguf, half.onnx or a folder of OpenVINO.
 
-    Measure alone: other work on the machine hits all models alike, but makes intervals wide.
+    Run nothing else meanwhile: other load slows all models alike but widens the intervals.
     """
     from headcount.cli import show
     from headcount.studies.speed import Bench, speed

@@ -12,13 +12,13 @@ from headcount.cli import options
 
 @click.command("demo")
 @options.out_folder("Folder for models and report.", default="demo", show_default=True)
-@click.option("--quick", is_flag=True, help="A smaller version of everything, in a few minutes.")
+@click.option("--quick", is_flag=True, help="Run a smaller version of everything, in a few minutes.")
 @options.seed("the model")
 def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
     """Train a small translation model on the embedded corpus, run the experiments of both papers on it, prune it.
 
-    Interrupted? The same command goes on. The page is written as soon as there is something to see, and again after
-    each part.
+    If interrupted, run the same command again to resume. The page is written as soon as the first part is done, and
+    again after each part.
     """
     from headcount import journal
     from headcount.checkpoints.loading import quiet

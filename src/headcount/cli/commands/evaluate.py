@@ -18,15 +18,17 @@ _OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pai
 @click.command("evaluate")
 @options.loading
 @data.tasked(split="test", inferred=True, beams=4, harness=True)
-@click.option("--length-penalty", default=0.6, show_default=True, type=float, help="Of beam search (translation).")
+@click.option(
+    "--length-penalty", default=0.6, show_default=True, type=float, help="Length penalty of beam search (translation)."
+)
 @click.option(
     "--tokens",
     default=4096,
     show_default=True,
     type=click.IntRange(1),
-    help="Source tokens times beams of a batch (translation).",
+    help="Most source tokens times beams in a batch (translation).",
 )
-@click.option("--against", metavar="MODEL", help="The whole model that embeddings are compared with (embedding).")
+@click.option("--against", metavar="MODEL", help="Model whose embeddings are the reference (embedding).")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -41,7 +43,7 @@ def COMMAND(  # noqa: N802
     """Measure how good MODEL is at its task on a data set, with an interval.
 
     BLEU, chrF, loss and token accuracy of translations; accuracy, F1 or Matthews correlation of a classifier;
-    perplexity, loss or accuracy of language models; how far the embeddings of a model are from --against. With --task
+    perplexity, loss or accuracy of language models; the distance of embeddings from those of --against. With --task
     lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on data of its own; --data then names a folder of further
     task files.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _DATA = (
     "Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for an "
-    "encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Embedded English sentences if not given"
+    "encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Default: embedded English sentences"
 )
 _TEXTS = 12  # that a page has room for
 
@@ -26,13 +26,20 @@ _TEXTS = 12  # that a page has room for
 @data.source(_DATA, split="test", required=False, fields=("languages", "text_column", "label", "pair"))
 @options.limit(300)
 @options.batch_size
-@click.option("--text", "texts", multiple=True, help="A sentence whose attention the page shows; may be repeated.")
-@click.option("--frequencies", default="", help="Frequencies of tokens: .json, .tsv, or text to count them in.")
+@click.option("--text", "texts", multiple=True, help="Sentence to show attention on; may be repeated.")
 @click.option(
-    "--one-out", default=0, type=click.IntRange(0), help="Sentences for one head out; by the model's size if 0."
+    "--frequencies",
+    default="",
+    help="Token frequencies: .json, .tsv, or text to count them in. Default: counted in the text.",
 )
-@click.option("--out", type=options.FOLDER, help="Folder for the page and the records; explore-MODEL if not given.")
-@click.option("--open", "opened", is_flag=True, help="Show the page in a browser at the end.")
+@click.option(
+    "--one-out",
+    default=0,
+    type=click.IntRange(0),
+    help="Sentences for masking one head at a time; 0 chooses by the size of the model.",
+)
+@click.option("--out", type=options.FOLDER, help="Folder for the page and the records. Default: explore-MODEL.")
+@click.option("--open", "opened", is_flag=True, help="Open the page in a browser at the end.")
 def COMMAND(  # noqa: N802
     model: str,
     loading: options.Loading,
@@ -43,9 +50,9 @@ def COMMAND(  # noqa: N802
     opened: bool,
     **settings: Any,
 ) -> None:
-    """Find out what the heads of MODEL do and which of them matter, and write it as one page. Nothing else is needed.
+    """Show what the heads of MODEL do and which of them matter, as one page. No data is needed.
 
-    Interrupted? The same command goes on. The page is there as soon as there is something to see.
+    If interrupted, run the same command again to resume. The page is written as soon as the first part is done.
     """
     from headcount import journal
     from headcount.checkpoints.loading import quiet

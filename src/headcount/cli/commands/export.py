@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--to",
     required=True,
     type=click.Choice(Registry[Any]("runtime", "headcount.exports", "RUNTIME").names()),
-    help="Format of the runtime.",
+    help="Runtime to write for.",
 )
 @click.option(
     "--out",
@@ -30,9 +30,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="A file for formats that are one file, such as half.gguf; a folder for the others.",
 )
-@click.option("--type", "number_format", metavar="FORMAT", help="Of the weights, such as f16 or q8_0 of gguf.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
-@click.option("--no-check", is_flag=True, help="Do not run the result in its runtime.")
+@click.option(
+    "--type",
+    "number_format",
+    metavar="FORMAT",
+    help="Data type of the weights, such as f16 or q8_0 (gguf). Default: that of the model where the runtime has it.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing export.")
+@click.option("--no-check", is_flag=True, help="Skip running the result in its runtime.")
 @options.as_json
 def COMMAND(  # noqa: N802
     model: str,
@@ -47,7 +52,7 @@ def COMMAND(  # noqa: N802
     """Write MODEL for another runtime, run it there on a few texts and compare it with the PyTorch model.
 
     gguf is for llama.cpp; vllm a folder for vLLM and transformers; onnx, openvino and ctranslate2 for the runtimes of
-    these names. What a runtime cannot take is refused with the reason and the nearest that can be exported.
+    these names. A model that a runtime cannot take is refused with the reason and the closest one that it can.
     """
     options.refuse(("dtype", "device"), "does nothing here: --type is the number format of an export")
     from headcount.exports.export import is_one_file

@@ -22,12 +22,12 @@ _FIGURES = Registry[object]("figure", "headcount.report.figures", "FIGURE")
 @click.argument("name", type=click.Choice([*_FIGURES.names(), "all"]))
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @options.figure_formats
-@options.out_folder("Folder to write to.", shared=True, default="figures", show_default=True)
+@options.out_folder("Folder for the figures.", shared=True, default="figures", show_default=True)
 def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out: Path) -> None:  # noqa: N802
     """Draw a figure of RECORDS (record.json, or the folder that holds it): the picture, its caption, its data as CSV.
 
-    all: every figure that the records have the parts for. Several records are shown side by side where a figure can;
-    of a combined record the parts that fit are taken.
+    FIGURE all draws every figure that the records have data for. Several records are shown side by side if the figure
+    supports it; from a combined record the matching parts are used.
     """
     from headcount.cli import show
     from headcount.record import displayed

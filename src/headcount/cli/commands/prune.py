@@ -16,7 +16,6 @@ from headcount.pruning.choosers.given import Given
 from headcount.pruning.pipeline import (
     Chooser,
     Pipeline,
-    chooser_names,
     chooser_of,
     choosers,
     compensations,
@@ -66,42 +65,48 @@ def _generated(function: object) -> Any:
 @options.loading
 @click.option(
     "--choose", metavar="HOW",
-    help=f"How heads are chosen on data: {', '.join(chooser_names())}. A score means: the lowest go.",
+    help=". With a score, the heads with the lowest scores are removed.",
 )  # fmt: skip
 @click.option(
     "--keep", metavar="HEADS|N|N%",
-    help="Heads to keep, all others go; with --choose, how many: 10, 40%, encoder=10 or encoder=8,cross=50%; or what "
-    "the smaller model may cost: 90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
+    help="Heads to keep, by name; with --choose, how many: 10, 40%, encoder=10 or encoder=8,cross=50%; or "
+         "the cost of the pruned model: 90%params, 5Mparams, 80%flops, 2Gflops, 75%ms, 12.5ms.",
 )  # fmt: skip
-@click.option("--remove", metavar="HEADS", help="Heads to remove: encoder.0.3,decoder.1.* (a star is any).")
-@click.option("--kinds", help="Kinds of heads that may go, such as encoder,cross; all if not given.")
+@click.option("--remove", metavar="HEADS", help="Heads to remove: encoder.0.3,decoder.1.* (* matches any number).")
+@click.option("--kinds", help="Kinds of heads that may be removed, such as encoder,cross. Default: all.")
 @click.option(
     "--for", "runtime", type=click.Choice(RUNTIMES.names()),
     help="A runtime that the smaller model is for: heads are chosen in a shape that it takes without workarounds.",
 )  # fmt: skip
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of whatever is random.")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Random seed of everything that is random."
+)
 @click.option(
     "--compensate", type=click.Choice(compensations.names()),
-    help="What stands in for the heads that go, without training, folded into plain weights; none if not given, lstsq "
-    "with greedy.",
+    help="Fit the remaining heads to make up for the removed ones, without training. Default: none; lstsq "
+         "with greedy.",
 )  # fmt: skip
-@click.option("--add-bias", is_flag=True, help="Give output projections without a bias one to compensate with.")
-@click.option("--calibrate-split", help="Part of the data to compensate on; the one heads are chosen on if not given.")
+@click.option("--add-bias", is_flag=True, help="Add a bias to output projections that have none, to compensate with.")
+@click.option(
+    "--calibrate-split",
+    help="Split with the calibration data of the compensation. Default: the one that heads are chosen on.",
+)
 @_generated
-@click.option("--train-split", default="train", show_default=True, help="Part of the data to train on.")
-@click.option("--train-limit", type=click.IntRange(1), help="Train on so many texts at most.")
+@click.option("--train-split", default="train", show_default=True, help="Split to train on.")
+@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts.")
 @click.option(
     "--save-seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
-    help="How often to save a state to resume from.",
+    help="Seconds between saved training states.",
 )  # fmt: skip
 @data.tasked(split="dev", required=False, measured=True)
 @data.measure_task
-@click.option("--out", required=True, type=options.FOLDER, help="Folder for the smaller model and record.json.")
-@click.option("--overwrite", is_flag=True, help="Replace a checkpoint that is in the folder.")
+@click.option("--out", required=True, type=options.FOLDER, help="Folder for the pruned model and record.json.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing checkpoint.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
 @click.option(
     "--verify/--no-verify", default=True, show_default=True,
-    help="Compare masked and pruned model before saving; what fails goes to OUT.unverified.",
+    help="Compare the masked and the pruned model before saving; a model that fails is saved in "
+         "OUT.unverified.",
 )  # fmt: skip
 @options.length
 @options.as_json

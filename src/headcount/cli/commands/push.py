@@ -10,7 +10,7 @@ import click
 @click.command("push")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("name")
-@click.option("--private", is_flag=True, help="Where the repository is new: for you alone.")
+@click.option("--private", is_flag=True, help="Create a new repository as private.")
 def COMMAND(folder: Path, name: str, private: bool) -> None:  # noqa: N802
     """Upload the model in FOLDER to the Hugging Face Hub as NAME, which is user/name."""
     from headcount.checkpoints.push import push

@@ -14,16 +14,16 @@ from headcount.cli import options
 @click.option(
     "--out", default="report.html", show_default=True, type=click.Path(path_type=Path), help="The page to write."
 )
-@click.option("--title", help="Heading of the page; the models' names if not given.")
+@click.option("--title", help="Heading of the page. Default: the names of the models.")
 @click.option("--plain", is_flag=True, help="Show the report in the terminal instead of writing a page.")
-@click.option("--short", is_flag=True, help="With --plain: the answers alone, without tables.")
+@click.option("--short", is_flag=True, help="With --plain: print only the answers, without tables.")
 @options.every_row
 def COMMAND(  # noqa: N802
     records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool, all_rows: bool
 ) -> None:
     """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
 
-    Records of several commands on one model make one report; two records of the same command are compared.
+    Records of several commands on one model make one report. Two records of the same command are compared.
     Whole studies of several models have one ledger.
     """
     from headcount import journal

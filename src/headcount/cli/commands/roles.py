@@ -20,31 +20,48 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @options.loading
 @data.source(data.SENTENCES, split="dev", fields=("languages", "limit"))
 @click.option("--parser", help="Parse plain text with spacy[:MODEL] or stanza[:LANGUAGE], where installed.")
-@click.option("--encoder-only", is_flag=True, help="Leave the decoder of a translation model out.")
-@click.option("--roles", "names", help="Which roles to look for, separated by commas; all if not given.")
-@click.option("--relations", help="Dependency relations, separated by commas: nsubj,obj,amod,advmod if not given.")
+@click.option("--encoder-only", is_flag=True, help="Skip the decoder of a translation model.")
+@click.option("--roles", "names", help="Roles to measure, separated by commas. Default: all.")
+@click.option("--relations", help="Dependency relations, separated by commas. Default: nsubj,obj,amod,advmod.")
 @click.option("--directions", default="both", show_default=True, type=click.Choice(list(_DIRECTIONS)))
 @click.option(
     "--margin", default="relative", show_default=True, type=click.Choice(["relative", "points"]),
-    help="How a syntactic head is above the best fixed offset: 1.1 x baseline, or baseline + .1.",
+    help="Whether a syntactic head must exceed its baseline by a factor (relative) or a difference "
+         "(absolute); see --excess.",
 )  # fmt: skip
-@click.option("--excess", default=0.10, show_default=True, type=click.FloatRange(0), help="The .1 of --margin.")
-@click.option("--diagonal/--no-diagonal", default=True, show_default=True, help="May a token look at itself most?")
+@click.option(
+    "--excess",
+    default=0.10,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="How far above its baseline a syntactic head must be: 0.1 is 10 % (relative) or 10 points (absolute).",
+)
+@click.option(
+    "--diagonal/--no-diagonal",
+    default=True,
+    show_default=True,
+    help="Count queries whose largest weight is on the token itself.",
+)
 @click.option(
     "--edges", default="possible", show_default=True, type=click.Choice(["possible", "all"]),
-    help="Positional: which queries count, those with a token at the offset, or all.",
+    help="Queries that count for positional roles: those with a token at the offset (possible), or all.",
 )  # fmt: skip
 @click.option(
     "--frequencies", default="train", show_default=True,
-    help="Of tokens, for the rare role: train (of the grammar or of parallel text), corpus, tokenizer, or a file: "
-    ".json or .tsv with counts, or text (.conllu or lines) to count.",
+    help="Token frequencies for the rare role: train (of the grammar or of parallel text), corpus, "
+         "tokenizer, or a file: .json or .tsv with counts, or text (.conllu or lines) to count.",
 )  # fmt: skip
 @click.option(
     "--common", type=click.IntRange(0),
-    help="How many of the most frequent tokens are not rare; the paper's 500 of 32,000, scaled, if not given.",
+    help="Number of most frequent tokens that are not rare. Default: the paper's 500 of 32,000, scaled to "
+         "the vocabulary.",
 )  # fmt: skip
-@click.option("--relevance", type=click.Path(exists=True, path_type=Path), help="Record of the heads' relevance.")
-@click.option("--play", is_flag=True, help="Also replace heads by their roles and measure what is lost; takes longer.")
+@click.option(
+    "--relevance",
+    type=click.Path(exists=True, path_type=Path),
+    help="Record of headcount score --method relevance, to compare with roles.",
+)
+@click.option("--play", is_flag=True, help="Also replace heads by their roles and measure the loss; takes longer.")
 @click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
 @options.seed("the resampling")
 @options.output
@@ -63,7 +80,7 @@ def COMMAND(  # noqa: N802
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Find out what every head of MODEL does: positions, syntax, rare tokens and more, each against its baseline."""
+    """Measure what every head of MODEL does: positions, syntax, rare tokens and more, each against its baseline."""
     from dataclasses import replace
 
     from headcount.checkpoints.loading import quiet

@@ -20,14 +20,20 @@ _RULES: Registry[Any] = Registry("rule", "headcount.probes.relevance.rules", "RU
 @click.option("--method", default="gradient", show_default=True, type=click.Choice(_METHODS.names()))
 @data.tasked(split="dev")
 @click.option(
-    "--granularity", type=click.Choice(["example", "token", "batch"]), help="Where absolute values are taken."
+    "--granularity",
+    type=click.Choice(["example", "token", "batch"]),
+    help="Take absolute values per token, example, batch or not at all.",
 )
 @click.option("--normalize/--no-normalize", default=None, help="Divide by the norm of each layer.")
-@click.option("--preset", help="Somebody's exact variant: michel2019-paper, michel2019-code, hf-bertology (gradient).")
-@click.option("--rule", type=click.Choice(_RULES.names()), help="How relevance is shared out (relevance).")
-@click.option("--bias", type=click.Choice(["absorb", "redistribute"]), help="What becomes of biases (relevance).")
-@click.option("--target", type=click.Choice(["own", "reference"]), help="What translations go on from (relevance).")
-@click.option("--chunk", type=click.IntRange(1), help="Padded tokens at once: bounds the memory (relevance).")
+@click.option("--preset", help="Exact variant: michel2019-paper, michel2019-code or hf-bertology (gradient).")
+@click.option("--rule", type=click.Choice(_RULES.names()), help="Rule by which relevance is passed back (relevance).")
+@click.option("--bias", type=click.Choice(["absorb", "redistribute"]), help="Treatment of biases (relevance).")
+@click.option(
+    "--target",
+    type=click.Choice(["own", "reference"]),
+    help="Decoder input while tracing relevance: the model's own output or the reference (relevance).",
+)
+@click.option("--chunk", type=click.IntRange(1), help="Most padded tokens in one pass; bounds the memory (relevance).")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

@@ -38,15 +38,21 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option(
     "--like",
     metavar="PRUNED",
-    help="A new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
+    help="Train a new model with the heads, sizes and vocabulary of this pruned one; a control (translation).",
 )
 @data.source(f"{data.ANY}; it needs train and dev", fields=("languages", "columns", "longest", *_COLUMNS, "limit"))
 @click.option(
     "--out", required=True, type=options.FOLDER,
-    help="Folder for the model; one begun before goes on. With --seeds OUT-0, OUT-1 and so on.",
+    help="Folder for the model. An unfinished run in it is resumed. With --seeds OUT-0, OUT-1 and so on.",
 )  # fmt: skip
-@click.option("--preset", default="small", show_default=True, type=click.Choice(_PRESETS), help="Size and recipe.")
-@click.option("--dev-split", default="dev", show_default=True, help="Part of the data to watch training on.")
+@click.option(
+    "--preset",
+    default="small",
+    show_default=True,
+    type=click.Choice(_PRESETS),
+    help="Size of the model and training settings.",
+)
+@click.option("--dev-split", default="dev", show_default=True, help="Split to monitor training on.")
 @options.max_length
 @click.option("--encoder-layers", type=_COUNT, help="Layers of the encoder.")
 @click.option("--decoder-layers", type=_COUNT, help="Layers of the decoder.")
@@ -58,32 +64,44 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     type=click.Choice(["pre", "post"]),
     help="Normalise before each sublayer (pre, the default: one vocabulary for both sides) or after it (post).",
 )
-@click.option("--dropout", type=_SHARE, help="Dropout of residuals.")
+@click.option("--dropout", type=_SHARE, help="Dropout of residual connections. Default: of the preset.")
 @click.option("--attention-dropout", type=_SHARE, help="Dropout of attention weights.")
 @click.option("--activation-dropout", type=_SHARE, help="Dropout inside the feed-forward layers.")
-@click.option("--vocabulary", type=click.IntRange(8), help="Pieces at most: of both sides, or of each (--norm post).")
-@click.option("--shared", is_flag=True, help="One vocabulary and one embedding for both sides; always with --norm pre.")
-@click.option("--lowercase", is_flag=True, help="Fold case on both sides, in the model and in BLEU.")
-@click.option("--examples", type=_COUNT, help="Texts of a step on average (fine-tuning); 32 without it and --batch.")
-@click.option("--batch", type=_COUNT, help="Source tokens of a step, over all processes.")
-@click.option("--chunk", type=_COUNT, help="Source tokens run through the model at once.")
+@click.option(
+    "--vocabulary",
+    type=click.IntRange(8),
+    help="Largest number of subword pieces: of both languages together, or of each (--norm post).",
+)
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="Share one vocabulary and one embedding between both languages; always so with --norm pre.",
+)
+@click.option("--lowercase", is_flag=True, help="Lowercase both languages, in the model and in BLEU.")
+@click.option(
+    "--examples", type=_COUNT, help="Mean number of texts per step (fine-tuning). Default: 32, unless --batch is given."
+)
+@click.option("--batch", type=_COUNT, help="Source tokens per step, over all processes.")
+@click.option("--chunk", type=_COUNT, help="Most source tokens in one forward pass.")
 @click.option("--factor", type=_POSITIVE, help="Factor of the learning rate of Vaswani et al. 2017; instead of --rate.")
 @click.option("--rate", type=_POSITIVE, help="Learning rate after warm-up.")
-@click.option("--warmup", type=_COUNT, help="Steps of warm-up; 6% of the run if not given (fine-tuning).")
-@click.option("--cooldown", type=_ANY, help="Steps at the end over which the learning rate falls to zero.")
-@click.option("--steps", type=_COUNT, help="Stop after so many steps.")
-@click.option("--epochs", type=_COUNT, help="Stop after so many passes over the data.")
-@click.option("--patience", type=_ANY, help="Stop after so many epochs without a better one.")
-@click.option("--metric", help="What dev is measured in (fine-tuning): accuracy, f1, matthews, perplexity, loss.")
+@click.option("--warmup", type=_COUNT, help="Warm-up steps. Default: of the preset; 6% of the run for fine-tuning.")
+@click.option("--cooldown", type=_ANY, help="Steps at the end over which the learning rate decays to zero.")
+@click.option("--steps", type=_COUNT, help="Stop after this many steps.")
+@click.option("--epochs", type=_COUNT, help="Stop after this many passes over the data.")
+@click.option("--patience", type=_ANY, help="Stop after this many epochs without improvement.")
+@click.option("--metric", help="Metric on the dev split (fine-tuning): accuracy, f1, matthews, perplexity or loss.")
 @click.option(
     "--watch",
     type=click.Choice(["loss", "bleu", "accuracy", "f1", "matthews"]),
-    help="What makes an epoch better on dev.",
+    help="Metric on the dev split that selects the best epoch.",
 )
-@click.option("--average", type=_COUNT, help="Epochs at the end to average, if that is better than the best one.")
+@click.option(
+    "--average", type=_COUNT, help="Number of last epochs to average, if the average is better than the best epoch."
+)
 @click.option("--smoothing", type=_SHARE, help="Label smoothing.")
-@click.option("--clip", type=click.FloatRange(0), help="Largest norm of the gradient; 0: any.")
-@options.seed("first weights, data order and dropout; 0 if not given", None)
+@click.option("--clip", type=click.FloatRange(0), help="Clip the gradient to this norm; 0 does not clip.")
+@options.seed("initial weights, data order and dropout. Default: 0", None)
 @click.option(
     "--seeds", help="One model for each of these seeds, such as 0-4; processes of the same command share them."
 )
@@ -92,13 +110,13 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     "--precision", default="no", show_default=True, type=click.Choice(["no", "bf16", "fp16"]), help="Mixed precision."
 )
 @click.option(
-    "--save-seconds", default=60.0, show_default=True, type=_POSITIVE, help="How often to save a state to go on from."
+    "--save-seconds", default=60.0, show_default=True, type=_POSITIVE, help="Seconds between saved training states."
 )
 @click.option(
     "--snapshots", type=_ANY,
-    help="Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on; 3 if not given, 0 with MODEL.",
+    help="Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on. Default: 3; 0 with MODEL.",
 )  # fmt: skip
-@click.option("--tensorboard", is_flag=True, help="Write TensorBoard events too (needs the package tensorboard).")
+@click.option("--tensorboard", is_flag=True, help="Also write TensorBoard events (needs the package tensorboard).")
 @options.every_row
 def COMMAND(  # noqa: N802
     model: str | None,
@@ -119,7 +137,7 @@ def COMMAND(  # noqa: N802
     With MODEL and --task, fine-tune that model on labelled text (classification) or plain text (language-modelling):
     a folder with train and dev as .tsv, .jsonl or .txt, or hf:NAME.
 
-    The same command again goes on where it was interrupted. On several processes or machines:
+    If interrupted, run the same command again to resume. On several processes or machines:
     accelerate launch -m headcount train ...
     """
     _check(model, task, like, arguments)

@@ -14,13 +14,19 @@ _AT_ONCE = 1000  # sentences read before the first translation is written, so th
 @click.command("translate")
 @options.loading
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
-@click.option("--beams", default=4, show_default=True, type=click.IntRange(1), help="1 is greedy.")
+@click.option(
+    "--beams", default=4, show_default=True, type=click.IntRange(1), help="Beams of beam search; 1 is greedy decoding."
+)
 @click.option("--length-penalty", default=0.6, show_default=True, type=float)
 @click.option(
-    "--tokens", default=4096, show_default=True, type=click.IntRange(1), help="Source tokens times beams of a batch."
+    "--tokens",
+    default=4096,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Most source tokens times beams in a batch.",
 )
 def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any) -> None:  # noqa: N802
-    """Translate FILE, or stdin, line by line with MODEL; an empty line stays empty."""
+    """Translate FILE, or stdin, line by line with MODEL. Empty lines stay empty."""
     from headcount.cli import show
     from headcount.studies.evaluation import translate
 

@@ -12,7 +12,7 @@ from headcount.cli import data, options
 @click.command("agreement")
 @options.loading
 @data.tasked(split="dev", measured=True)
-@click.option("--methods", help="Scores to compare, separated by commas; all if not given.")
+@click.option("--methods", help="Scores to compare, separated by commas. Default: all.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

@@ -13,16 +13,31 @@ from headcount.cli import data, options
 @click.command("compensation")
 @options.loading
 @data.tasked(split="train", measured=True)
-@click.option("--calibrate-data", help="Data to score, search and calibrate on, if not another part of --data.")
-@click.option("--calibrate-limit", default=400, show_default=True, type=click.IntRange(1), help="Texts of it.")
-@click.option("--order", default="gradient", show_default=True, help="Score whose order the masks follow.")
+@click.option("--calibrate-data", help="Data to score, search and calibrate on. Default: a split of --data.")
+@click.option(
+    "--calibrate-limit",
+    default=400,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Use at most this many calibration texts.",
+)
+@click.option("--order", default="gradient", show_default=True, help="Score by which heads are removed.")
 @click.option("--step", default=5.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
 @click.option("--most", default=60.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
-@click.option("--points", type=float, help="Loss of the metric at which ways are compared: 2 points if not given.")
-@click.option("--greedy/--no-greedy", default=True, show_default=True, help="Also search, compensation in the loop.")
-@click.option("--candidates", default=6, show_default=True, type=click.IntRange(1), help="Of each greedy step.")
-@click.option("--group", default=1, show_default=True, type=click.IntRange(1), help="Heads of each greedy step.")
-@click.option("--add-bias", is_flag=True, help="Give output projections without a bias one.")
+@click.option("--points", type=float, help="Loss of the metric at which compensations are compared. Default: 2 points.")
+@click.option(
+    "--greedy/--no-greedy",
+    default=True,
+    show_default=True,
+    help="Also run the greedy search with compensation in the loop.",
+)
+@click.option(
+    "--candidates", default=6, show_default=True, type=click.IntRange(1), help="Heads to try at each greedy step."
+)
+@click.option(
+    "--group", default=1, show_default=True, type=click.IntRange(1), help="Heads to remove at each greedy step."
+)
+@click.option("--add-bias", is_flag=True, help="Add a bias to output projections that have none.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -40,7 +55,7 @@ def COMMAND(  # noqa: N802
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Remove ever more heads of MODEL without training, make up for them in every way, and compare what is lost."""
+    """Remove more and more heads of MODEL without training and compare how well each compensation makes up for them."""
     from headcount.cli import show
     from headcount.studies.compensation import GreedySteps, study_compensation
     from headcount.tasks.overlap import check_apart

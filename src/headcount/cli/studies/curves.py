@@ -13,12 +13,18 @@ from headcount.cli import data, options
 @click.command("curves")
 @options.loading
 @data.tasked(split="dev", measured=True)
-@click.option("--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by.")
-@click.option("--random", default=5, show_default=True, type=click.IntRange(0), help="Random orders as control.")
+@click.option(
+    "--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by, separated by commas."
+)
+@click.option(
+    "--random", default=5, show_default=True, type=click.IntRange(0), help="Number of random orders, as a control."
+)
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
 @click.option("--upto", default=100.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
-@click.option("--by-kind/--no-by-kind", default=True, show_default=True, help="Also prune each kind alone.")
-@click.option("--recompute", is_flag=True, help="Score again after each step.")
+@click.option(
+    "--by-kind/--no-by-kind", default=True, show_default=True, help="Also prune each kind of attention alone."
+)
+@click.option("--recompute", is_flag=True, help="Score the remaining heads again after each step.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

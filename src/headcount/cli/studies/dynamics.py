@@ -13,7 +13,7 @@ from headcount.cli import data, options
 @click.command("dynamics")
 @options.loading
 @data.tasked(split="dev", measured=True)
-@click.option("--epochs", help="Which epochs, such as 1,2,5,10; all if not given.")
+@click.option("--epochs", help="Epochs to measure, such as 1,2,5,10. Default: all.")
 @click.option("--order", default="gradient", show_default=True, help="Score to rank heads by.")
 @click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
 @options.output

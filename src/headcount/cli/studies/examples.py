@@ -15,8 +15,8 @@ _FEW = 200  # sentences to find short ones among
 @click.command("examples")
 @options.loading
 @data.source(data.SENTENCES, split="test", fields=("languages",))
-@click.option("--count", default=4, show_default=True, type=click.IntRange(1), help="Sentences at most.")
-@click.option("--longest", default=20, show_default=True, type=click.IntRange(2), help="Tokens of a sentence at most.")
+@click.option("--count", default=4, show_default=True, type=click.IntRange(1), help="Most sentences.")
+@click.option("--longest", default=20, show_default=True, type=click.IntRange(2), help="Most tokens of a sentence.")
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -27,7 +27,7 @@ def COMMAND(  # noqa: N802
     as_json: bool,
     **limits: Any,
 ) -> None:
-    """Keep the attention of every head of MODEL on a few sentences; the report draws it on the heads' cards."""
+    """Store the attention of every head of MODEL on a few sentences, for the cards of the report."""
     from headcount.cli import show
     from headcount.studies.examples import examples
 

@@ -13,7 +13,7 @@ from headcount.cli import data, options
 @options.loading
 @data.tasked(split="dev")
 @click.option("--target", type=click.Choice(["own", "reference"]), default="own", show_default=True,
-              help="What translations go on from.")  # fmt: skip
+              help="Decoder input while tracing relevance: the model's own output or the reference.")  # fmt: skip
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

@@ -14,12 +14,16 @@ from headcount.cli import data, options
 @click.argument("models", nargs=-1, required=True)
 @options.loading_only
 @data.tasked(split="dev", measured=True)
-@click.option("--trees", help="Treebank (.conllu) to measure roles on; the trees of --data if not given.")
-@click.option("--kind", default="encoder", show_default=True, help="Kind of heads.")
-@click.option("--keep", type=click.IntRange(1), help="Heads of the kind that gates keep; a third of them if not given.")
+@click.option("--trees", help="Treebank (.conllu) to measure roles on. Default: the trees of --data.")
+@click.option("--kind", default="encoder", show_default=True, help="Kind of heads to study.")
+@click.option("--keep", type=click.IntRange(1), help="Heads of the kind that gates keep. Default: a third of them.")
 @click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Training steps with gates.")
-@click.option("--tune", default=1050, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
-@click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
+@click.option(
+    "--tune", default=1050, show_default=True, type=click.IntRange(0), help="Fine-tuning steps after the gates."
+)
+@click.option(
+    "--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Most texts to score heads on."
+)
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

@@ -13,10 +13,10 @@ from headcount.cli import data, options
 DEFAULT = click.core.ParameterSource.DEFAULT
 
 _WAYS = (
-    "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. rank-SCORE and "
-    "random are fine-tuned after; rank-SCORE/untuned is not, rank-SCORE+lstsq (+bias, +scale) is compensated instead. "
-    "fisher and greedy do not train unless /tuned follows. /distilled: trained to predict what MODEL predicts, too. "
-    "scratch: new weights under the heads of l0, or of the first way listed."
+    "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. "
+    "rank-SCORE and random are fine-tuned; rank-SCORE/untuned is not, rank-SCORE+lstsq (+bias, +scale) is "
+    "compensated instead. fisher and greedy are fine-tuned with /tuned. /distilled adds a distillation loss. "
+    "scratch trains random weights with the heads of l0, or of the first way listed."
 )
 
 
@@ -27,31 +27,38 @@ _WAYS = (
 @click.option(
     "--keep",
     required=True,
-    help="Heads left: 12,8,3 or encoder=12,8,3; all of them: tuning alone.",
+    help="Numbers of heads to keep: 12,8,3 or encoder=12,8,3. All heads: the control that is only fine-tuned.",
 )
 @click.option("--ways", default="l0,subset,rank-gradient,random", show_default=True, help=_WAYS)
-@click.option("--seeds", default="0", show_default=True, help="One run for each: 0,1,2.")
-@click.option("--against", default="rank-gradient", show_default=True, help="The way that others are compared with.")
-@click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Steps with gates.")
-@click.option("--tune", default=1050, show_default=True, type=click.IntRange(0), help="Steps of fine-tuning after.")
+@click.option("--seeds", default="0", show_default=True, help="Random seeds, one run each: 0,1,2.")
+@click.option("--against", default="rank-gradient", show_default=True, help="Way that the others are compared with.")
+@click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Training steps with gates.")
+@click.option(
+    "--tune", default=1050, show_default=True, type=click.IntRange(0), help="Fine-tuning steps after the gates."
+)
 @click.option(
     "--distill", metavar="SHARE", default=0.5, show_default=True, type=click.FloatRange(0, 1, min_open=True),
-    help="Share of the loss that asks for what MODEL predicts, of ways with /distilled.",
+    help="Weight of the distillation loss (KL divergence from MODEL's predictions), 0 to 1, of ways with "
+         "/distilled.",
 )  # fmt: skip
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights (not of scratch).")
-@click.option("--scratch-steps", default=3200, show_default=True, type=click.IntRange(1), help="From random weights.")
-@click.option("--train-limit", type=click.IntRange(1), help="Train on so many texts at most.")
-@click.option("--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Texts to score heads on.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights (except scratch).")
+@click.option(
+    "--scratch-steps", default=3200, show_default=True, type=click.IntRange(1), help="Training steps of scratch."
+)
+@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts.")
+@click.option(
+    "--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Most texts to score heads on."
+)
 @click.option(
     "--roles/--no-roles",
     default=True,
     show_default=True,
-    help="Look at what the heads that are left do, in the whole model and without the others.",
+    help="Measure the roles of the remaining heads, in the whole and in the pruned model.",
 )
 @click.option(
-    "--trees", help="Sentences to look at: a treebank (.conllu) or a text file; those of --data if not given."
+    "--trees", help="Sentences to measure roles on: a treebank (.conllu) or a text file. Default: those of --data."
 )
-@click.option("--save-models", is_flag=True, help="Keep the model of every point, as OUT/models/WAY-HEADS-SEED.")
+@click.option("--save-models", is_flag=True, help="Save the model of every point as OUT/models/WAY-HEADS-SEED.")
 @options.shared_output
 @options.as_json
 def COMMAND(  # noqa: N802

@@ -21,9 +21,13 @@ class Fisher(Chooser):
     any_budget: ClassVar[bool] = True
 
     granularity: Literal["example", "batch"] = option(
-        "example", "Whose gradients are squared: batch is the authors' code.", choices=("example", "batch")
+        "example",
+        "Square the gradients of each example or of each batch, as the authors' code does.",
+        choices=("example", "batch"),
     )
-    rearrange: bool = option(True, "Choose again within each layer, heads whose gradients cancel best.")
+    rearrange: bool = option(
+        True, "Re-choose heads within each layer after the search, so that their gradients cancel best."
+    )
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.information import information, search

@@ -28,8 +28,8 @@ class Greedy(Chooser):
     resumes: ClassVar[bool] = True
     usual_compensation: ClassVar[str] = "lstsq"
 
-    candidates: int = option(CANDIDATES, "Heads tried at each step.", minimum=1)
-    group: int = option(1, "Heads of each step.", minimum=1)
+    candidates: int = option(CANDIDATES, "Heads to try at each step.", minimum=1)
+    group: int = option(1, "Heads to remove at each step.", minimum=1)
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.pruning.run import counted_heads

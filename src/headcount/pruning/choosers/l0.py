@@ -26,9 +26,13 @@ class L0(Gated):
     about: ClassVar[str] = "Hard Concrete gates learn with the weights"
 
     penalty: float | None = option(
-        None, "Lambda, instead of --keep; several: a sweep.", type=float, minimum=0.0, several=True
+        None,
+        "Penalty lambda, instead of --keep; several values, separated by commas, are a sweep.",
+        type=float,
+        minimum=0.0,
+        several=True,
     )
-    variant: str = option("default", "Of the gates.", choices=("default", "paper", "voita2019-code"))
+    variant: str = option("default", "Form of the gates.", choices=("default", "paper", "voita2019-code"))
 
     def check_budget(self, keep: Budgets | None) -> None:
         if (keep is None) == (self.penalty is None):

@@ -23,8 +23,10 @@ class Rank(Chooser):
 
     score: str = "gradient"
     score_options: Mapping[str, Any] = field(default_factory=dict)
-    recompute: bool = option(False, "Score again after each step, on what is left.")
-    step: float = option(0.1, "Heads to mask at a time.", minimum=0.0, above=True, maximum=1.0, share=True)
+    recompute: bool = option(False, "Score the remaining heads again after each step.")
+    step: float = option(
+        0.1, "Heads to remove at a time: a number or a percentage.", minimum=0.0, above=True, maximum=1.0, share=True
+    )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Rank:

@@ -26,10 +26,10 @@ class Subset(Gated):
 
     about: ClassVar[str] = "a relaxed choice of so many heads learns with the weights"
 
-    pipelined: bool = option(False, "Learn the choice with the weights as they are.")
-    straight_through: bool = option(False, "Gates of 0 and 1, relaxed gradients; a control.")
+    pipelined: bool = option(False, "Freeze the weights while the choice is learned.")
+    straight_through: bool = option(False, "Use gates of 0 and 1 with relaxed gradients; a control.")
     hot: float | None = option(
-        None, "First temperature; 0.1 for translation, else 1000.", type=float, minimum=0.0, above=True
+        None, "First temperature. Default: 0.1 for translation, else 1000.", type=float, minimum=0.0, above=True
     )
     cold: float = option(1e-8, "Last temperature.", minimum=0.0, above=True)
     annealed: float = option(0.5, "Share of the steps over which the temperature falls.", minimum=0.0, maximum=1.0)
