@@ -52,7 +52,7 @@ lint: venv
 
 # Write requirements-ci.lock anew after a change of requirements.lock; needs uv.
 lock:
-	uv pip compile --quiet --generate-hashes --no-deps --no-annotate --python-version 3.11 \
+	uv pip compile --quiet --generate-hashes --no-deps --no-annotate --python-version 3.11.5 \
 		--custom-compile-command "make lock" --output-file requirements-ci.lock requirements.lock
 	sed -i -e '/^torch==/,/^[a-z]/{/^    --hash/d;}' -e '/^torch==/a \    --hash=sha256:$(TORCH_CPU_HASH)' requirements-ci.lock
 

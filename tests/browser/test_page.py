@@ -262,7 +262,7 @@ def apart(some: list[Record]) -> list[Record]:
 @pytest.mark.parametrize("spare_names", [True, False])
 def test_hostile_text_in_every_field_stays_text(spare_names: bool, opened: Any) -> None:
     some = [*one_model(), records.attention(4)]
-    assert {record.study for record in some} | {"combined"} == set(results.names())
+    assert {record.study for record in some} | {"combined", "pool"} == set(results.names())
     some = [hostile(record, spare_names=spare_names) for record in (some if spare_names else apart(some))]
     browser = opened(f"hostile-{spare_names}", some)
     if spare_names:

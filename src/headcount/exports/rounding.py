@@ -35,7 +35,7 @@ def explained(subject: ExportedModel, dtype: str) -> float:
             twin.double()
         else:
             for parameter in twin.parameters():
-                if parameter.dim() > 1:
+                if parameter.dim() > 1 and parameter.numel():  # a layer without heads has empty weights
                     parameter.copy_(ROUNDED[dtype](parameter))
     batches = _batches(subject)
     differences = [float((_outputs(subject.model, ids) - _outputs(twin, ids)).abs().max()) for ids in batches]

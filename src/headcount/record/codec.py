@@ -76,10 +76,10 @@ def _decode(kind: object, data: object, source: str, path: str) -> Any:
 
 
 def _are_numbers(items: list[Any], *, rows: bool) -> bool:
-    """Whether a list, or every row in it, is of floats alone: thousands of them need no look at each one's type."""
+    """Whether a list, or every row in it, has finite floats only: thousands of them need no path for an error."""
     if rows:
         return all(type(row) is list and _are_numbers(row, rows=False) for row in items)
-    return all(type(item) is float for item in items)
+    return all(type(item) is float and math.isfinite(item) for item in items)
 
 
 def _decode_fields(kind: Any, data: Any, source: str, path: str) -> Any:

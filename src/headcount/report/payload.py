@@ -275,7 +275,7 @@ def _speed(subject: Subject) -> list[dict[str, Any]]:
     names = ("what", "batch", "length", "faster", "low", "high")
     return [
         {
-            "heads": record.parts.models[row.model].num_heads, "model": row.model.rstrip("/").rpartition("/")[2],
+            "heads": record.parts.models[row.model].stated_heads, "model": row.model.rstrip("/").rpartition("/")[2],
             **{name: encode(getattr(row, name)) for name in names},
         }
         for record in subject.of("bench")

@@ -22,7 +22,7 @@ CLAIMS = {claim.number: claim for claim in ordered(["voita2019"])}
 def test_gates_of_a_trade_off_are_enough() -> None:
     """A whole study has these; one pruned model more narrows nothing."""
     (planted,) = gated(True)
-    values = planted.records[0].parts.chosen.gates.values
+    values = planted.records[0].parts.choice_details.gates.values
     marked = [head for head in ENCODER if int(head[-1]) < 3]
     kept = {(24, seed): ENCODER[:24] for seed in (0, 1)}
     record = tradeoff(kept, sites=ENCODER_SITES, marked=marked, gate_values=values)

@@ -25,7 +25,7 @@ def test_models_of_the_same_data_belong_together() -> None:
 def test_kinds_of_several_models_are_one_panel_with_their_mean() -> None:
     one, other = on("x", tradeoff("m-0")), on("x", tradeoff("m-1"))
     turned = [
-        replace(point, kept=dict(zip(point.kept, reversed(point.kept.values()), strict=True)))
+        replace(point, kept_by_kind=dict(zip(point.kept_by_kind, reversed(point.kept_by_kind.values()), strict=True)))
         for point in other.parts.points
     ]
     other = replace(other, parts=replace(other.parts, points=tuple(turned)))

@@ -30,7 +30,7 @@ from headcount.record.results.tradeoff import Point
 from headcount.studies import point as points
 from headcount.studies.kept import Looking, drift
 from headcount.studies.plan import Arm
-from headcount.studies.point import PointFile, Work, point
+from headcount.studies.point import PointFile, PointInputs, point
 from headcount.studies.tradeoff import Data, Plan, tradeoff
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
@@ -292,7 +292,7 @@ def test_a_folder_begun_without_roles_goes_on_with_them(tmp_path: Path, monkeypa
     def never(*_: Any) -> Any:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr("headcount.pruning.run.described", never)
+    monkeypatch.setattr("headcount.pruning.run.measured_quality", never)
     monkeypatch.setattr("headcount.training.loop.Loop._step", never)
     after = tradeoff(model, data, plan, folder=tmp_path / "work", looking=looking)
     for one, other in zip(before.parts.points, after.parts.points, strict=True):
@@ -344,7 +344,7 @@ def test_all_kinds_with_heads_that_no_seed_changes_have_a_row_for_every_seed(tmp
 def test_a_model_from_scratch_makes_the_point_whose_heads_it_has(tmp_path: Path) -> None:
     model, data, _ = subject(tmp_path)
     plan = Plan((3,), ("scratch", "rank-gradient", "random"), ("encoder",), **TRAINING, scratch_steps=5)
-    work = Work(model, data, plan, tmp_path)
+    work = PointInputs(model, data, plan, tmp_path)
     # heads of another way that happens to be finished are not taken
     point(work, Arm(Way.parse("random"), 3, 0))
     found = point(work, Arm(Way.parse("scratch"), 3, 0))
@@ -358,7 +358,7 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
 ) -> None:
     model, data, _ = subject(tmp_path)
     plan = Plan((3,), ("rank-gradient/untuned",), ("encoder",), **TRAINING)
-    work, arm = Work(model, data, plan, tmp_path), Arm(Way.parse("rank-gradient/untuned"), 3, 0)
+    work, arm = PointInputs(model, data, plan, tmp_path), Arm(Way.parse("rank-gradient/untuned"), 3, 0)
     monkeypatch.setattr(points, "_PAUSE", 0.01)
     claim = work.file(arm).with_suffix(".claim")
     finished = PointFile(records.tradeoff().parts.points[0], ((1.0,),))

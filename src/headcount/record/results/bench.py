@@ -29,7 +29,7 @@ class Timing:
 class Size:
     """What a model weighs, and holds in memory while writing."""
 
-    num_heads: int | None  # None of an export, which does not say
+    stated_heads: int | None  # None of an export, which does not say
     parameters: int | None
     weight_bytes: int  # of an export: on disk
     cache_bytes: int | None  # keys and values of one example of `length` tokens

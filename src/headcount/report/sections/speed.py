@@ -47,7 +47,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     def sizes(record: Record[Speed]) -> list[list[Any]]:
         return [
             [
-                _short(name), size.num_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops,
+                _short(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops,
             ]
             for name, size in record.parts.models.items()
         ]  # fmt: skip
