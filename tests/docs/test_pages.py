@@ -190,6 +190,17 @@ def test_every_page_can_be_found() -> None:
     assert [called(page) for page in PAGES if page not in seen] == []
 
 
+GENERATED = {DOCS / "records.md", DOCS / "claims.md"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in GENERATED], ids=called)
+def test_lines_of_prose_have_at_most_120_characters(page: Path) -> None:
+    """Outside code and tables; a line that is a single name, such as that of a test, cannot be split."""
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8")).splitlines()
+    lines = [line for line in prose if not line.lstrip().startswith("|") and " " in line.strip()]
+    assert [line for line in lines if len(line) > 120] == []
+
+
 def test_the_example_of_a_new_member_works() -> None:
     """The score of how-to/add-a-member.md does what the page says of it."""
     (code,) = fenced(DOCS / "how-to" / "add-a-member.md", "python")
