@@ -11,7 +11,9 @@ _TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
 def promises() -> list[str]:
-    return [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("- ")]
+    """Items of the page's lists; the lines of an item are joined."""
+    text = re.sub(r"\n +", " ", PAGE.read_text(encoding="utf-8"))
+    return [line for line in text.splitlines() if line.startswith("- ")]
 
 
 def test_every_promise_names_a_test_that_exists() -> None:

@@ -66,7 +66,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     json.loads(record.to_json())
     found = by_way(record)
     assert set(found) == set(ways)
-    assert all(one.kept == {"encoder": 3, "decoder": 8, "cross": 8} for one in found.values())
+    assert all(one.kept_by_kind == {"encoder": 3, "decoder": 8, "cross": 8} for one in found.values())
     assert found["scratch"].heads == found["l0"].heads
     assert "statistics" not in record.to_json()
     arms = tmp_path / "work" / "arms"
