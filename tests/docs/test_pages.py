@@ -191,17 +191,7 @@ def test_every_page_can_be_found() -> None:
 
 
 GENERATED = {"docs/records.md", "docs/claims.md"}
-NOT_WRAPPED_YET = {
-    "README.md",
-    "docs/commands/prune.md",
-    "docs/how-to/learn-which-heads-to-keep.md",
-    "docs/how-to/prune-without-training.md",
-    "docs/studies/tradeoff.md",
-    *(f"docs/reference/{name}.md" for name in ("README", "heads", "loading", "roles", "scoring")),
-    *(f"docs/results/{name}.md" for name in ("compensation", "demo", "gates", "house", "importance", "relevance")),
-    *(f"docs/results/{name}.md" for name in ("roles", "runtimes", "specialised-heads", "translation")),
-}
-WRAPPED = [page for page in PAGES if called(page) not in GENERATED | NOT_WRAPPED_YET]
+WRAPPED = [page for page in PAGES if called(page) not in GENERATED]
 
 
 @pytest.mark.parametrize("page", WRAPPED, ids=called)
