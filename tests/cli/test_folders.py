@@ -140,10 +140,14 @@ def test_sigterm_ends_a_command_as_ctrl_c_does(writer: Path, tmp_path: Path, mon
 def test_results_do_not_replace_the_record_of_a_model(writer: Path) -> None:
     task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt"]
     before = {path.name for path in writer.iterdir()}
-    done = run("score", str(writer), *task, "--method", "magnitude", "--out", str(writer))
-    assert done.exit_code == 1
-    assert "holds a model, whose record.json would be replaced; give another folder" in done.output
-    assert {path.name for path in writer.iterdir()} == before
+    for command in (
+        ["score", str(writer), "--method", "magnitude"],
+        ["prune", str(writer), "--choose", "l0", "--penalty", "1,2"],
+    ):
+        done = run(*command, *task, "--out", str(writer))
+        assert done.exit_code == 1
+        assert "holds a model, whose record.json would be replaced; give another folder" in done.output
+        assert {path.name for path in writer.iterdir()} == before
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")

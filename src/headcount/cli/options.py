@@ -119,13 +119,13 @@ def output(function: Command, *, shared: bool = False) -> Command:
 
     @wraps(function)
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, **rest: Any) -> Any:
-        _refuse_checkpoint(out)
+        refuse_checkpoint(out)
         return function(output=Output(out, formats, all_rows), **rest)
 
     return every_row(figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command)))
 
 
-def _refuse_checkpoint(out: Path | None) -> None:
+def refuse_checkpoint(out: Path | None) -> None:
     """The folder of a model has a record of its own, of its training or pruning, which results would replace."""
     from headcount.errors import FolderError
 

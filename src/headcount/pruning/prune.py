@@ -83,4 +83,10 @@ def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object]) ->
         raise UsageError(f"{next(iter(options))} is an option of a chooser by name; heads that are given need none.")
     if isinstance(choose, Chooser):
         return choose
+    for head in choose.heads:
+        if choose[head] not in (0, 1):
+            raise UsageError(
+                f"choose is a mask of 0 and 1; {head} has {choose[head]!r}. "
+                "Turn scores into a mask with hc.select(scores, hc.Budget(...)), or give the name of the score."
+            )
     return Given(remove=tuple(str(head) for head in choose.heads if not choose[head]))

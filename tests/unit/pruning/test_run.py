@@ -59,6 +59,8 @@ def test_a_search_is_compensated_and_tuned_as_by_hand(tmp_path: Path) -> None:
 def test_heads_that_are_given_can_be_tuned_and_need_no_task_otherwise() -> None:
     model = zoo.build("bert").eval()
     mask = hc.locate(model).mask(off=["encoder.0.1", "encoder.2.3"])
+    with pytest.raises(UsageError, match=r"mask of 0 and 1; \S+ has 0\.5\. Turn scores into a mask"):
+        hc.prune(model, choose=mask.map(lambda value: value / 2))
     plain = hc.prune(model, choose=mask)
     assert plain.mask == mask
     assert same(plain.model, hc.remove(model, mask))

@@ -124,6 +124,8 @@ def COMMAND(  # noqa: N802
 
     job = _Job(model, loading, out, values)
     pipelines = job.pipelines()  # whatever is wrong is said before a large model is loaded
+    if len(pipelines) > 1:
+        options.refuse_checkpoint(out)  # its models go to folders inside, and its record to record.json
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
         record = job.run(pipelines)
     console = show.console()
