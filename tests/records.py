@@ -127,7 +127,8 @@ def speed() -> Record:
 
 def size(heads: int) -> dict[str, int]:
     return {
-        "stated_heads": heads, "parameters": 1000, "weight_bytes": 4000, "cache_bytes": 300, "flops": 5000, "length": 32,
+        "stated_heads": heads, "parameters": 1000, "weight_bytes": 4000, "cache_bytes": 300, "flops": 5000,
+        "length": 32,
     }  # fmt: skip
 
 
