@@ -212,8 +212,8 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
 @pytest.mark.parametrize(
     ("keep", "message"),
     [
-        ("0%", "nothing would be left"),
-        ("0", "nothing would be left"),
+        ("0%", "no heads would be left"),
+        ("0", "no heads would be left"),
         ("101%", "between 0 and 1"),
         ("99", "only 8"),
         ("x", "no budget"),
@@ -254,7 +254,7 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--choose", "fisher", "--keep", "encoder=4,cross=50%"], "needs a budget (--keep): one number"),
-        (["--choose", "gradient", "--keep", "encoder=4", "--kinds", "decoder"], "give one of them"),
+        (["--choose", "gradient", "--keep", "encoder=4", "--kinds", "decoder"], "give only one of the two options"),
     ],
 )
 def test_options_that_contradict_each_other(

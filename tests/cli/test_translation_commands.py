@@ -69,7 +69,7 @@ def test_processes_of_one_command_share_its_seeds(data: Path, tmp_path: Path) ->
         fcntl.flock(file, fcntl.LOCK_EX)
         done = run(*train, "--seeds", "3-4")
     assert done.exit_code == 0, done.output
-    assert f"{first}: another process is at it" in done.output
+    assert f"{first}: another process is training it" in done.output
     assert not (first / "config.json").exists()
     weights = (second / "model.safetensors").read_bytes()
     done = run(*train, "--seeds", "3-4")
@@ -345,13 +345,13 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
         (["--choose", "l0", "--keep", "5", "--recompute"], "--recompute is not an option of --choose l0"),
         (["--choose", "greedy", "--keep", "5", "--distill", "0.5"], "give --tune STEPS too"),
         (["--choose", "l0", "--keep", "5", "--compensate", "lstsq"], "trains its weights"),
-        (["--choose", "gradient", "--keep", "5", "--seed", "1"], "--seed is for what is random"),
+        (["--choose", "gradient", "--keep", "5", "--seed", "1"], "--seed has an effect only with"),
         (["--choose", "gradeint", "--keep", "5"], "Did you mean 'gradient'"),
         (["--choose", "gradient", "--keep", "5", "--penalty", "1"], "not an option of --choose gradient"),
         (["--choose", "l0", "--penalty", "much"], "expected numbers"),
         (["--choose", "l0"], "a budget (--keep)"),
         (["--choose", "subset", "--penalty", "1"], "not an option of --choose subset"),
-        (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite is not for a command that trains"),
+        (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite cannot be used when training"),
     ],
 )
 def test_prune_by_learning_with_wrong_input(

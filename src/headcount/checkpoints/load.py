@@ -128,7 +128,7 @@ def _from_pretrained(
     manifest = getattr(config, KEY, None)
     pruned = manifest is not None and bool(check(manifest))
     if pruned and model_class is transformers.AutoModel:
-        raise CheckpointError(f"{name} is pruned; its class must be known to rebuild it. Pass model_class=.")
+        raise CheckpointError(f"{name} is a pruned model and its config does not name its class. Pass model_class=.")
     loader = pruned_class(model_class) if pruned else model_class
     model, report = loader.from_pretrained(
         name, config=config, use_safetensors=True, output_loading_info=True, **options
