@@ -88,7 +88,7 @@ def test_a_report_that_cannot_be_written_is_said_before_it_is_drawn(tmp_path: Pa
     (tmp_path / "file").touch()
     done = run("report", str(tmp_path), "--out", str(tmp_path / "file" / "report.html"))
     assert done.exit_code == 1
-    assert "file is not a folder that you may write in" in done.output
+    assert "file is not a writable folder" in done.output
 
 
 @pytest.fixture(scope="module")

@@ -216,7 +216,7 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
         ("0", "no heads would be left"),
         ("101%", "between 0 and 1"),
         ("99", "only 8"),
-        ("x", "no budget"),
+        ("x", "not a budget"),
     ],
 )
 def test_budgets_that_make_no_sense(tuned: str, place: Path, tmp_path: Path, keep: str, message: str) -> None:

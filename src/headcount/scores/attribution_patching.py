@@ -42,7 +42,7 @@ def attribution_patching(
     """Mean over examples of the estimated loss that comes with replacing each head's output.
 
     replace: by zero, as ablation does, or by the head's mean output over the data, which takes another pass.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The attribution-patching score needs a task: the data whose loss the heads are to serve.")

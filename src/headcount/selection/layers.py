@@ -72,7 +72,7 @@ class Layers:
         """The heads that stay under a budget of heads: a share becomes the nearest number that the shape allows."""
         wanted = budget.of(self.total)
         if not self.counts:
-            raise UsageError(f"No number of heads can stay with {self.shape.in_words()}: ask for less.")
+            raise UsageError(f"No number of heads fits {self.shape.in_words()}: relax the constraint.")
         if wanted in self.counts:
             return wanted
         nearest = self.nearest(wanted)
@@ -81,7 +81,7 @@ class Layers:
         below, above = max(self._below(wanted), default=None), min(self._above(wanted), default=None)
         numbers = " or ".join(str(number) for number in (below, above) if number is not None)
         raise UsageError(
-            f"{wanted} of {self.total} heads in {len(self.by_layer)} layers cannot stay with "
+            f"Cannot keep {wanted} of {self.total} heads in {len(self.by_layer)} layers with "
             f"{self.shape.in_words()}; the nearest number is {numbers}."
         )
 
@@ -196,7 +196,7 @@ def share_out(tables: Sequence[Mapping[int, BestSet]], count: int) -> list[int]:
         values = {number: best.value + sums[left - number] for number, best in table.items() if number <= left}
         highest = max(values.values(), default=-np.inf)
         if highest == -np.inf:
-            raise UsageError(f"{count} heads cannot stay in this shape.")
+            raise UsageError(f"Cannot keep {count} heads in this shape.")
         margin = _ROUNDING * max(1.0, abs(highest))
         numbers.append(max(number for number, value in values.items() if value >= highest - margin))
         left -= numbers[-1]

@@ -63,7 +63,7 @@ def anytime_interval(values: ArrayLike, *, bound: float, confidence: float = 0.9
 def _check(values: np.ndarray, bound: float) -> None:
     farthest = float(np.abs(values).max(initial=0.0))
     if farthest > bound:
-        raise UsageError(f"Bets need values between {-bound:g} and {bound:g}; got one at distance {farthest:g} from 0.")
+        raise UsageError(f"Values must be between {-bound:g} and {bound:g}; got one at distance {farthest:g} from 0.")
 
 
 def _log_mean(logs: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ Held = Mapping[str, tuple[HeldRole, ...]]  # name of a head -> roles it has
 
 @dataclass(frozen=True)
 class Looking:
-    """What roles are looked for on, the same for the whole model and for every smaller one."""
+    """Sentences to find roles on, the same for the whole model and for every pruned one."""
 
     sentences: Sentences
     tokenizer: Any

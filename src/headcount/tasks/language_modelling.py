@@ -96,7 +96,7 @@ class LanguageModelling(PlainTextTask):
     def quality(self, model: nn.Module) -> Quality:
         quality = super().quality(model)
         if not quality.statistics[:, 1].any():
-            raise UsageError("No text has two tokens: there is nothing to predict.")
+            raise UsageError("No text has two tokens or more: there is nothing to predict. Give longer texts.")
         return quality
 
 

@@ -40,8 +40,8 @@ def check_apart(learned: Task | None, measured: Task | None) -> None:
     every_example = shared.overlap is not None and shared.overlap == shared.examples
     if every_example or learned.fingerprint == measured.fingerprint:
         raise UsageError(
-            "What is learned from and what is measured on are the same data. Choose another part of it for one of "
-            "them; a single file has one part only: give a folder with train, dev and test."
+            "The training data and the evaluation data are the same. Choose another split for one of them; "
+            "a single file has only one split: give a folder with train, dev and test."
         )
 
 

@@ -122,7 +122,7 @@ def test_stock_code_cannot_be_talked_into_random_weights(folder: Path) -> None:
         (lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:5000]), "Cannot load"),
         (lambda f: (f / "model.safetensors").write_bytes(b"junk"), "Cannot load"),
         (lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../../x.safetensors"}}'), "points to"),
-        (lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "y.safetensors"}}'), "lacks"),
+        (lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": {"a": "y.safetensors"}}'), "is incomplete"),
         (lambda f: (f / "model.safetensors.index.json").write_text('{"weight_map": 3}'), "weight_map"),
         (lambda f: edit(f, lambda c: c.update(head_pruning=3)), "not a manifest"),
         (lambda f: edit(f, lambda c: c.update(head_pruning={"version": 99, "sites": {}})), "newer headcount"),

@@ -118,8 +118,8 @@ def test_a_name_of_a_file_too_long_for_any_system_is_refused(folder: Path) -> No
             r"config.json declares 10,000,000 layers, but the weights in the same folder have 3",
         ),
         ({"num_hidden_layers": 1e300}, "the weights in the same folder have 3"),
-        ({"text_config": {"n_layer": 10**12}}, "states 1,000,000,000,000 layers"),
-        ({"num_labels": 3 * 10**8, "id2label": None}, "states 300,000,000 labels"),
+        ({"text_config": {"n_layer": 10**12}}, "declares 1,000,000,000,000 layers"),
+        ({"num_labels": 3 * 10**8, "id2label": None}, "declares 300,000,000 labels"),
     ],
 )
 def test_absurd_numbers_are_refused_before_anything_is_built(

@@ -51,7 +51,7 @@ def test_what_the_trainer_cannot_do_with_gates(bert: nn.Module, argument: str, m
 
 
 def test_a_mask_of_gates_that_have_not_learned(bert: nn.Module) -> None:
-    with pytest.raises(hc.HeadcountError, match="learned nothing yet"):
+    with pytest.raises(hc.HeadcountError, match="not trained yet"):
         hc.GateCallback(keep=5).mask()
 
 
