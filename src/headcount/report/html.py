@@ -245,7 +245,7 @@ def _once(svg: str) -> str:
 
 
 def _table(full_table: Table) -> str:
-    table = full_table.shortened("every head stands in the table of heads")
+    table = full_table.shortened("the table of heads lists every head")
     numeric = [any(_is_number(row[index]) for row in table.rows) for index in range(len(table.columns))]
     shades = [' class="number"' if number else "" for number in numeric]
     head = "".join(

@@ -75,8 +75,8 @@ def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:
         value = getattr(settings.recipe, name)
         if recipe[name] != value:
             raise UsageError(
-                f"{model} was trained with {name} {recipe[name]}; {name} {value} would make another model. Give another "
-                "folder with --out, or the same options as before."
+                f"{model} was trained with {name} {recipe[name]}; {name} {value} would make another model. Give "
+                "another folder with --out, or the same options as before."
             )
 
 

@@ -310,7 +310,7 @@ def test_a_folder_is_begun_once_and_gone_on_with(saved: Path, tokenizer: Any, tm
     assert run().signature.time == record.signature.time, "finished: not done again"
     with pytest.raises(UsageError, match="other settings"):
         run(seed=3)
-    with pytest.raises(UsageError, match="same data"):
+    with pytest.raises(UsageError, match="also in the training data"):
         prune_in_folder(
             pipeline(), hc.load(saved), Data(train, measure=train), tmp_path / "o", Saving(str(saved))
         )  # fmt: skip

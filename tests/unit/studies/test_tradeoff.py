@@ -102,7 +102,7 @@ def test_ways_are_compared_at_equal_sizes_and_steps(tmp_path: Path) -> None:
     beams = Translation(**pairs, metric="bleu", beams=4)
     with pytest.raises(UsageError, match="begun with other settings \\(measured"):
         tradeoff(model, Data(data.train, data.choose, beams), plan, name="m", folder=tmp_path / "work")
-    with pytest.raises(UsageError, match="are the same"):
+    with pytest.raises(UsageError, match="is also in the training data"):
         tradeoff(model, Data(data.train, data.choose, data.train), plan)
 
 

@@ -36,7 +36,7 @@ def test_gates_learn_in_the_trainer(bert: nn.Module, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("load_best_model_at_end", "leave it out"),
+        ("load_best_model_at_end", "set it to False"),
         ("fp16", "bf16 or full precision"),
         ("world_size", "one process"),
         ("n_gpu", "one process"),
