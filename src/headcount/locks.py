@@ -1,4 +1,4 @@
-"""Locks that end with the process that holds them, also when it is killed. Knows not what they protect."""
+"""Locks that end with the process that holds them, even if it is killed. Independent of what they protect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside the weights in a checkpoint: tokenizer and processor files, taken along as they are."""
+"""Files of a checkpoint besides the weights: tokenizer and processor files, copied unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint's folder, before anything in it is trusted: where it is, its JSON, its links, its weight files.
+"""Checks of a checkpoint folder before it is loaded: its path, JSON files, links and weight files.
 
 Knows files, not models. What may be a hub id passes.
 """

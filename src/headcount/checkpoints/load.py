@@ -1,4 +1,4 @@
-"""load: a model from a folder or the hub, plain or pruned.
+"""load: load a model, plain or pruned, from a folder or the hub.
 
 Reads safetensors and JSON only, and runs no code that comes with a model unless asked.
 """

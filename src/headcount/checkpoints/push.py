@@ -1,4 +1,4 @@
-"""push: a folder with a model to the Hugging Face Hub, or to a hub of one's own. Only when asked for."""
+"""push: upload a model folder to the Hugging Face Hub or a private hub."""
 
 from __future__ import annotations
 

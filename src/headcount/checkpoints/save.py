@@ -1,4 +1,4 @@
-"""save: a model into a folder, all of it or nothing, so that load gives it back bit for bit."""
+"""save: write a model to a folder atomically, so that load returns it bit for bit."""
 
 from __future__ import annotations
 

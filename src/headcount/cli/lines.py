@@ -1,4 +1,4 @@
-"""Lines: signs of life of long work where no bar can be drawn, as in a log file."""
+"""Lines: progress lines for output without a progress bar, such as a log file."""
 
 from __future__ import annotations
 

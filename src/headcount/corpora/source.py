@@ -1,4 +1,4 @@
-"""Source: where data come from, said once for every command and study. Nothing is read before it is asked for."""
+"""Source: where data comes from, defined once for every command and study. Data is read lazily."""
 
 from __future__ import annotations
 

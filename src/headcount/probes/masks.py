@@ -89,7 +89,7 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
 def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
     """The values of a grid by site; a grid that is not over this model's heads is an error.
 
-    Heads that were removed from the model before may stand in the grid, switched off.
+    Heads that were already removed from the model may be in the grid, with the value 0.
     """
     numbers = dict(zip(mask.heads, mask.numbers(), strict=True))
     if np.isnan(mask.numbers()).any():

@@ -348,7 +348,7 @@ def _signatures(all_subjects: Sequence[Subject]) -> str:
 
 
 def _inert(data: object) -> str:
-    """JSON that cannot end the script it stands in, whatever a token is."""
+    """JSON that is safe inside a script element, whatever a token contains."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 

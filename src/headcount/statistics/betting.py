@@ -1,4 +1,4 @@
-"""Betting on the mean of bounded effects: a test and an interval that hold whenever one looks.
+"""Betting on the mean of bounded effects: an anytime-valid test and interval.
 
 Waudby-Smith and Ramdas (2024), Estimating means of bounded random variables by betting. If the mean of independent
 values in [-bound, bound] is m, then 1 + stake (x - m) is on average 1, whatever the shape of their distribution. The

@@ -1,4 +1,4 @@
-"""The demo: a translation model learns the embedded corpus, every experiment of both papers runs on it, heads go.
+"""The demo: train a translation model on the embedded corpus, run the experiments of both papers on it, prune it.
 
 DIR/model        the trained model with the checkpoints of its epochs
 DIR/study        the records of every part

@@ -1,4 +1,4 @@
-"""Exploring a model: roles, importance and attention of every head, with nothing to give but the model.
+"""Exploring a model: roles, importance and attention of every head, without any data of the user.
 
 Text is the embedded English with its trees, or the user's. What importance is measured by follows from the model's
 class. Parts are saved and resumed as in `whole`; the part `setup` says what was measured on what.

@@ -1,4 +1,4 @@
-"""What the heads that are left do: in the whole model, and again without the others (Voita et al. 2019, section 6.2).
+"""Roles of the remaining heads, in the whole model and in the pruned one (Voita et al. 2019, section 6.2).
 
 Pruning and the training after it may give a head another role: roles drift.
 """

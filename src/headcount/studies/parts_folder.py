@@ -33,7 +33,7 @@ def run_parts(
     """Run parts in order and keep each in the folder."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
-    with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
+    with journal.reserved(out, shared=True):  # processes of the same command share the points of the trade-off
         return _run(name, subject, makers, out, refresh)
 
 

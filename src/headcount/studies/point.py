@@ -1,4 +1,4 @@
-"""Point: one smaller model of the trade-off: a pipeline that is run once and kept.
+"""Point: one pruned model of the trade-off, made by a pipeline that is run once and saved.
 
 DIR/arms/WAY-KEEP-SEED.json holds it, DIR/arms/WAY-KEEP-SEED/ the state of its training. A point that lacks only what
 its heads do, or its checkpoint, is made again: its training is read, not run.
@@ -73,7 +73,7 @@ class PointFile:
 
     point: Point
     statistics: tuple[tuple[float, ...], ...]  # what each example adds to the quality at the end
-    looked: str | None = None  # fingerprint of the sentences that its roles were looked for on
+    looked: str | None = None  # fingerprint of the sentences that its roles were measured on
 
     @classmethod
     def read(cls, file: Path) -> PointFile:

@@ -72,7 +72,7 @@ def train_translation(
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
         run.watch.message("reading the data")
-        identity = _identity(data)  # before the folder is claimed: nothing is begun on data that cannot be read
+        identity = _identity(data)  # before the folder is claimed: unreadable data starts nothing
     with run.claimed():
         return _train(data, run, identity)
 

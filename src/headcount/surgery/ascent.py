@@ -1,4 +1,4 @@
-"""Ascent: up through a model, site by site, with what the full model did at every site at hand.
+"""Ascent: process a model site by site from the bottom up, with the full model's output at every site.
 
 The full model runs once and its output at every site is put aside. Then the pruned model climbs: it runs up to one
 site, that site gets its new output projection, and the run continues. Layers that ended below are not computed

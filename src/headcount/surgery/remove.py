@@ -1,4 +1,4 @@
-"""remove: from a model and a mask to a smaller model: the masked one, or one that makes up for what it lost."""
+"""remove: physically remove the masked heads of a model, optionally with compensation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""verify: does the pruned model do what the masked model did? Compares them site by site on a small batch.
+"""verify: check that the pruned model equals the masked model, site by site on a small batch.
 
 Three things are compared, on input that is the same for both models at every site:
     what each head that stays gives, and what each site gives       up to rounding

@@ -1,4 +1,4 @@
-"""classification: a label for each text, or for each pair of texts."""
+"""classification: predict a label for each text or pair of texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distilled: a task to train on that asks for what another model predicts as well as for the right answer."""
+"""Distilled: a training task whose loss adds a distillation term (KL divergence from a teacher's predictions)."""
 
 from __future__ import annotations
 

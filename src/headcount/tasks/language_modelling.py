@@ -1,4 +1,4 @@
-"""language-modelling: each text, token after token."""
+"""language-modelling: predict each token of a text from the previous ones."""
 
 from __future__ import annotations
 

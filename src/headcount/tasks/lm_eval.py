@@ -1,4 +1,4 @@
-"""lm-eval: tasks of the lm-evaluation-harness as the quality of a model. They measure; nothing is trained on them.
+"""lm-eval: tasks of the lm-evaluation-harness, used only to measure quality, not for training.
 
 Each example adds to the metric what the harness gives for it, so that models are compared example by example.
 """

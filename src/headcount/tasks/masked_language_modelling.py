@@ -148,7 +148,7 @@ class MaskedLanguageModelling(PlainTextTask):
 
 
 class Corruption:
-    """Which tokens of a text are to be predicted, and what stands in their place."""
+    """Which tokens of a text are to be predicted, and the tokens that replace them."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, seed: int) -> None:
         self._mask, self._seed = int(tokenizer.mask_token_id), seed

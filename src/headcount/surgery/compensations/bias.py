@@ -1,4 +1,4 @@
-"""bias: the mean output of the heads that go moves into the bias of the output projection."""
+"""bias: add the mean output of the removed heads to the bias of the output projection."""
 
 from __future__ import annotations
 
