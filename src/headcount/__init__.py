@@ -1,4 +1,4 @@
-"""headcount: what every attention head of a Transformer does, which heads matter, and a smaller model without the rest.
+"""headcount: find out what each attention head of a Transformer does and which heads matter, and remove the others.
 
 import headcount as hc
 

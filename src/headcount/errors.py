@@ -1,20 +1,20 @@
-"""Every error headcount raises on purpose. Knows nothing of models, files or the command line.
+"""All exceptions that headcount raises. Independent of models, files and the command line.
 
 HeadcountError
-|-- UsageError            an argument that cannot be right (also a ValueError)
-|   |-- UnknownName       a name no registry holds; carries suggestions
+|-- UsageError            an invalid argument (also a ValueError)
+|   |-- UnknownName       a name that is not registered; the message suggests similar ones
 |   |-- UnknownHead       a head the model does not have
-|   `-- MaskError         a mask that does not fit the model it is put on
-|-- ModelError            a model headcount cannot treat as asked
+|   `-- MaskError         a mask that does not fit the model
+|-- ModelError            a model that does not support the operation
 |   |-- UnknownArchitecture   no attention module was recognised
 |   |-- NotRemovable          heads can be masked but not cut out
 |   `-- NotExportable         a runtime cannot take the model
 |-- VerificationError     masked and removed model disagree
-|-- CheckpointError       a folder that is not a sound checkpoint
+|-- CheckpointError       a folder that is not a valid checkpoint
 |-- FolderError           a folder that cannot be written: in use, not writable, disk full
 |   `-- FolderInUse           another process works in it
 |-- CorpusError           text or trees that cannot be read
-`-- RecordError           a file that is not a sound record
+`-- RecordError           a file that is not a valid record
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ LONGEST_MESSAGE = 2000  # characters; a damaged file may have a name of a column
 
 
 class HeadcountError(Exception):
-    """Base of all errors that headcount raises on purpose. The middle of a very long message is left out."""
+    """Base class of all headcount errors. Very long messages are shortened in the middle."""
 
     def __init__(self, message: str = "") -> None:
         if len(message) > LONGEST_MESSAGE:
-            half = LONGEST_MESSAGE // 2 - 10  # what was wrong stands first, how to fix it last
+            half = LONGEST_MESSAGE // 2 - 10  # the fault is named first, the fix last: keep both ends
             message = f"{message[:half]} [...] {message[-half:]}"
         super().__init__(message)
 
 
 class UsageError(HeadcountError, ValueError):
-    """An argument that cannot be right."""
+    """An invalid argument."""
 
 
 class UnknownName(UsageError, KeyError):
@@ -58,11 +58,11 @@ class UnknownHead(UsageError):
 
 
 class MaskError(UsageError):
-    """A mask that does not fit the model it is put on."""
+    """A mask that does not fit the model."""
 
 
 class ModelError(HeadcountError):
-    """A model that headcount cannot treat as asked."""
+    """A model that does not support the requested operation."""
 
 
 class UnknownArchitecture(ModelError):
@@ -74,14 +74,13 @@ class NotRemovable(ModelError):
 
 
 class NotExportable(ModelError):
-    """A runtime cannot take this model."""
+    """The runtime does not support this model."""
 
 
 class VerificationError(HeadcountError):
-    """The pruned model does not do what the masked model does.
+    """The pruned model computes something else than the masked model.
 
-    reason: what differs. model: the pruned model, so that no work is lost. result: all that a method gives, where one
-    pruned it.
+    reason: what differs. model: the pruned model, so that no work is lost. result: the pruning result, if any.
     """
 
     def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: object = None) -> None:
@@ -90,7 +89,7 @@ class VerificationError(HeadcountError):
 
 
 class CheckpointError(HeadcountError):
-    """A folder that is not a sound checkpoint, or cannot be written."""
+    """A folder that is not a valid checkpoint, or cannot be written."""
 
 
 class FolderError(HeadcountError):
@@ -98,11 +97,11 @@ class FolderError(HeadcountError):
 
 
 class FolderInUse(FolderError):
-    """A folder that another process works in."""
+    """A folder that another process is using."""
 
 
 class CorpusError(HeadcountError):
-    """Text or trees that cannot be read; `reason` in a few words, to be counted where reading goes on."""
+    """Text or trees that cannot be read. `reason`: a short label, used to count skipped rows."""
 
     def __init__(self, message: str, *, reason: str = "unreadable") -> None:
         super().__init__(message)
@@ -110,4 +109,4 @@ class CorpusError(HeadcountError):
 
 
 class RecordError(HeadcountError):
-    """A file that is not a sound record."""
+    """A file that is not a valid record."""

@@ -1,4 +1,4 @@
-"""exchange: two files or folders swap their names in one step, where the system can."""
+"""exchange: swap the names of two files or folders atomically, if the system supports it."""
 
 from __future__ import annotations
 

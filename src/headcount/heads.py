@@ -62,7 +62,7 @@ class HeadGrid(Mapping[Head, Any]):
         self._place = {head: i for i, head in enumerate(self.heads)}
         if len(self._place) != len(self.heads):
             twice = next(h for i, h in enumerate(self.heads) if self._place[h] != i)
-            raise UsageError(f"Head {twice} is given twice; every head has one value.")
+            raise UsageError(f"Head {twice} is given twice; give one value per head.")
         self._values = _array([value for _, value in pairs], dtype)
 
     # reading
@@ -130,7 +130,7 @@ class HeadGrid(Mapping[Head, Any]):
         if set(self.heads) != set(other.heads):
             odd = sorted(set(self.heads) ^ set(other.heads))
             raise UsageError(
-                f"The grids are over different heads; {len(odd)} stand in only one of them, for example {odd[0]}."
+                f"The grids have different heads; {len(odd)} are in only one of them, for example {odd[0]}."
             )
         return HeadGrid([(head, function(value, other[head])) for head, value in self._pairs()])
 
@@ -255,7 +255,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object, of which the plain reader would keep the last of two values of one head."""
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise UsageError("a name stands twice in it")
+        raise UsageError("a name occurs twice")
     return content
 
 

@@ -1,4 +1,4 @@
-"""Files of which a reader never sees half, and unfinished work that can be gone on with. Knows not what is written."""
+"""Atomic file writes, and folders of unfinished work from which a run can resume. Independent of what is written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_place(path: Path) -> None:
     parent = path.resolve().parent
     nearest = next(folder for folder in (parent, *parent.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise FolderError(f"Cannot write {path}: {nearest} is not a folder that you may write in. Give another place.")
+        raise FolderError(f"Cannot write {path}: {nearest} is not a writable folder. Give another path.")
 
 
 def contents(folder: Path) -> list[Path]:
@@ -95,7 +95,7 @@ def read_json(path: str | Path) -> Any:
     if size > LARGEST_JSON:
         most = f"{LARGEST_JSON / 1e6:.0f} MB"
         raise RecordError(
-            f"{path} has {size / 1e6:.0f} MB, headcount reads JSON of up to {most}; measure on less data."
+            f"{path} has {size / 1e6:.0f} MB; headcount reads JSON files of up to {most}. Measure on less data."
         )
     return parse_json(text, source=str(path))
 
@@ -177,7 +177,9 @@ def _locked_scratch(target: Path, stack: contextlib.ExitStack) -> Path:
         with contextlib.suppress(FileNotFoundError):
             if stack.enter_context(locks.alone(scratch / _LOCK)):
                 return scratch
-    raise FolderError(f"Cannot write in {target.parent}: files are removed again and again. Give another folder.")
+    raise FolderError(
+        f"Cannot write in {target.parent}: another program keeps removing files there. Give another folder."
+    )
 
 
 def recover(target: Path) -> None:
@@ -225,7 +227,7 @@ def _no_room(target: Path, error: Exception) -> str:
 
 
 def claim(folder: Path, note: str, work: Mapping[str, object]) -> bool:
-    """Begin work in a folder by noting what decides its result, or see that it was begun for the same.
+    """Start work in a folder by writing down its settings, or check that it was started with the same ones.
 
     note: name of the file in the folder. Work of other settings is an error. True where it is new.
     """
@@ -235,7 +237,7 @@ def claim(folder: Path, note: str, work: Mapping[str, object]) -> bool:
         return True
     theirs = read_json(file)
     if not isinstance(theirs, dict):
-        raise RecordError(f"{file} does not hold the settings that {folder} was begun with. Give another folder.")
+        raise RecordError(f"{file} does not contain the settings that {folder} was started with. Give another folder.")
     differ = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     if differ:
         differences = "; ".join(f"{name}: {theirs.get(name)} there, {ours.get(name)} now" for name in differ)
@@ -244,7 +246,7 @@ def claim(folder: Path, note: str, work: Mapping[str, object]) -> bool:
 
 
 class Shelf:
-    """Arrays of unfinished work in a folder, to go on with after an interruption. It belongs to one work alone."""
+    """Arrays of unfinished work in a folder, to resume from after an interruption. One folder serves one task."""
 
     def __init__(self, folder: Path, work: Mapping[str, object]) -> None:
         """work: what decides the result; a shelf of other work is an error."""

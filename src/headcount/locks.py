@@ -1,4 +1,4 @@
-"""Locks that end with the process that holds them, also when it is killed. Knows not what they protect."""
+"""Locks that end with the process that holds them, even if it is killed. Independent of what they protect."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def _acquire(folder: Path, shared: bool) -> int:
         if not _try_lock(descriptor, shared=shared):
             holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
             os.close(descriptor)
-            raise FolderInUse(f"{folder} is in use by {holder}. Wait until it ends, end it, or give another folder.")
+            raise FolderInUse(f"{folder} is in use by {holder}. Wait until it ends, stop it, or give another folder.")
         if _is_at(descriptor, folder / FOLDER_LOCK):
             with contextlib.suppress(OSError):  # the disk is full: the lock holds without the name of its holder
                 os.truncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
             return descriptor
         os.close(descriptor)
-    raise FolderError(f"Cannot write in {folder}: it is removed again and again. Give another folder.")
+    raise FolderError(f"Cannot write in {folder}: another program keeps removing it. Give another folder.")
 
 
 def _release(file: Path, descriptor: int) -> None:

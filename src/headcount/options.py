@@ -37,7 +37,7 @@ class Limits:
             return
         low = self.minimum is None or value > self.minimum or (value == self.minimum and not self.above)
         if not low or (self.maximum is not None and value > self.maximum):
-            raise UsageError(f"{name} is {self.range}; got {value}.")
+            raise UsageError(f"{name} must be {self.range}; got {value}.")
 
     @property
     def range(self) -> str:

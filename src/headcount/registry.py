@@ -1,4 +1,4 @@
-"""Names that lead to members: one file of a folder is one member. Knows nothing of what the members do.
+"""Registries of named members: each file of a folder is one member. Independent of what the members do.
 
 A registry over the package `headcount.sites.families` with the attribute `FAMILY` finds `bert` in
 `families/bert.py`, imports that file on first use and returns its `FAMILY`. So adding a member is adding

@@ -88,7 +88,7 @@ def test_a_report_that_cannot_be_written_is_said_before_it_is_drawn(tmp_path: Pa
     (tmp_path / "file").touch()
     done = run("report", str(tmp_path), "--out", str(tmp_path / "file" / "report.html"))
     assert done.exit_code == 1
-    assert "file is not a folder that you may write in" in done.output
+    assert "file is not a writable folder" in done.output
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_sigterm_ends_a_command_as_ctrl_c_does(writer: Path, tmp_path: Path, mon
     task = ["--task", "language-modelling", "--data", f"{writer}/texts.txt"]
     done = run("score", str(writer), *task, "--out", str(tmp_path / "out"))
     assert done.exit_code == 143
-    assert done.output == "Error: Interrupted; nothing half-written was left behind.\n"
+    assert done.output == "Error: Interrupted; no partly written files were left behind.\n"
     assert not list(tmp_path.iterdir()), "no lock, no folder"
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 

@@ -212,11 +212,11 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
 @pytest.mark.parametrize(
     ("keep", "message"),
     [
-        ("0%", "nothing would be left"),
-        ("0", "nothing would be left"),
+        ("0%", "no heads would be left"),
+        ("0", "no heads would be left"),
         ("101%", "between 0 and 1"),
         ("99", "only 8"),
-        ("x", "no budget"),
+        ("x", "not a budget"),
     ],
 )
 def test_budgets_that_make_no_sense(tuned: str, place: Path, tmp_path: Path, keep: str, message: str) -> None:
@@ -254,7 +254,7 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--choose", "fisher", "--keep", "encoder=4,cross=50%"], "needs a budget (--keep): one number"),
-        (["--choose", "gradient", "--keep", "encoder=4", "--kinds", "decoder"], "give one of them"),
+        (["--choose", "gradient", "--keep", "encoder=4", "--kinds", "decoder"], "give only one of the two options"),
     ],
 )
 def test_options_that_contradict_each_other(
@@ -296,7 +296,7 @@ def test_one_file_is_not_trained_and_measured_on(tuned: str, place: Path, tmp_pa
         assert "of the other half of train.tsv, held out" in done.output.replace("\n", " ")
     done = run("train", str(place / "encoder"), *file, "--out", str(tmp_path / "out"))
     assert done.exit_code == 2, done.output
-    assert "are the same data" in done.output.replace("\n", " ")
+    assert "is also in the training data" in done.output.replace("\n", " ")
     assert not (tmp_path / "out").exists()
 
 

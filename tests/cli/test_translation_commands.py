@@ -69,7 +69,7 @@ def test_processes_of_one_command_share_its_seeds(data: Path, tmp_path: Path) ->
         fcntl.flock(file, fcntl.LOCK_EX)
         done = run(*train, "--seeds", "3-4")
     assert done.exit_code == 0, done.output
-    assert f"{first}: another process is at it" in done.output
+    assert f"{first}: another process is training it" in done.output
     assert not (first / "config.json").exists()
     weights = (second / "model.safetensors").read_bytes()
     done = run(*train, "--seeds", "3-4")
@@ -210,7 +210,7 @@ def test_prune_by_rank_with_wrong_input(
         (["--data", "grammar:german"], 2, "Unknown language of the grammar 'german'"),
         (["--heads", "5"], 2, "multiple of twice its heads"),
         (["--preset", "huge"], 2, "tiny"),
-        (["--cooldown", "500"], 2, "cooldown is a part of steps"),
+        (["--cooldown", "500"], 2, "cooldown must be from 0 to steps"),
         (["--dropout", "1.5"], 2, "1.5"),
         (["--vocabulary", "20"], 1, "different characters"),
         (["--like", "pruned", "--shared"], 2, "--like is for translation"),
@@ -276,7 +276,7 @@ def test_prune_with_compensation(trained: Path, data: Path, tmp_path: Path) -> N
         (["--remove", "encoder.0.1", "--compensate", "lstsq"], "needs --task and --data"),
         (["--choose", "fisher", "--keep", "5", "--group", "3"], "--group is not an option of --choose fisher"),
         (["--choose", "gradient", "--keep", "1%params"], "still costs"),
-        (["--choose", "gradient", "--keep", "5apples"], "no budget"),
+        (["--choose", "gradient", "--keep", "5apples"], "not a budget"),
     ],
 )
 def test_prune_with_compensation_and_wrong_input(
@@ -341,17 +341,17 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
     ("change", "message"),
     [
         (["--choose", "l0", "--keep", "encoder=50"], "only 12"),
-        (["--choose", "l0", "--keep", "encoder=1,encoder=2"], "every kind once"),
+        (["--choose", "l0", "--keep", "encoder=1,encoder=2"], "each kind once"),
         (["--choose", "l0", "--keep", "5", "--recompute"], "--recompute is not an option of --choose l0"),
         (["--choose", "greedy", "--keep", "5", "--distill", "0.5"], "give --tune STEPS too"),
-        (["--choose", "l0", "--keep", "5", "--compensate", "lstsq"], "trains its weights"),
-        (["--choose", "gradient", "--keep", "5", "--seed", "1"], "--seed is for what is random"),
+        (["--choose", "l0", "--keep", "5", "--compensate", "lstsq"], "trains the weights"),
+        (["--choose", "gradient", "--keep", "5", "--seed", "1"], "--seed has an effect only with"),
         (["--choose", "gradeint", "--keep", "5"], "Did you mean 'gradient'"),
         (["--choose", "gradient", "--keep", "5", "--penalty", "1"], "not an option of --choose gradient"),
         (["--choose", "l0", "--penalty", "much"], "expected numbers"),
         (["--choose", "l0"], "a budget (--keep)"),
         (["--choose", "subset", "--penalty", "1"], "not an option of --choose subset"),
-        (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite is not for a command that trains"),
+        (["--choose", "l0", "--keep", "5", "--overwrite"], "--overwrite cannot be used when training"),
     ],
 )
 def test_prune_by_learning_with_wrong_input(

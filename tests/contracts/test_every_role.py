@@ -88,7 +88,7 @@ def test_every_text_architecture_shows_what_its_heads_do(architecture: str) -> N
 
 @pytest.mark.parametrize("architecture", ["whisper", "vit", "clip"])
 def test_what_reads_no_text_is_refused(architecture: str) -> None:
-    with pytest.raises(UsageError, match="Roles are told from tokens"):
+    with pytest.raises(UsageError, match="Roles need a text model"):
         hc.roles(zoo.build(architecture), ["the dog"], tokenizer=tokenizer())
 
 

@@ -137,5 +137,5 @@ def test_a_package_is_installed_and_used_from_the_shell(tmp_path: Path) -> None:
     choice = ["--choose", "first-heads", "--keep", "50%", "--rule", "uniform"]
     shaped = shell("prune", model, *data, *choice, "--out", str(tmp_path / "uniform"))
     assert shaped.returncode == 2, "a chooser that does not keep to the shape is found out"
-    assert "do not have the shape asked for" in " ".join(shaped.stderr.split())
+    assert "do not fit the shape" in " ".join(shaped.stderr.split())
     assert "listing" in shell("inspect", model).stdout

@@ -24,7 +24,9 @@ def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
     """The class for a task, of the type of model that a config describes."""
     mapping = getattr(transformers, TASKS[task])._model_mapping
     if type(config) not in mapping:
-        raise CheckpointError(f"{name} is a {config.model_type} model; transformers has none of that type for {task}.")
+        raise CheckpointError(
+            f"{name} is a {config.model_type} model; transformers has none of that type for {task}. Choose another."
+        )
     return _classes(mapping, type(config))[0]
 
 
@@ -38,11 +40,11 @@ def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) ->
     remote_code = [key for key in getattr(config, "auto_map", None) or {} if key.startswith("AutoModel")]
     if not remote_code:
         raise CheckpointError(
-            f"{name} was saved from the class {architecture}, which transformers lacks. Pass model_class=."
+            f"{name} was saved from the class {architecture}, which transformers does not have. Pass model_class=."
         )
     if not trust_remote_code:
         raise CheckpointError(
-            f"{name} needs code of its own ({architecture}). Look at it, then pass trust_remote_code=True."
+            f"{name} needs custom code ({architecture}). Review that code, then pass trust_remote_code=True."
         )
     return getattr(transformers, remote_code[0])
 

@@ -1,4 +1,4 @@
-"""What stands beside the weights in a checkpoint: tokenizer and processor files, taken along as they are."""
+"""Files of a checkpoint besides the weights: tokenizer and processor files, copied unchanged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
     except Exception as error:
         check_settings_files(source, (name for name in _NAMES if name.endswith(".json")))
         raise CheckpointError(
-            f"{source} has no tokenizer that can be loaded ({error}). Save one beside the model."
+            f"{source} has no tokenizer that can be loaded ({error}). Save one in the model's folder."
         ) from error
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token

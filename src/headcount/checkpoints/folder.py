@@ -1,4 +1,4 @@
-"""A checkpoint's folder, before anything in it is trusted: where it is, its JSON, its links, its weight files.
+"""Checks of a checkpoint folder before it is loaded: its path, JSON files, links and weight files.
 
 Knows files, not models. What may be a hub id passes.
 """
@@ -47,12 +47,14 @@ def check_weight_files(name: str) -> None:
     if not folder.exists():
         return
     if not (folder / CONFIG).is_file():
-        raise CheckpointError(f"{name} has no config.json: it is not a checkpoint folder.")
+        raise CheckpointError(
+            f"{name} has no config.json: it is not a checkpoint folder. Give a folder written by save_pretrained."
+        )
     if (folder / INDEX).is_file():
         _indexed_files(folder)
     elif not (folder / WEIGHTS).is_file():
         raise CheckpointError(
-            f"{name} has no model.safetensors. Weights in other formats are not read: convert them first."
+            f"{name} has no model.safetensors. Only safetensors weights are read: convert other formats first."
         )
     _check_number_of_layers(folder)
 
@@ -93,16 +95,16 @@ def _check_settings(path: Path) -> None:
         _check_names(path, content)
     labels = content.get("num_labels")
     if path.name == CONFIG and isinstance(labels, int | float) and labels > _MOST_LABELS:
-        raise CheckpointError(f"{path} states {labels:,.0f} labels; at most {_MOST_LABELS:,} are read.")
+        raise CheckpointError(f"{path} declares {labels:,.0f} labels; at most {_MOST_LABELS:,} are supported.")
 
 
 def _check_names(path: Path, settings: dict[str, Any]) -> None:
     """Raise where the model's class or the names of its classes are of another type than transformers writes."""
     classes, labels = settings.get("architectures"), settings.get("id2label")
     if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
-        raise CheckpointError(f"{path} has {classes!r:.100} as architectures, expected a list of names of classes.")
+        raise CheckpointError(f"architectures in {path} is {classes!r:.100}; expected a list of class names.")
     if labels is not None and not (isinstance(labels, dict) and all(number.isdecimal() for number in labels)):
-        raise CheckpointError(f"{path} has {labels!r:.100} as id2label, expected class numbers with their names.")
+        raise CheckpointError(f"id2label in {path} is {labels!r:.100}; expected a mapping from class numbers to names.")
 
 
 def _check_links(folder: Path) -> None:
@@ -136,10 +138,10 @@ def _indexed_files(folder: Path) -> list[Path]:
         is_name = Path(name).name == name and len(name.encode("utf-8", "replace")) <= _LONGEST_NAME
         if not is_name or not name.endswith(".safetensors"):
             raise CheckpointError(
-                f"The weight index of {folder} points to {name!r:.300}; only *.safetensors beside it are read."
+                f"The weight index of {folder} points to {name!r:.300}; only *.safetensors in the same folder are read."
             )
         if not (folder / name).is_file():
-            raise CheckpointError(f"{folder} lacks {name}, which its weight index names: the checkpoint is incomplete.")
+            raise CheckpointError(f"{folder} is incomplete: its weight index names {name}, which is missing.")
     return [folder / name for name in sorted(set(names.values()))]
 
 
@@ -152,8 +154,8 @@ def _check_number_of_layers(folder: Path) -> None:
     stored = max(map(_stored_layers, files))
     if stated > stored:
         raise CheckpointError(
-            f"{folder / CONFIG} states {stated:,.0f} layers, the weights beside it have {stored}: "
-            "they do not belong together."
+            f"{folder / CONFIG} declares {stated:,.0f} layers, but the weights in the same folder have {stored}: "
+            "they are from different models."
         )
 
 

@@ -1,4 +1,4 @@
-"""load: a model from a folder or the hub, plain or pruned.
+"""load: load a model, plain or pruned, from a folder or the hub.
 
 Reads safetensors and JSON only, and runs no code that comes with a model unless asked.
 """
@@ -128,7 +128,7 @@ def _from_pretrained(
     manifest = getattr(config, KEY, None)
     pruned = manifest is not None and bool(check(manifest))
     if pruned and model_class is transformers.AutoModel:
-        raise CheckpointError(f"{name} is pruned; its class must be known to rebuild it. Pass model_class=.")
+        raise CheckpointError(f"{name} is a pruned model and its config does not name its class. Pass model_class=.")
     loader = pruned_class(model_class) if pruned else model_class
     model, report = loader.from_pretrained(
         name, config=config, use_safetensors=True, output_loading_info=True, **options

@@ -24,7 +24,9 @@ class Loading:
 
     def __post_init__(self) -> None:
         if self.device and self.device_map:
-            raise UsageError("A model goes to one device or is spread over several: give device or device_map.")
+            raise UsageError(
+                "device and device_map exclude each other: give device for one device, device_map for several."
+            )
 
     def load(self, model: str, *, task: str | None = None, **options: Any) -> Any:
         from headcount.checkpoints.load import load

@@ -1,4 +1,4 @@
-"""push: a folder with a model to the Hugging Face Hub, or to a hub of one's own. Only when asked for."""
+"""push: upload a model folder to the Hugging Face Hub or a private hub."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from huggingface_hub.errors import HFValidationError
 from headcount.checkpoints.folder import CONFIG
 from headcount.errors import CheckpointError
 
-_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*")  # locks, and what training goes on from
+_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*")  # locks, and states to resume training from
 
 
 def push(folder: str | os.PathLike[str], name: str, *, private: bool = False, endpoint: str | None = None) -> str:
@@ -21,7 +21,7 @@ def push(folder: str | os.PathLike[str], name: str, *, private: bool = False, en
     """
     path = Path(folder)
     if not (path / CONFIG).is_file():
-        raise CheckpointError(f"{path} has no {CONFIG}: give the folder of a model or of an export.")
+        raise CheckpointError(f"{path} has no {CONFIG}. Give the folder of a model or of an export.")
     api = HfApi(endpoint=endpoint)
     try:
         api.create_repo(name, private=private, exist_ok=True)
@@ -29,7 +29,7 @@ def push(folder: str | os.PathLike[str], name: str, *, private: bool = False, en
             repo_id=name, folder_path=path, ignore_patterns=list(_LEFT_OUT), commit_message="Upload by headcount"
         )
     except HFValidationError as error:
-        raise CheckpointError(f"{name!r} is not the name of a repository: {error} Give user/name.") from error
+        raise CheckpointError(f"{name!r} is not a valid repository name: {error} Give user/name.") from error
     except Exception as error:  # the hub and the network fail in many ways
         reason = str(error).strip().splitlines()
         raise CheckpointError(

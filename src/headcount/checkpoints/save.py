@@ -1,4 +1,4 @@
-"""save: a model into a folder, all of it or nothing, so that load gives it back bit for bit."""
+"""save: write a model to a folder atomically, so that load returns it bit for bit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def save(
     """
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):
-        raise UsageError(f"save takes a Hugging Face model (or one made by remove); got {type(model).__name__}.")
+        raise UsageError(
+            f"save expects a Hugging Face model (or one returned by hc.remove); got {type(model).__name__}."
+        )
     target = Path(folder).resolve()
     check_target(target, overwrite)
     _refresh(model)
@@ -96,7 +98,9 @@ def check_target(target: Path, overwrite: bool) -> None:
             f"{target} is not empty; pass overwrite=True (--overwrite) to replace the checkpoint in it."
         )
     if not (target / "config.json").is_file():
-        raise CheckpointError(f"{target} holds files but no checkpoint; nothing was overwritten. Give another folder.")
+        raise CheckpointError(
+            f"{target} contains files that are not a checkpoint; nothing was overwritten. Give another folder."
+        )
 
 
 def _is_foreign(path: Path) -> bool:

@@ -63,11 +63,15 @@ def write_standalone(model: PreTrainedModel, folder: Path) -> None:
     """Add to a folder what `from_pretrained(folder, trust_remote_code=True)` needs to load it without headcount."""
     manifest = getattr(model.config, KEY, None)
     if manifest is None:
-        raise CheckpointError("This model lost no heads: any transformers loads it, it needs no code of its own.")
+        raise CheckpointError(
+            "No heads were removed from this model: transformers loads it as it is, so standalone code is not needed."
+        )
     name = type(model).__name__
     automatic = automatic_classes(type(model.config), name)
     if not automatic:
-        raise CheckpointError(f"No Auto class of transformers leads to {name}, so it cannot be exported standalone.")
+        raise CheckpointError(
+            f"No Auto class of transformers loads {name}, so it cannot be exported standalone. Load it with hc.load."
+        )
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     plan = [plan_site(site, list(site.heads)) for site in locate(model) if site.heads != site.built]

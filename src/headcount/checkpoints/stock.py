@@ -1,4 +1,4 @@
-"""Stock form: a pruned model that a plain config can state, so that everybody's code loads it."""
+"""Stock form: a pruned model that a plain config can describe, so that stock transformers loads it."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def check_weights(
     layers = _layer_lists(model)
     in_layers = [key for key in missing if _is_below(key, layers)]
     if in_layers:
-        raise CheckpointError(f"{name} is damaged: {_listed(in_layers, 'missing')}, which would be random.")
+        raise CheckpointError(
+            f"{name} is damaged: {_listed(in_layers, 'missing')}, which would be initialised at random."
+        )
     if new_weights != "any":
         lost = [key for key in missing if new_weights is None or not _is_head(model, key)]
         if lost:
@@ -60,8 +62,8 @@ def check_weights(
     ]
     if extra:
         raise CheckpointError(
-            f"{name} has {_listed(extra, 'left over')} that a model of its config.json does not have, in its layers: "
-            "config.json and the weights do not belong together."
+            f"{name} has {_listed(extra, 'left over')} in its layers that a model of its config.json does not have: "
+            "config.json and the weights are from different models."
         )
 
 

@@ -21,9 +21,9 @@ def measured(records: Sequence[Record], command: str) -> Record[Ledger]:
     """One ledger on all models of these records, which names them by the last part of their paths."""
     studies = [study for record in records for study in studies_of(record)]
     if not studies:
-        raise UsageError("None of these records is one of a whole study: headcount study all makes it.")
+        raise UsageError("None of these records is from a whole study. Run headcount study all to make one.")
     if len({study.parts.name for study in studies}) > 1:
-        raise UsageError("Records of different whole studies have different claims: give those of one, such as all.")
+        raise UsageError("These records are from different whole studies. Give records of one study, such as all.")
     record = ledger_of(studies)
     names = {study.signature.model: study.signature.model.rstrip("/").rpartition("/")[2] for study in studies}
 

@@ -16,7 +16,7 @@ ALL_KINDS = "heads of all kinds"
 
 @dataclass(frozen=True)
 class PrunedModel:
-    """One model by gates, with so many heads left, for one seed."""
+    """One model pruned by gates to a given number of heads, for one seed."""
 
     keep: int
     seed: int

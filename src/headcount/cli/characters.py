@@ -1,4 +1,4 @@
-"""printable: text without what a terminal would take for a command. Records and data may come from anybody."""
+"""printable: text without terminal control characters, because records and data may be untrusted."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _source(data: str, split: str | None, values: dict[str, Any]) -> Source:
     columns = {name: values.pop(option, None) for name, option in _COLUMNS.items()}
     pair = options.names(values.pop("columns", None))
     if pair and len(pair) != 2:
-        raise click.UsageError(f"--columns are two, source first; got {', '.join(pair)}.")
+        raise click.UsageError(f"--columns takes two names, source first; got {', '.join(pair)}.")
     columns |= dict(zip(("source", "target"), pair, strict=False))
     return Source(
         data,

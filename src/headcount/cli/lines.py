@@ -1,4 +1,4 @@
-"""Lines: signs of life of long work where no bar can be drawn, as in a log file."""
+"""Lines: progress lines for output without a progress bar, such as a log file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lines:
     """Plain lines where no bar can be drawn: one every half minute, none for short work, whatever the work does."""
 
     def __init__(self, console: Console, describe: Callable[[], str]) -> None:
-        """describe: where the work stands; nothing is printed where it has not begun."""
+        """describe: text of the current progress; nothing is printed before work has started."""
         self._console, self._describe = console, describe
         self._begin, self._end = time.monotonic(), threading.Event()
         self._thread = threading.Thread(target=self._print_on, daemon=True)
@@ -32,7 +32,7 @@ class Lines:
         while not self._end.wait(SECONDS):
             try:
                 self.print()
-            except BrokenPipeError:  # nobody reads them: the work goes on
+            except BrokenPipeError:  # nobody reads the output: keep working
                 return
 
     def __enter__(self) -> Self:

@@ -46,7 +46,7 @@ class _Commands(Files):
             raise
         except KeyboardInterrupt as interruption:
             kind = _StoppedByScheduler if isinstance(interruption, _Terminated) else click.ClickException
-            raise kind("Interrupted; nothing half-written was left behind.") from None
+            raise kind("Interrupted; no partly written files were left behind.") from None
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
@@ -109,7 +109,7 @@ def _one_line(error: Exception) -> click.ClickException:
     from headcount.journal import is_disk_full
 
     if is_disk_full(error):
-        return click.ClickException(f"The disk is full: {text}. Make room and run the same command again.")
+        return click.ClickException(f"The disk is full: {text}. Free some space and run the same command again.")
     return click.ClickException(f"Unexpected {type(error).__name__}: {text}. Run again with --debug for the traceback.")
 
 

@@ -42,7 +42,7 @@ class Output:
 
     @property
     def unfinished(self) -> Path | None:
-        """Where work is kept that the same command goes on with."""
+        """Folder of unfinished work, from which the same command resumes."""
         return self.out / "unfinished" if self.out else None
 
     def save(self, record: Record) -> list[Path]:
@@ -85,7 +85,7 @@ def written(out: Path, *, figures: bool) -> str:
 def reserved(out: Path | None, *, shared: bool = False) -> Iterator[None]:
     """Keep other processes out of a folder for results; what would prevent writing is said before any work.
 
-    shared: processes begun alike share the work. Of the processes of one run the main one reserves the folder.
+    shared: processes started with the same command share the work. In a distributed run the main process reserves it.
     """
     from headcount import journal, processes
     from headcount.errors import FolderError
@@ -96,7 +96,9 @@ def reserved(out: Path | None, *, shared: bool = False) -> Iterator[None]:
     with journal.reserved(out, shared=shared):
         for name, wrong in (("record.json", Path.is_dir), ("figures", Path.is_file), ("unfinished", Path.is_file)):
             if wrong(out / name):
-                raise FolderError(f"{out / name} is where results are written to; move it, or give another folder.")
+                raise FolderError(
+                    f"{out / name} exists and would be overwritten by the results; move it, or give another folder."
+                )
         yield
 
 
@@ -250,7 +252,7 @@ def _range(text: str) -> range:
     if not first or not dash:
         return range(int(text), int(text) + 1)
     if int(last) < int(first):
-        raise ValueError(f"{text} goes down")
+        raise ValueError(f"{text} is a descending range")
     return range(int(first), int(last) + 1)
 
 

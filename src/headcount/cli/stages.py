@@ -24,7 +24,7 @@ class Share(click.ParamType[float]):
         try:
             return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
         except ValueError:
-            self.fail(f"{value!r} is no share; give one such as 10%.", param, ctx)
+            self.fail(f"{value!r} is not a percentage; give one such as 10%.", param, ctx)
 
 
 class Numbers(click.ParamType[tuple[float, ...]]):
@@ -40,7 +40,7 @@ class Numbers(click.ParamType[tuple[float, ...]]):
         except ValueError:
             self.fail(f"{value!r}: expected numbers such as 0.01 or 0.01,0.02,0.05.", param, ctx)
         if len(set(numbers)) < len(numbers):
-            self.fail(f"{value!r}: every number once.", param, ctx)
+            self.fail(f"{value!r} repeats a number; give each number once.", param, ctx)
         return numbers
 
 

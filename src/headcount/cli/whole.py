@@ -21,9 +21,9 @@ _SOURCE = ("languages", "columns", "text_column", "label", "pair", "limit", "low
 
 
 _SEVERAL = (
-    "Of several MODELS each has a folder in --out, and the claims of the papers are decided on all of them; processes "
-    "of the same command share the models. A file of settings may give MODEL and --data; a model that headcount train "
-    "made from the embedded corpus is studied on the same if nothing else is given."
+    "Several MODELS get a folder each in --out, and the claims of the papers are decided on all; processes "
+    "of the same command share the models. MODEL and --data can also be set in the --config file; for a model that "
+    "headcount train made from the embedded corpus, --data defaults to that corpus."
 )
 
 
@@ -71,7 +71,7 @@ def whole(name: str, about: str) -> click.Command:
         if show_settings:
             click.echo(settings[0].to_toml(), nl=False)
             return
-        with options.reserved(out, shared=True):  # processes begun alike share the work
+        with options.reserved(out, shared=True):  # processes of the same command share the work
             _run(name, settings, loading, out, parts, formats, as_json)
 
     return command

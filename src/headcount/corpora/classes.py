@@ -40,9 +40,9 @@ class Classes:
             if number is None or self._names_count_otherwise or number >= len(self._known):
                 raise CorpusError(f"{location} has the label {text!r:.40}; the model knows {self._allowed()}.")
         elif number is None and _NUMBER.fullmatch(text):
-            raise CorpusError(f"{location} has the label {text!r:.40}. {_ALLOWED}, no negative and no decimal number.")
+            raise CorpusError(f"{location} has the label {text!r:.40}. {_ALLOWED}, not a negative or decimal number.")
         elif number is not None and number >= MAX_CLASSES:
-            raise CorpusError(f"{location} has the label {text!r:.40}. {_ALLOWED}, and n is {MAX_CLASSES} at most.")
+            raise CorpusError(f"{location} has the label {text!r:.40}. {_ALLOWED}, and n is at most {MAX_CLASSES}.")
         self._labels.append(text if number is None else number)
         self._first.setdefault(type(self._labels[-1]), f"{location} has the label {text!r:.40}")
 

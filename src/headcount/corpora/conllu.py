@@ -94,7 +94,9 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
         location = f"{file}:{number}"
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise CorpusError(f"{location} has {len(columns)} columns, a word has {_COLUMNS}.", reason="wrong columns")
+            raise CorpusError(
+                f"{location} has {len(columns)} columns; a CoNLL-U word line has {_COLUMNS}.", reason="wrong columns"
+            )
         name, form, misc = columns[0], columns[1], columns[9]
         if _EMPTY_NODE.fullmatch(name):
             continue
@@ -104,7 +106,9 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
         if "-" in name:
             start_word, last = (_number(part, location, "word range") - 1 for part in name.split("-", 1))
             if start_word != len(words) or start_word <= last_joined:
-                raise CorpusError(f"{location} joins words {name} after word {len(words)}.", reason="bad word range")
+                raise CorpusError(
+                    f"{location} is the word range {name} after word {len(words)}.", reason="bad word range"
+                )
             joined[start_word], last_joined = (last, form, space_after), last
             continue
         if _number(name, location, "word number") != len(words) + 1:
@@ -136,12 +140,14 @@ def _check(words: list[_Word], joined: dict[int, tuple[int, str, bool]], locatio
     for start, (last, _, _) in joined.items():
         if not start < last < len(words):
             raise CorpusError(
-                f"{location} joins words {start + 1} to {last + 1} of {len(words)}.", reason="bad word range"
+                f"{location} is the word range {start + 1}-{last + 1} in a sentence of {len(words)} words.",
+                reason="bad word range",
             )
     for word in words:
         if word.head >= len(words):
             raise CorpusError(
-                f"{file}:{word.line} depends on word {word.head + 1} of {len(words)}.", reason="head out of range"
+                f"{file}:{word.line} depends on word {word.head + 1}, but the sentence has {len(words)}.",
+                reason="head out of range",
             )
     _check_tree(words, file)
 
@@ -154,7 +160,9 @@ def _check_tree(words: list[_Word], file: Path) -> None:
         index = start
         while index >= 0 and not reaches_root[index]:
             if index in path:
-                raise CorpusError(f"{file}:{words[index].line} depends on itself in a circle.", reason="circle")
+                raise CorpusError(
+                    f"{file}:{words[index].line} depends on itself through a cycle of heads.", reason="circle"
+                )
             path[index] = None
             index = words[index].head
         for step in path:
@@ -163,13 +171,13 @@ def _check_tree(words: list[_Word], file: Path) -> None:
     if len(roots) > 1:
         raise CorpusError(
             f"{file}:{roots[1].line} is a second root, {roots[1].form!r:.40} besides {roots[0].form!r:.40}; "
-            "a sentence has one word with the head 0.",
+            "a sentence has exactly one word with head 0.",
             reason="several roots",
         )
 
 
 def _text(words: list[_Word], joined: dict[int, tuple[int, str, bool]]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The text and where each word stands in it. Words of a contraction share its span unless they spell it."""
+    """The text and the character span of each word. Words of a contraction share its span unless they spell it."""
     forms: list[str] = []
     spans: list[tuple[int, int]] = []
     index = start = end = 0

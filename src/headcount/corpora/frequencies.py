@@ -27,7 +27,7 @@ class Frequencies:
     def __init__(self, counts: Mapping[int, float], *, source: str, skipped: Counter[str] | None = None) -> None:
         """skipped: what was left out, by reason."""
         if not counts:
-            raise UsageError(f"No token has a frequency ({source}): the rare role cannot be told without any.")
+            raise UsageError(f"No token has a frequency ({source}): the rare role needs token frequencies.")
         self.source, self.skipped = source, skipped or Counter[str]()
         self._counts = dict(counts)
         ordered = sorted(set(self._counts.values()), reverse=True)
@@ -148,7 +148,7 @@ def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Fr
     if not counts:
         examples = ", ".join(map(repr, list(pairs)[:3]))
         raise CorpusError(
-            f"No token of {file} ({examples} ...) is in the tokenizer's vocabulary: it is for another one."
+            f"No token of {file} ({examples} ...) is in the tokenizer's vocabulary: the file is for another tokenizer."
         )
     return Frequencies(counts, source=str(file), skipped=Counter({"not in the vocabulary": len(pairs) - len(counts)}))
 
@@ -169,7 +169,9 @@ def _tsv(file: Path) -> dict[str, float]:
         if len(cells) != 2:
             raise CorpusError(f"{location} is {line!r:.60}, expected a token, a tab and its count.")
         if cells[0] in counts:
-            raise CorpusError(f"{location} has the token {cells[0]!r:.40} again. Give each once, with its whole count.")
+            raise CorpusError(
+                f"{location} repeats the token {cells[0]!r:.40}. Give each token once, with its total count."
+            )
         counts[cells[0]] = _finite(cells[1], location)
     return counts
 

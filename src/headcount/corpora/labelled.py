@@ -41,9 +41,9 @@ def read_labelled(
     """Read labelled texts: a .tsv (with a header) or .jsonl file, a folder with one per split, or hf:name[:config].
 
     split: which part of a folder or a hub data set.
-    text, label, pair: the columns; text and label are looked for under their usual names if not given.
+    text, label, pair: column names; text and label default to the usual names of such columns.
     classes: what the class numbers stand for, where a model knows already; by default names are numbered by alphabet.
-    limit: read so many usable rows at most.
+    limit: read at most this many usable rows.
     """
     texts: list[str] = []
     pairs: list[str] = []

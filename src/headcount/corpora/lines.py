@@ -26,8 +26,8 @@ def _check_line_end(first: bytes, path: Path) -> None:
     """A file whose lines end in carriage returns only would be one text, cut off at the length of the model."""
     if not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r"):
         raise CorpusError(
-            f"{path}:1 is all of the file: its lines end in carriage returns (CR), as on old systems. "
-            "End them in LF or CRLF, for example with tr '\\r' '\\n'.",
+            f"{path}:1 contains the whole file: its lines end in carriage returns (CR), as on old systems. "
+            "Convert them to LF or CRLF, for example with tr '\\r' '\\n'.",
             reason="carriage returns",
         )
 
@@ -45,10 +45,10 @@ def check_text(text: str, location: str) -> None:
     """Refuse characters that no text has: NUL, and halves of a surrogate pair, which only JSON escapes can spell."""
     if "\0" in text:
         raise CorpusError(
-            f"{location} has a NUL character; text has none. Is the file binary, or in another encoding than UTF-8?",
+            f"{location} has a NUL character, so the file is not plain UTF-8 text. Convert it to UTF-8.",
             reason="NUL character",
         )
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise CorpusError(f"{location} has half of a surrogate pair, which is no character: {error}.") from error
+        raise CorpusError(f"{location} has an unpaired surrogate, which is not a valid character: {error}.") from error

@@ -1,4 +1,4 @@
-"""Location: what a name of data stands for, told in one place for every reader.
+"""Location: what a data argument refers to (file, folder, hub data set or grammar), resolved in one place.
 
 grammar[:LANGUAGE[:DOMAIN]]  the embedded corpus
 hf:NAME[:CONFIG]             a data set of the hub

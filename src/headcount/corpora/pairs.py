@@ -98,8 +98,8 @@ def pair_cells(row: Any, columns: tuple[str, str], location: str) -> tuple[str, 
         row = row["translation"]
     if not all(name in row for name in columns):
         raise CorpusError(
-            f"{location} has no text under {columns[0]!r} and {columns[1]!r} but {sorted(row)}; "
-            "name them with columns=."
+            f"{location} has no columns {columns[0]!r} and {columns[1]!r}; it has {sorted(row)}. "
+            "Name the two columns with columns=."
         )
     return text_cell(row, columns[0], location), text_cell(row, columns[1], location)
 
@@ -131,7 +131,7 @@ def _header(path: Path, columns: tuple[str, str]) -> tuple[str, str] | None:
     if set(names) & {column.lower() for column in columns} or all(map(_names_column, names)):
         raise CorpusError(
             f"{path}:1 looks like names of columns, {cells[0]!r} and {cells[1]!r}, but {columns[0]!r} and "
-            f"{columns[1]!r} were asked for. If it is, name them with columns=, source first; if it is a pair of "
+            f"{columns[1]!r} are expected. If these are names, give them with columns=, source first; if they are "
             f"sentences, put a first line with {columns[0]!r}, a tab and {columns[1]!r} above it."
         )
     return columns

@@ -120,7 +120,7 @@ def _languages(path: Path, languages: Sequence[str] | None) -> tuple[str, str]:
 
 def _two(names: Sequence[str], what: str) -> tuple[str, str]:
     if isinstance(names, str) or len(names) != 2 or names[0] == names[1]:
-        raise CorpusError(f"{what} are two different names, source first; got {names!r}.")
+        raise CorpusError(f"{what} must be two different names, source first; got {names!r}.")
     return names[0], names[1]
 
 
@@ -139,7 +139,7 @@ def _folder(
 def _table(path: Path, columns: tuple[str, str], longest: int) -> list[tuple[str, PairFiles]]:
     if path.suffix not in SUFFIXES:
         raise CorpusError(
-            f"{path} is neither .tsv nor .jsonl; one sentence per line needs a folder with a file per language."
+            f"{path} is neither .tsv nor .jsonl. For one sentence per line, give a folder with one file per language."
         )
     return [(path.stem, PairFiles((path,), columns, longest))]
 

@@ -26,7 +26,7 @@ class PlainTexts(list[str]):
 def read_plain(
     data: str | Path, *, split: str | None = None, text: str | None = None, limit: int | None = None
 ) -> PlainTexts:
-    """Texts that are not empty, at most so many; empty ones are counted.
+    """Non-empty texts, at most `limit`; empty ones are counted.
 
     place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
     text: the column of a table or a hub data set; `text` if not given.

@@ -1,4 +1,4 @@
-"""Sentences to look at: with trees, with translations, or as plain text, from wherever they are.
+"""Sentences to analyse: with trees, with translations, or as plain text, from any supported source.
 
 grammar[:LANGUAGE[:DOMAIN]]   the embedded corpus: trees and translations
 bank.conllu                   a treebank: trees

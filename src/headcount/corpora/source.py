@@ -1,4 +1,4 @@
-"""Source: where data come from, said once for every command and study. Nothing is read before it is asked for."""
+"""Source: where data comes from, defined once for every command and study. Data is read lazily."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Source:
             if name not in COLUMNS:
                 raise UnknownName("column", name, COLUMNS)
         if ("source" in self.columns) != ("target" in self.columns):
-            raise UsageError("The columns of parallel text are two: source and target.")
+            raise UsageError("Parallel text has two columns: give the names of source and target.")
 
     @property
     def kind(self) -> Kind:
@@ -111,7 +111,7 @@ class Source:
         """Say how many rows are not among the examples: their number is in no other place of a result."""
         if skipped.total():
             reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-            warnings.warn(f"Of {self.data}, rows were left out: {reasons}.", stacklevel=4)
+            warnings.warn(f"Rows of {self.data} were skipped: {reasons}.", stacklevel=4)
 
     def rows(self, examples: Iterable[tuple[str, ...]]) -> list[int]:
         """Numbers of the examples that are in the half; of all of them where there is none."""
@@ -120,8 +120,8 @@ class Source:
         rows = [row for row, texts in enumerate(examples) if in_first_half(example_hash(*texts)) == (self.half == 1)]
         if not rows:
             raise UsageError(
-                f"{self.data} has too few texts to hold half of them out. Give more texts, or a part of the data "
-                "to measure on: --measure-split, which may be the one heads are chosen on."
+                f"{self.data} has too few texts to split in two halves. Give more texts, or name the split to measure "
+                "on with --measure-split; it may be the one heads are chosen on."
             )
         return rows
 

@@ -47,7 +47,7 @@ class Splits(Mapping[str, Content]):
             if len(parts) > 1:
                 names = " and ".join(part.name for part in parts)
                 raise CorpusError(
-                    f"{self._place} has {names} for the split {split}: which is meant? Rename or move what is not."
+                    f"{self._place} has {names} for the split {split}. Keep one; rename or move the others."
                 )
             self._contents[split] = parts[0].read()
         return self._contents[split]
@@ -80,7 +80,7 @@ def split_of(splits: Mapping[str, Content], split: str | None, data: str) -> Con
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split is None:
-        raise CorpusError(f"{data} has the splits {', '.join(splits)}; say which.")
+        raise CorpusError(f"{data} has the splits {', '.join(splits)}; name one with split= (--split).")
     if split_name(split) not in splits:
         raise UnknownName(f"split of {data}", split, splits)
     return splits[split_name(split)]

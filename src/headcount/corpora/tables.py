@@ -54,7 +54,7 @@ def parse_json(text: str, location: str) -> Any:
         if len(content) < len(pairs):
             twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
             raise CorpusError(
-                f"{location} has the name {twice!r:.40} twice in one object. Each needs its own.", reason="not JSON"
+                f"{location} has the key {twice!r:.40} twice in one object. Keys must be unique.", reason="not JSON"
             )
         return content
 
@@ -63,7 +63,7 @@ def parse_json(text: str, location: str) -> Any:
     except json.JSONDecodeError as error:
         raise CorpusError(f"{location} is not JSON: {error}.", reason="not JSON") from error
     except RecursionError as error:
-        raise CorpusError(f"{location} is JSON of lists or objects nested too deeply.", reason="not JSON") from error
+        raise CorpusError(f"{location} is JSON that is nested too deeply.", reason="not JSON") from error
     except ValueError as error:  # Python reads whole numbers of 4300 digits at most
         raise CorpusError(f"{location} has a number of too many digits: {error}.", reason="not JSON") from error
 
@@ -77,7 +77,9 @@ def _tsv(path: Path, header: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
     lines = enumerate(read_lines(path), start=1)
     names = list(header) if header is not None else next(lines, (0, ""))[1].split("\t")
     if len(set(names)) < len(names):
-        raise CorpusError(f"{path}:1 has two columns of the same name: {', '.join(names)}. Each needs its own.")
+        raise CorpusError(
+            f"{path}:1 has two columns of the same name: {', '.join(names)}. Column names must be unique."
+        )
     for number, line in lines:
         location, cells = f"{path}:{number}", line.split("\t")
         if line and len(cells) != len(names):
@@ -90,7 +92,7 @@ def _jsonl(path: Path) -> Iterator[tuple[str, Row]]:
         location = f"{path}:{number}"
         row = parse_json(line, location) if line.strip() else {}
         if not isinstance(row, Mapping):
-            raise CorpusError(f"{location} is {json_type(row)}, expected an object with named texts.")
+            raise CorpusError(f"{location} is {json_type(row)}, expected a JSON object with one entry per column.")
         yield location, row
 
 

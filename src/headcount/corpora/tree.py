@@ -17,7 +17,7 @@ class Arc(NamedTuple):
 
 @dataclass(frozen=True)
 class Tree:
-    """A sentence as text, its words, where each stands in the text, and which word each depends on."""
+    """A sentence: its text, its words with their character spans, and the head of each word."""
 
     text: str
     words: tuple[str, ...]

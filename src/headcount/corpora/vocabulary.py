@@ -41,7 +41,9 @@ def learn_vocabulary(
     """
     sizes = (size, size) if isinstance(size, int) else tuple(size)
     if len(sizes) != 2 or min(sizes) < 8:
-        raise UsageError(f"A vocabulary has at least 8 pieces, one number or one for each side; got {size!r}.")
+        raise UsageError(
+            f"The vocabulary size must be at least 8, as one number or one for each language; got {size!r}."
+        )
     sides = [chain(source, target)] if shared else [source, target]
     learned = [_learn(texts, pieces, lowercase) for texts, pieces in zip(sides, sizes, strict=False)]
     with journal.new_folder(folder) as fresh:
@@ -60,7 +62,7 @@ def _learn(texts: Iterable[str], size: int, lowercase: bool) -> tuple[bytes, dic
     """A SentencePiece model and the ids of its pieces."""
     sentences = list(islice(texts, _MOST_SENTENCES))
     if not any(text.strip() for text in sentences):
-        raise CorpusError("A vocabulary needs text to learn from; there is none.")
+        raise CorpusError("A vocabulary cannot be learned: the training text is empty.")
     model = _pieces(sentences, size, lowercase)
     return model, _ids(model, sentences)
 

@@ -55,7 +55,7 @@ def costs(sites: Sites, blocks: Sequence[Block]) -> list[str]:
     notes = []
     zeros = [str(site.layer) for site, written in zip(sites, blocks, strict=True) if written.zeros]
     if zeros:
-        notes.append(f"one head of zeros stands in for none in layer {', '.join(zeros)}")
+        notes.append(f"one head of zeros is added, because no head is left, in layer {', '.join(zeros)}")
     repeated = [
         f"{site.layer} ({site.kv_heads} -> {written.kv_heads})"
         for site, written in zip(sites, blocks, strict=True)

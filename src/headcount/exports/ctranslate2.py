@@ -151,7 +151,7 @@ def _stack(site: Site) -> str:
 
 
 def _fill_up(site: Site, heads: int) -> None:
-    """Give an attention module so many heads; those it lacks compute zeros."""
+    """Pad an attention module to this many heads; added heads compute zeros."""
     module: Any = site.module
     short = (heads - site.num_heads) * site.head_dim
     for name in _PROJECTIONS:

@@ -76,7 +76,7 @@ def export(
     target = Path(out)
     check_free(target, overwrite=overwrite)
     if isinstance(model, str | os.PathLike) and Path(model).resolve() == target.resolve():
-        raise UsageError(f"{target} is the model itself; give another place for the export.")
+        raise UsageError(f"{target} is the model itself; give another path for the export.")
     subject = _subject(model, tokenizer, loading)
     refuse(subject, to)
     suffix = runtime.suffix(subject.model)
@@ -175,9 +175,11 @@ def _subject(
     else:
         live, name = original_module(model), type(model).__name__
         if loading:
-            raise UsageError(f"{', '.join(loading)} is for models that are loaded; this one is there already.")
+            raise UsageError(
+                f"{', '.join(loading)} applies only when export loads the model; this one is loaded already."
+            )
     if not isinstance(live, PreTrainedModel):
-        raise UsageError(f"export takes a Hugging Face model or its folder; got {type(live).__name__}.")
+        raise UsageError(f"export expects a Hugging Face model or its folder; got {type(live).__name__}.")
     plain = all(weight.dtype == torch.float32 and weight.device.type == "cpu" for weight in live.parameters())
     return ExportedModel(live if plain else copy.deepcopy(live).float().cpu(), tokenizer, name)
 
@@ -204,9 +206,9 @@ def _write(
     most = explained(subject, dtype)
     if not agreement.difference <= most:
         raise VerificationError(
-            f"What was written computes something else than the model: {agreement}; rounding to "
+            f"The export computes something else than the model: {agreement}; rounding to "
             f"{dtype} explains at most {most:.2g}.",
-            "Nothing was kept. Export with check=False (--no-check) to look at it.",
+            "Nothing was kept. Export with check=False (--no-check) to inspect it.",
         )
     return agreement, ""
 

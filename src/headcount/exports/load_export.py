@@ -24,5 +24,5 @@ def load_export(path: str | Path, *, threads: int = 1) -> Measured | None:
         if absent and place.suffix == f".{name}":
             raise UsageError(f"Running {place} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
     if place.suffix in _ONE_FILE:
-        raise UsageError(f"{place} is no export that a runtime here can load.")
+        raise UsageError(f"{place} is not an export that headcount can load.")
     return None

@@ -39,7 +39,7 @@ class Measured(ABC):
 
     @abstractmethod
     def cache_bytes(self, length: int) -> int | None:
-        """Keys and values of one text of so many tokens; None where the runtime does not say."""
+        """Bytes of keys and values for one text of this many tokens; None if the runtime does not report it."""
 
     @abstractmethod
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:

@@ -103,7 +103,9 @@ def windows(
     for item in corpus:
         target = next(other, None) if other is not None else None
         if other is not None and target is None:
-            raise CorpusError(f"There are only {read} translations for more sentences; they come in pairs.")
+            raise CorpusError(
+                f"There are only {read} translations, but more sentences; give one translation per sentence."
+            )
         sentence = encoder.sentence(read, item, target)
         waiting += [sentence] if sentence is not None else []
         read += 1
@@ -115,7 +117,7 @@ def windows(
 
 
 def batches(sentences: Sequence[Sentence], tokens: int) -> Iterator[Batch]:
-    """Sentences of like length together, at most so many tokens at once, padding included."""
+    """Batches of sentences of similar length, at most this many tokens each, padding included."""
     order = sorted(sentences, key=lambda sentence: (len(sentence.ids), len(sentence.target)))
     start = 0
     while start < len(order):

@@ -108,7 +108,7 @@ def roles(
     read = Reading(**reading)
     measured_roles = {name: members[name] for name in (members.names() if roles is None else roles)}
     if isinstance(corpus, str | bytes):
-        raise UsageError("The corpus is a list of sentences (trees or texts); got one text.")
+        raise UsageError("The corpus must be a list of sentences (trees or texts); got a single text.")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
     counted = frequencies or (count_corpus(corpus, tokenizer) if "rare" in measured_roles else None)
     if counted and read.common is None:
@@ -122,7 +122,7 @@ def roles(
                 work.run(batch)
             progress("sentences", count, total)
     if not work.sentences:
-        raise CorpusError(f"No sentence to look at; left out: {dict(encoder.skipped) or 'nothing, there was none'}.")
+        raise CorpusError(f"No usable sentence; skipped: {dict(encoder.skipped) or 'none, the corpus is empty'}.")
     if "relations" in reading and "syntactic" in measured_roles:
         _check_relations(encoder, read)
     arguments = {**asdict(read), "roles": sorted(measured_roles), "frequencies": counted.source if counted else None}
@@ -135,7 +135,7 @@ def _check_text(model: nn.Module) -> None:
     original = original_module(model)
     kinds = set(locate(model).kinds) & set(_KINDS)
     if "input_ids" not in inspect.signature(original.forward).parameters or not kinds:
-        raise UsageError(f"Roles are told from tokens of text; {type(original).__name__} does not read any as such.")
+        raise UsageError(f"Roles need a text model; {type(original).__name__} takes no input_ids.")
 
 
 def count_corpus(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBase) -> Frequencies | None:

@@ -93,7 +93,7 @@ class _Stage:
         reading: Reading,
     ) -> None:
         if (trees is not None or frequencies is not None) and tokenizer is None:
-            raise UsageError("Trees and frequencies are of words and tokens: give tokenizer= too.")
+            raise UsageError("trees= and frequencies= also need tokenizer=.")
         self._model: Any = original_module(model)
         config = getattr(self._model, "config", None)
         self._both = bool(getattr(config, "is_encoder_decoder", False))
@@ -112,12 +112,12 @@ class _Stage:
         role, playable = roles[name], [other for other in roles.names() if isinstance(roles[other], Playable)]
         if not isinstance(role, Playable) or head.kind == "cross":
             what = "cross attention" if isinstance(role, Playable) else f"the role {name}"
-            raise UsageError(f"{head} cannot be given {what} to play: only {', '.join(playable)} in self-attention.")
+            raise UsageError(f"{head} cannot be replaced by {what}: only {', '.join(playable)} in self-attention can.")
         labels = role.labels(self._reading)
         if label not in labels:
             raise UnknownName(f"label of the role {name}", label, labels)
         if name == "syntactic" and self._sentences is None:
-            raise UsageError(f"{text} needs the trees of the sentences that are run: give trees= and tokenizer=.")
+            raise UsageError(f"{text} needs the dependency trees of the sentences: give trees= and tokenizer=.")
         return lambda: self._said(head.kind, name, role, label)
 
     def attach(self, hooks: Hooks, kinds: Iterable[str]) -> None:
@@ -134,10 +134,12 @@ class _Stage:
         def read(arguments: Mapping[str, Any]) -> None:
             ids_BT, mask = arguments.get("input_ids"), arguments.get("attention_mask")
             if not isinstance(ids_BT, Tensor):
-                raise UsageError("A role is played on tokens; the model was run without input_ids.")
+                raise UsageError("Heads can be replaced by roles only if the model is run with input_ids.")
             cache = arguments.get("past_key_values")
             if cache is not None and cache.get_seq_length() > 0:
-                raise UsageError("A role is played on whole sentences: run the decoder with use_cache=False.")
+                raise UsageError(
+                    "Heads can be replaced by roles only on whole sentences: run the decoder with use_cache=False."
+                )
             self._ids[kind] = ids_BT
             self._real[kind] = mask if isinstance(mask, Tensor) and mask.dim() == 2 else None
             self._wanted = {key: value for key, value in self._wanted.items() if key[0] != kind}
@@ -177,7 +179,7 @@ class _Stage:
             return Sentence(row, ids, special, [False] * len(ids), [], [], [])
         if tuple(ids) not in self._sentences:
             raise UsageError(
-                f"Row {row} of the batch is none of the {len(self._sentences)} sentences that trees= has: its tokens "
+                f"Row {row} of the batch is none of the {len(self._sentences)} sentences in trees=: its tokens "
                 f"begin {ids[:8]}. Give the trees of all sentences that are run, and the model's own tokenizer."
             )
         return self._sentences[tuple(ids)]

@@ -30,7 +30,7 @@ class Rare:
 
     def wanted(self, view: View, label: str) -> Tensor:
         if view.frequencies is None or view.reading.common is None:
-            raise UsageError("The rare role needs to know how frequent tokens are: give frequencies=.")
+            raise UsageError("The rare role needs token frequencies: give frequencies=.")
         index = self.labels(view.reading).index(label)
         target_BK = view.batch.rarest(view.frequencies, view.reading.common)[index]
         return view.seen_BQK & view.queries.tokens_BT[..., None] & target_BK[:, None]

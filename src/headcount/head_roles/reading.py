@@ -60,10 +60,10 @@ class Reading:
             if role not in THRESHOLDS:
                 raise UnknownName("role with a threshold", role, THRESHOLDS)
         if isinstance(self.relations, str) or not all(isinstance(name, str) and name for name in self.relations):
-            raise UsageError(f"relations is a list of names such as nsubj; got {self.relations!r}.")
+            raise UsageError(f"relations must be a list of names such as nsubj; got {self.relations!r}.")
         if self.furthest < 1 or (self.common or 0) < 0 or self.excess < 0:
             seen = f"{self.furthest}, {self.common}, {self.excess}"
-            raise UsageError(f"furthest is at least 1, common and excess at least 0; got {seen}.")
+            raise UsageError(f"furthest must be at least 1, common and excess at least 0; got {seen}.")
         renamed = tuple(dict.fromkeys("obj" if name == "dobj" else name for name in self.relations))
         object.__setattr__(self, "relations", renamed)
 

@@ -130,7 +130,7 @@ def gated(
         seed: Random seed of the draws.
     """
     if gates is not None and (kinds is not None or heads is not None or variant != "default"):
-        raise UsageError("gates= are gates of an earlier block: kinds, heads and variant are theirs already.")
+        raise UsageError("gates= already sets kinds, heads and variant: leave those arguments out.")
     if gates is None:
         gates = HardConcreteGates(model, kinds=kinds, heads=heads, variant=variant, seed=seed)
     with attached(model, gates):

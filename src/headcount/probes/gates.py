@@ -144,10 +144,10 @@ def groups(heads: Sequence[Head], keep: int | Mapping[str, int]) -> tuple[Group,
         gate_groups = [Group(f"{kind} heads", at[kind], number) for kind, number in keep.items()]
         without = sorted({head.kind for head in heads} - set(keep))
         if without:
-            raise UsageError(f"There are gates on {', '.join(without)} heads, but no number of them to keep.")
+            raise UsageError(f"{', '.join(without)} heads have gates, but keep= has no number for them.")
     for group in gate_groups:
         if not 0 <= group.keep <= len(group.places):
-            raise UsageError(f"{group.keep} {group.name} cannot stay: there are {len(group.places)} with gates.")
+            raise UsageError(f"Cannot keep {group.keep} {group.name}: only {len(group.places)} have gates.")
     return tuple(gate_groups)
 
 

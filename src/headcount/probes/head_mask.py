@@ -33,7 +33,9 @@ def head_mask(
     arguments = ((stack, head_mask), ("decoder", decoder_head_mask), ("cross", cross_attn_head_mask))
     masks = {kind: mask for kind, mask in arguments if mask is not None}
     if len(masks) < sum(mask is not None for _, mask in arguments):
-        raise MaskError(f"{type(model).__name__} has one stack: head_mask and decoder_head_mask mean the same heads.")
+        raise MaskError(
+            f"{type(model).__name__} has one stack: head_mask and decoder_head_mask are the same; give one of them."
+        )
     for kind in masks:
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")

@@ -51,7 +51,7 @@ def masked(
     if means:
         _check_means(sites, means)
     if repeat < 1:
-        raise UsageError(f"repeat is the number of rows per row of the mask, at least 1; got {repeat}.")
+        raise UsageError(f"repeat (batch rows per mask row) must be at least 1; got {repeat}.")
     with Hooks() as hooks:
         for site in sites:
             gate = values[site.key]
@@ -89,24 +89,24 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
 def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
     """The values of a grid by site; a grid that is not over this model's heads is an error.
 
-    Heads that were removed from the model before may stand in the grid, switched off.
+    Heads that were already removed from the model may be in the grid, with the value 0.
     """
     numbers = dict(zip(mask.heads, mask.numbers(), strict=True))
     if np.isnan(mask.numbers()).any():
-        raise MaskError(f"The mask has no number (NaN) for {_some([h for h in mask.heads if np.isnan(numbers[h])])}.")
+        raise MaskError(f"The mask is NaN for {_some([h for h in mask.heads if np.isnan(numbers[h])])}.")
     missing = [head for head in sites.heads if head not in numbers]
     if missing:
-        raise MaskError(f"The mask has no value for {_some(missing)} of this model: it was made for another one.")
+        raise MaskError(f"The mask has no value for {_some(missing)} of this model: it was made for another model.")
     present, totals = set(sites.heads), {site.key: site.total for site in sites}
     extra = [head for head in mask.heads if head not in present]
     unknown = [head for head in extra if head.index >= totals.get(head.site, 0)]
     if unknown:
         raise MaskError(
-            f"The mask speaks of {_some(unknown)}, which this model never had: it was made for another one."
+            f"The mask contains {_some(unknown)}, which this model never had: it was made for another model."
         )
     gone = [head for head in extra if numbers[head] != 0]
     if gone:
-        raise MaskError(f"The mask keeps {_some(gone)}, removed from this model before; what is gone cannot be kept.")
+        raise MaskError(f"The mask keeps {_some(gone)}, already removed from this model. Set them to 0 in the mask.")
     return {site.key: np.array([numbers[head] for head in site.head_names()]) for site in sites}
 
 
@@ -128,9 +128,9 @@ def _means(model: nn.Module, replace: Replace, calibration: Iterable[Mapping[str
     if replace in ("zero", "resample"):
         return {}
     if replace != "mean":
-        raise UsageError(f"replace is 'zero', 'mean', 'resample' or means by site; got {replace!r}.")
+        raise UsageError(f"replace must be 'zero', 'mean', 'resample' or a dict of means by site; got {replace!r}.")
     if calibration is None:
-        raise UsageError("replace='mean' needs calibration=, the batches to take the mean outputs over.")
+        raise UsageError("replace='mean' needs calibration=, the batches to average the outputs over.")
     return mean_outputs(model, calibration)
 
 
@@ -140,7 +140,7 @@ def _check_means(sites: Sites, means: Means) -> None:
         if shape != [site.num_heads, site.head_dim]:
             seen = "nothing" if shape is None else f"{shape}"
             raise MaskError(
-                f"Means are given by (kind, layer), [heads, head size] each, as mean_outputs gives them; "
+                f"Means must be a dict from (kind, layer) to [heads, head size], as mean_outputs returns it; "
                 f"for {site.key} expected {[site.num_heads, site.head_dim]}, got {seen}."
             )
 
@@ -158,7 +158,7 @@ def multiply(
         if resample:
             if len(context) < 2:
                 raise UsageError(
-                    "replace='resample' needs another example in the batch; one came alone. Use batches of two or more."
+                    "replace='resample' needs at least two examples in every batch; got one. Use larger batches."
                 )
             return context * scale + (1 - scale) * context.roll(1, dims=0)
         if mean_HD is None:

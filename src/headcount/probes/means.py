@@ -1,4 +1,4 @@
-"""Mean head outputs over a set of batches: what stands in for a head under mean replacement."""
+"""Mean head outputs over a set of batches: they replace masked heads under mean replacement."""
 
 from __future__ import annotations
 

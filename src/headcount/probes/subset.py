@@ -36,7 +36,7 @@ def top(scores_G: Tensor, keep: int) -> Tensor:
 
 
 class SubsetGates(Gates):
-    """Gates that are open for exactly so many heads, of all gated ones or of each group."""
+    """Gates that are open for exactly a given number of heads, of all gated ones or of each group."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class SubsetGates(Gates):
         return self._in_groups(self.logits_G.detach(), top)
 
     def mean(self) -> Tensor:
-        """How often each head is among the largest, over so many draws of the noise, the same ones every time."""
+        """How often each head is among the largest, over this many fixed draws of the noise."""
         generator = torch.Generator().manual_seed(0)
         uniform_NG = torch.rand(_DRAWS, len(self.heads), generator=generator).clamp(1e-6, 1 - 1e-6).to(self.logits_G)
         scores_NG = self.logits_G.detach() - torch.log(-torch.log(uniform_NG))

@@ -56,7 +56,7 @@ class Taps:
     def calls(self, site: str | tuple[str, int]) -> list[Any]:
         calls = self._sites[site]
         if calls.key not in self._calls:
-            raise UsageError(f"{calls.name} has no heads left, so there is nothing to read from it.")
+            raise UsageError(f"{calls.name} has no heads left, so it has no values to read.")
         return self._calls[calls.key]
 
     def items(self) -> Iterator[tuple[Site, Any]]:
@@ -89,7 +89,9 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]
     reductions = {_name(item): _reduction(item) for item in items}
     if len(reductions) < len(items):
-        raise UsageError(f"Two things to tap have the same name: {', '.join(map(_name, items))}. Name your functions.")
+        raise UsageError(
+            f"Two tapped items have the same name: {', '.join(map(_name, items))}. Give your functions different names."
+        )
     sites = locate(model)
     taps = Taps(sites)
     deliver = sink or taps._add

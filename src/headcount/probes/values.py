@@ -56,9 +56,7 @@ class _Recomputing:
         values_BKHD, self._values = head_values(self._site, self._values), None
         heads_BQHD = context.unflatten(-1, (self._site.num_heads, self._site.head_dim))
         if values_BKHD.dim() != 4 or heads_BQHD.dim() != 4 or len(values_BKHD) != len(heads_BQHD):
-            raise UsageError(
-                f"{self._site.name} does not run on sentences side by side: its heads have no rows of keys."
-            )
+            raise UsageError(f"{self._site.name} does not run on a batch of sequences: its heads have no rows of keys.")
         parts = list(heads_BQHD.unbind(-2))
         for index, function in self._functions.items():
             parts[index] = function(parts[index], values_BKHD[:, :, index]).to(context.dtype)

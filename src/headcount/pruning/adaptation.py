@@ -72,9 +72,11 @@ def width_of(model: nn.Module) -> int:
 
 def trainable(task: Task | None) -> Task:
     if task is None:
-        raise UsageError("This pipeline trains: give a task with data to train on.")
+        raise UsageError("This pipeline trains the model: give a task with training data.")
     if not task.trains:
-        raise UsageError(f"This pipeline trains, and the task {task.name!r} cannot be trained on.")
+        raise UsageError(
+            f"This pipeline trains the model, but the task {task.name!r} has no training objective. Give another task."
+        )
     return task
 
 

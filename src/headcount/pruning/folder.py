@@ -1,4 +1,4 @@
-"""Pruning in a folder: begun once and resumed, one model or several that differ in one option.
+"""Pruning in a folder that can be resumed: one model, or several that differ in one option.
 
 DIR/                 the smaller model with its tokenizer
 DIR/record.json      what was measured
@@ -40,7 +40,7 @@ _USUAL = Execution()
 
 @dataclass(frozen=True)
 class PruningSettings:
-    """All that decides what comes out; a folder is resumed only with the settings it was begun with."""
+    """Everything that decides the result; a folder is resumed only with the settings it was started with."""
 
     model: str
     weights: str
@@ -71,7 +71,7 @@ def prune_in_folder(
 ) -> Record[Pruning]:
     """Run a pipeline and save the smaller model; its record.
 
-    One that trains goes on from wherever the folder stands, and a finished folder gives its record.
+    A run that trains resumes from the state in the folder; a finished folder returns its record.
     reading: what decides the result besides, such as how data were asked for, as JSON.
     """
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
@@ -115,7 +115,7 @@ def _prune(
             folder.abandon()
         raise
     if pruned.record.parts.fault:
-        advice = f"What was learned is kept in {folder.out}: the same command with --no-verify goes on from it."
+        advice = f"The trained model is kept in {folder.out}: run the same command with --no-verify to save it."
         raise VerificationError(pruned.record.parts.fault, advice, model=pruned.model, result=pruned)
     record = saving.completed(pruned.model, pruned.record)
     if folder.accelerator.is_main_process:
@@ -138,7 +138,7 @@ def sweep(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Record[Sweep]:
-    """A model for each value, by name, in a folder of its own. Processes begun alike share them."""
+    """A model for each value, by name, each in its own folder. Processes of the same command share them."""
     records: dict[str, Record[Pruning]] = {}
     execution = replace(execution, inplace=False)
     for _ in range(2):  # whoever is done last finds what others were at

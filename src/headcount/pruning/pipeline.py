@@ -58,7 +58,7 @@ class Data:
 
 def _present(task: Task | None, purpose: str) -> Task:
     if task is None:
-        raise UsageError(f"There are no data to {purpose}: give a task.")
+        raise UsageError(f"There is no data to {purpose}: give a task (--task and --data).")
     return task
 
 
@@ -94,7 +94,7 @@ class Chooser(Options, ABC):
     about: ClassVar[str] = ""  # one line for --help
     trains: ClassVar[bool] = False  # weights learn while heads are chosen
     needs_data: ClassVar[bool] = True
-    resumes: ClassVar[bool] = False  # keeps its steps in the execution's folder, to go on from
+    resumes: ClassVar[bool] = False  # keeps its steps in the execution's folder, to resume from
     any_budget: ClassVar[bool] = False  # meets budgets of parameters or FLOPs while it chooses
     usual_compensation: ClassVar[str] = "none"
     usually_tuned: ClassVar[bool] = False  # in the trade-off, where nothing else is said
@@ -122,7 +122,7 @@ class Chooser(Options, ABC):
 
     def check_budget(self, keep: Budgets | None) -> None:
         if not isinstance(keep, Budget):
-            raise UsageError(f"{self.name} needs a budget (--keep): one number or share, for all kinds together.")
+            raise UsageError(f"{self.name} needs one budget (--keep) for all kinds together, such as 10 or 40%.")
 
     @abstractmethod
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
@@ -154,7 +154,9 @@ class Pipeline:
         kinds = self.kinds
         if isinstance(self.keep, Mapping):
             if kinds is not None and set(kinds) != set(self.keep):
-                raise UsageError(f"Budgets are of {', '.join(self.keep)}, kinds are {', '.join(kinds)}: give one.")
+                raise UsageError(
+                    f"keep names the kinds {', '.join(self.keep)}, kinds= names {', '.join(kinds)}: give only one."
+                )
             kinds = tuple(self.keep)
         settled = {"compensate": compensate, "tuning": tuning, "kinds": tuple(kinds) if kinds else None}
         for name, value in settled.items():
@@ -167,11 +169,13 @@ class Pipeline:
             return
         if self.chooser.trains:
             raise UsageError(
-                f"{self.chooser.name} trains its weights; compensation ({self.compensate}) is for heads taken from a "
-                "finished model."
+                f"{self.chooser.name} trains the weights; compensation ({self.compensate}) is only for pruning without "
+                "training. Leave it out."
             )
         if self.tuning is not None and self.tuning.tuner == "scratch":
-            raise UsageError(f"New random weights have nothing that {self.compensate} could compensate for.")
+            raise UsageError(
+                f"Training from scratch starts from random weights: leave out compensation ({self.compensate})."
+            )
 
     @property
     def tunes(self) -> bool:

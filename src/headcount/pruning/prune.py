@@ -61,10 +61,10 @@ def prune(
     if isinstance(keep, str):
         keep, kind = parse_budgets(keep)
         if kind and kinds and tuple(kinds) != (kind,):
-            raise UsageError(f"keep is of {kind}, kinds are {', '.join(kinds)}: give one of them.")
+            raise UsageError(f"keep names the kind {kind}, kinds= names {', '.join(kinds)}: give only one of the two.")
         kinds = kinds or ((kind,) if kind else None)
     if isinstance(kinds, str):
-        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+        raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
     pipeline = Pipeline(
         _chooser(choose, options), keep, None if kinds is None else tuple(kinds), compensate or "",
         Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed,
@@ -80,7 +80,9 @@ def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object]) ->
     if isinstance(choose, str):
         return chooser_of(choose, options)
     if options:
-        raise UsageError(f"{next(iter(options))} is an option of a chooser by name; heads that are given need none.")
+        raise UsageError(
+            f"{next(iter(options))} is an option of a chooser; it has no effect on named heads. Leave it out."
+        )
     if isinstance(choose, Chooser):
         return choose
     for head in choose.heads:

@@ -69,7 +69,7 @@ _NONE = Restrictions()
 def ranked_masks(
     model: nn.Module, task: Task, order: Order, counts: Sequence[int], restrictions: Restrictions = _NONE
 ) -> Iterator[HeadGrid]:
-    """Masks without so many heads, ever more of them, worst first."""
+    """Masks that remove more and more heads, lowest score first."""
     sites = locate(model)
     total = len(sites.of_kinds(restrictions.kinds))
     mask, scores = sites.mask(), order.scores(model, task)
@@ -120,7 +120,7 @@ def counts_to(total: int, gone: int, step: float, *, allowed: Sequence[int] | No
     allowed: the numbers that can be gone; of these, the nearest. Any if not given.
     """
     if not 0 < step <= 1:
-        raise UsageError(f"A step is a share of the heads above 0 and at most 1 (0.1 is 10%); got {step}.")
+        raise UsageError(f"step must be a share of the heads above 0 and at most 1 (0.1 is 10%); got {step}.")
     marks = [min(gone, round(number * step * total)) for number in range(int(1 / step) + 2)]
     if allowed is not None:
         numbers = [number for number in allowed if number <= gone]

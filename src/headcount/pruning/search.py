@@ -78,7 +78,7 @@ class Search:
         self._layers, self._keep = counted_layers(groups, None, shape), keep
 
     def take(self, heads: Sequence[Head]) -> None:
-        """Go on without these heads, which an earlier search has taken."""
+        """Continue without these heads, which an earlier search has removed."""
         self.mask = self.mask.replace(dict.fromkeys(heads, 0))
 
     @property
@@ -91,7 +91,7 @@ class Search:
         return size if self._keep is None else min(size, len(self._remaining) - self._keep)
 
     def is_step(self, heads: Sequence[Head], size: int) -> bool:
-        """Whether a step of this size takes so many heads; the last unit may be larger than what it lacked."""
+        """Whether a step of this size removes this many heads; the last unit may exceed what was missing."""
         last = [unit for unit in self._units.values() if heads and heads[-1] in unit]
         return bool(last) and len(heads) - len(last[0]) < self.step_size(size) <= len(heads)
 
@@ -100,7 +100,7 @@ class Search:
         return {head for group in self._layers.groups for head in group if self.mask[head]}
 
     def steps(self, sizes: Sequence[int]) -> Iterator[Taken]:
-        """Take so many heads away at each step."""
+        """Remove this many heads at each step."""
         with torch.no_grad(), Ascent(self._model, self._task, keys=list(self._sites)) as ascent:
             for size in sizes:
                 fits = self._climb(ascent)
@@ -140,7 +140,7 @@ class Search:
         return fits
 
     def _screen(self, fits: Fits) -> list[Head]:
-        """The units that can go, those first that seem to matter least once they are made up for."""
+        """The units that can be removed, those first that seem to matter least after compensation."""
         current = _projections(fits)
         squares_H, heads = np.zeros(len(self.mask)), locate(self._model).heads
         with torch.enable_grad(), evaluating(self._model, gradients=True), projected(self._model, current):

@@ -37,7 +37,7 @@ def follow(
     *,
     reached: Callable[[HeadGrid], bool] = lambda _: False,
 ) -> tuple[SearchStep, ...]:
-    """Take so many heads at each step, until a mask is `reached`; the steps.
+    """Remove this many heads at each step until a mask is `reached`; return the steps.
 
     Steps of the trail that have the same sizes are read, not searched again: their seconds are those of then.
     """

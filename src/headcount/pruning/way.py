@@ -6,7 +6,7 @@ CHOOSER        a score, or rank-SCORE: in this order; fisher, greedy: searched; 
                scratch: the heads of another way under new random weights
 :SHAPE         what the heads that stay look like: uniform, even, group, at-least=N, first=N, multiple=N, several with
                colons, such as greedy:even:first=1
-+COMPENSATION  what stands in for the heads that go, without training; greedy has +lstsq unless another is named
++COMPENSATION  how the removal is compensated without training; greedy has +lstsq unless another is named
 /tuned         fine-tuned after, /untuned: not; unsaid, a choice is tuned where nothing else makes up for its heads
 /distilled     whatever is trained is also asked for what the whole model predicts
 """
@@ -87,7 +87,7 @@ class Way:
     ) -> Pipeline:
         """The pipeline with its numbers. options: of the chooser."""
         if self.chooser is None:
-            raise UsageError("scratch has the heads of another way: see `scratch_pipeline`.")
+            raise UsageError("scratch copies the heads of another way: see `scratch_pipeline`.")
         chooser = chooser_of(self.chooser.name, options)
         used = tuning if self.tuned else None
         return Pipeline(chooser, Budget(heads=keep), kinds, self.compensate, used, seed=seed, shape=self.shape)
@@ -107,18 +107,18 @@ _MORE = (
 def _check_scratch(text: str, further_stage: str, tuning: str) -> None:
     if further_stage:
         raise UsageError(
-            f"{text}: scratch trains its weights; :SHAPE and +COMPENSATION are for heads taken from a finished model."
+            f"{text}: scratch trains new weights; :SHAPE and +COMPENSATION are only for pruning a trained model."
         )
     if tuning == "untuned":
-        raise UsageError(f"{text}: new random weights without training are not a model.")
+        raise UsageError(f"{text}: scratch starts from random weights and must be trained; leave out /untuned.")
     if tuning not in ("", "tuned"):
-        raise UsageError(f"{text}: scratch is ordinary training, the control; distill the way whose heads it has.")
+        raise UsageError(f"{text}: scratch is the control and is trained without a teacher; leave out /distilled.")
 
 
 def _check_compensation(text: str, chooser: Chooser, compensate: str) -> None:
     if chooser.trains:
         raise UsageError(
-            f"{text}: {chooser.name} trains its weights; +COMPENSATION is for heads taken from a finished model."
+            f"{text}: {chooser.name} trains the weights; +COMPENSATION is only for pruning without training."
         )
     if compensate not in compensations:
         raise UsageError(f"{text}: there is no compensation {compensate!r}; there are {', '.join(compensations)}.")
@@ -126,8 +126,8 @@ def _check_compensation(text: str, chooser: Chooser, compensate: str) -> None:
 
 def _check_tuning(text: str, chooser: Chooser, tuning: str) -> None:
     if tuning not in (*_TUNING, _DISTILLED):
-        raise UsageError(f"{text}: after the / comes {', '.join(_TUNING)} or {_DISTILLED}; got {tuning!r}.")
+        raise UsageError(f"{text}: after the slash, give {', '.join(_TUNING)} or {_DISTILLED}; got {tuning!r}.")
     if chooser.trains and tuning == "untuned":
         raise UsageError(
-            f"{text}: what {chooser.name} is without fine-tuning is measured with it, as `cut` of its points."
+            f"{text}: {chooser.name} already records the quality before fine-tuning (`cut`); leave out /untuned."
         )

@@ -132,7 +132,7 @@ def _finite(number: int | float, source: str, path: str) -> float:
     except OverflowError:
         value = math.inf
     if math.isinf(value):
-        raise RecordError(f"{source} is a damaged record: {path} is a number too large to be one that was measured.")
+        raise RecordError(f"{source} is a damaged record: {path} is a number too large to be a measurement.")
     return value
 
 

@@ -118,8 +118,8 @@ class Record(Generic[Parts]):
         plain = decode(_Plain, {key: value for key, value in data.items() if key != "schema"}, source=source)
         if plain.study not in results:
             raise RecordError(
-                f"{source} is a record of {plain.study}, which this headcount does not know; it reads "
-                f"{', '.join(results.names())}. Run the command again that wrote it."
+                f"{source} is a record of {plain.study}, which this version of headcount does not know; it reads "
+                f"{', '.join(results.names())}. Run the command that wrote it again."
             )
         kind = results[plain.study]
         _check_version(f"version of a {plain.study} record", plain.version, kind.VERSION, source)
@@ -168,8 +168,8 @@ def displayed(records: Iterable[str | Path]) -> Iterator[None]:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise RecordError(
-            f"{', '.join(map(str, records))} cannot be shown: something in it is missing or of another type "
-            f"({type(error).__name__}: {error}). Run the command again that wrote it."
+            f"{', '.join(map(str, records))} cannot be shown: a value is missing or of the wrong type "
+            f"({type(error).__name__}: {error}). Run the command that wrote it again."
         ) from error
 
 

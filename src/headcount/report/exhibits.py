@@ -19,7 +19,7 @@ class Exhibit:
 EXHIBITS = (
     Exhibit("voita2019", "Figure 1", "importance of the heads of each layer, with their roles", "roles", "head-roles"),
     Exhibit("voita2019", "Figure 2", "importance and function of heads by target language", "roles", "head-roles"),
-    Exhibit("voita2019", "Figure 3", "where dependents stand relative to their heads", "roles", "relative-positions"),
+    Exhibit("voita2019", "Figure 3", "position of dependents relative to their heads", "roles", "relative-positions"),
     Exhibit("voita2019", "Table 1", "syntactic heads against the best fixed offset", "roles", "syntactic-heads"),
     Exhibit("voita2019", "Figure 4", "syntactic heads by target language and domain", "roles", "syntactic-heads"),
     Exhibit("voita2019", "Figure 5", "attention of a head that looks at rare tokens", "attention", "attention"),

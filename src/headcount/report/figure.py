@@ -76,7 +76,7 @@ def draw(name: str, records: Sequence[Record]) -> Drawing:
             fitting_names = [other for other, member in figures.items() if member.fits(record)]
             raise UsageError(
                 f"The figure {name} needs {', '.join(figure.parts)}; not with this record ({record.study}): {lacking}. "
-                f"It has what is needed for: {', '.join(fitting_names) or 'no figure'}."
+                f"Figures that can be drawn from it: {', '.join(fitting_names) or 'none'}."
             )
     with rc_context(STYLE):
         return figure.draw(records)

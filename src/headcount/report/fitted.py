@@ -31,7 +31,7 @@ class FittedTable(Table):
     """
 
     def __init__(self, *, keys: int = 1, gaps: Sequence[int] = (2, 1), **options: Any) -> None:
-        """keys: so many first columns name a row and are repeated in every block; gaps: spaces to try, widest first."""
+        """keys: number of first columns that name a row, repeated in every block; gaps: spaces to try, widest first."""
         super().__init__(box=None, pad_edge=False, header_style="bold", **options)
         self._keys, self._gaps = keys, gaps
 

@@ -245,7 +245,7 @@ def _once(svg: str) -> str:
 
 
 def _table(full_table: Table) -> str:
-    table = full_table.shortened("every head stands in the table of heads")
+    table = full_table.shortened("the table of heads lists every head")
     numeric = [any(_is_number(row[index]) for row in table.rows) for index in range(len(table.columns))]
     shades = [' class="number"' if number else "" for number in numeric]
     head = "".join(
@@ -348,7 +348,7 @@ def _signatures(all_subjects: Sequence[Subject]) -> str:
 
 
 def _inert(data: object) -> str:
-    """JSON that cannot end the script it stands in, whatever a token is."""
+    """JSON that is safe inside a script element, whatever a token contains."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 

@@ -171,7 +171,7 @@ def _roles(subject: Subject, _: Sequence[str]) -> str:
     counts = Counter(role for held in found.roles.values() for role in {item.role for item in held})
     playing = sum(bool(held) for held in found.roles.values())
     if not playing:
-        return f"For none of {len(found.roles)} heads a role could be found."
+        return f"No role was found for any of the {len(found.roles)} heads."
     jobs = [
         f"{number} {ROLE_WORDS[role][number > 1] if role in ROLE_WORDS else 'with the role'} ({role})"
         for role, number in counts.most_common()
@@ -201,7 +201,7 @@ def _spared(subject: Subject) -> str:
         return ""
     order = max(shares, key=lambda name: shares[name])
     if not shares[order]:
-        return f"Masked step by step, already the first heads cost {curves.metric} measurably."
+        return f"When heads are masked step by step, {curves.metric} gets measurably worse from the first step."
     number = round(shares[order] * curves.num_heads)
     return (
         f"{number} of {curves.num_heads} heads ({shares[order]:.0%}) can be switched off, the least important by "

@@ -87,4 +87,4 @@ def _lacks(record: Record, exhibit: Exhibit, sections: Mapping[str, Section], dr
     if exhibit.figure is None:
         return sections[_TABLES[exhibit.paper, exhibit.name]].without
     homes = [section.without for section in sections.values() if exhibit.figure in section.figures]
-    return drawable[exhibit.figure].lacks(record) or "".join(homes) or f"the {record.study} record does not have it"
+    return drawable[exhibit.figure].lacks(record) or "".join(homes) or f"not in the {record.study} record"

@@ -65,7 +65,7 @@ def ablation(
 
     alpha: the level at which the corrected p-values must be able to reject.
     fast: False is the obvious loop, for comparison.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")

@@ -3,7 +3,7 @@
 AtP_h = E sum over positions of (replacement - output) . dL/d output, L an example's own negative log-likelihood: all
 heads at once, by one backward pass, an estimate of what `ablation` measures head by head. A first-order estimate fails
 where a softmax is saturated: where the model is so sure that small changes do not matter, it says 0 though a large
-change, the head off, matters much. `study agreement` shows how far that goes on a model.
+change, the head off, matters much. `study agreement` measures how accurate that is on a model.
 Shapes: B batch, T tokens, H heads of the model (or of one site), D head size.
 """
 
@@ -42,7 +42,7 @@ def attribution_patching(
     """Mean over examples of the estimated loss that comes with replacing each head's output.
 
     replace: by zero, as ablation does, or by the head's mean output over the data, which takes another pass.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The attribution-patching score needs a task: the data whose loss the heads are to serve.")

@@ -33,7 +33,7 @@ def fisher(
 ) -> Scores:
     """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information.
 
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")

@@ -52,7 +52,7 @@ def gradient(
     normalize: divide by the L2 norm over each layer, as in the paper. It makes layers comparable, and hides a layer
         whose heads are all useless.
     preset: somebody's exact variant, in the place of the two: michel2019-paper, michel2019-code or hf-bertology.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
@@ -91,8 +91,8 @@ def check_gradient(task: Task) -> None:
     """Raise where every gradient is zero by definition."""
     if task.stationary:
         raise UsageError(
-            f"The gradient is not defined for the task {task.name}: the whole model is the minimum of its distance, "
-            "where every derivative is zero. One head out is defined: use ablation."
+            f"The gradient score is not defined for the task {task.name}: at the whole model the distance is at its "
+            "minimum and every derivative is zero. Use the ablation score."
         )
 
 
@@ -141,7 +141,7 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
 
 
 def standard_error(mean_H: np.ndarray, squares_H: np.ndarray, count_H: np.ndarray) -> np.ndarray:
-    """Of means over so many examples, from their sums of squares."""
+    """Standard errors of means over this many examples, from their sums of squares."""
     variance_H = np.maximum(squares_H / count_H - np.square(mean_H), 0)
     error_H: np.ndarray = np.sqrt(variance_H / np.maximum(count_H - 1, 1))
     return error_H

@@ -39,13 +39,13 @@ def integrated_gradients(
     """Mean over examples of each head's integrated gradient; `steps` backward passes per layer and batch.
 
     steps: points of the integral, in the middle of equal parts; the paper has 20.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The integrated-gradients score needs a task: the data whose loss the heads are to serve.")
     check_gradient(task)
     if steps < 1:
-        raise UsageError(f"steps is at least 1; got {steps}.")
+        raise UsageError(f"steps must be at least 1; got {steps}.")
 
     arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
     return mean_over_examples(

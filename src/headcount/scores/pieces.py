@@ -1,7 +1,7 @@
 """Pieces: what the batches of a task contribute to a measurement, shared by processes, kept while unfinished.
 
-A piece is numbered like its batch. Process r of n takes every n-th piece from r. Kept work is gone on with: the result
-is that of an uninterrupted run.
+A piece is numbered like its batch. Process r of n takes every n-th piece from r. A resumed run reads the
+saved pieces, and its result is that of an uninterrupted run.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def relevance(
         ding and ding-product.
     target: translations are predicted step by step after the model's own output, or after the reference.
     chunk: padded tokens that run through the model at once; bounds the memory, changes no number.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     task_given = data = _predicting(task, target, chunk)
     plain, sites = original_module(model), locate(model)
@@ -87,13 +87,13 @@ def _predicting(task: Task | None, target: str, chunk: int) -> Task:
         raise UsageError("The relevance score needs a task: the data whose predictions are followed back to the heads.")
     if not task.predicts:
         raise UsageError(
-            f"The task {task.name!r} does not say what the model predicts, so relevance has nowhere to start. Use "
+            f"The task {task.name!r} defines no predictions for relevance to start from. Use "
             "translation, classification or language-modelling, or a task of your own with `logits` and `predicted`."
         )
     if target not in get_args(Target):
         raise UnknownName("target", target, get_args(Target))
     if chunk < 1:
-        raise UsageError(f"chunk is a number of tokens, at least 1; got {chunk}.")
+        raise UsageError(f"chunk (tokens per pass) must be at least 1; got {chunk}.")
     return task
 
 
@@ -113,7 +113,7 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
         cuts.append(conserved(trace, torch.where(counted_B, logits_B.detach(), 0), relevances))
     if not (shares_BH.isfinite().all() and logits_BTC.detach()[predicted_BT.to(device)].isfinite().all()):
         raise ModelError(
-            f"Relevance is not a number on {type(model).__name__}: its own outputs overflow or are not finite."
+            f"Relevance is not finite on {type(model).__name__}: its outputs overflow. Load it with dtype='float32'."
         )
     shares_BH = shares_BH.cpu()
     moments = _moments(shares_BH.numpy(), predicted_BT.sum(-1).numpy())

@@ -74,8 +74,8 @@ def bound_of(metric: Metric) -> float:
     """The largest effect that one example can have on a metric that is a mean over examples."""
     if metric.bound is None:
         raise UsageError(
-            f"Early stopping needs a metric that is a mean of bounded numbers, accuracy; {metric.name} is not. Measure "
-            "all examples: leave early (--early) out, or take fewer of them with --limit."
+            f"Early stopping works only with accuracy, a mean of bounded values; got {metric.name}. Leave out "
+            "early (--early), or use fewer examples with --limit."
         )
     return metric.bound
 

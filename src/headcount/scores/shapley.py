@@ -45,13 +45,13 @@ def shapley(
 
     permutations: orders that are drawn; each takes up to as many runs over a batch as there are heads.
     tolerance: share of what all heads together are worth within which an order is cut short; 0 cuts none.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
         raise UsageError("The shapley score needs a task: the data whose loss the heads are to serve.")
     if permutations < 2 or not 0 <= tolerance < 1:
         raise UsageError(
-            f"There are at least 2 permutations and a tolerance from 0 up to 1; got {permutations} and {tolerance}."
+            f"permutations must be at least 2 and tolerance from 0 to 1; got {permutations} and {tolerance}."
         )
     heads, batches = locate(model).heads, list(task.batches())
     if not batches:

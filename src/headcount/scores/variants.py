@@ -80,7 +80,7 @@ def measure(
     """Measure the model and its variants on a task.
 
     fast: leave out what need not be computed again. False is the obvious loop, one full run per variant and batch.
-    kept: where finished batches are kept, so that an interrupted measurement goes on.
+    kept: where finished batches are saved, so that an interrupted measurement can resume.
     """
     if not variants:
         raise UsageError("There are no variants to measure.")

@@ -45,23 +45,21 @@ class Budget:
         if self.unit not in get_args(Unit):
             raise UnknownName("unit of a budget", self.unit, get_args(Unit))
         if self.heads is not None and (self.heads < 0 or self.heads != int(self.heads)):
-            raise UsageError(f"A budget keeps a whole number of heads, 0 or more; got {self.heads}.")
+            raise UsageError(f"heads must be a whole number, 0 or more; got {self.heads}.")
         if self.share is not None and not (math.isfinite(self.share) and 0 <= self.share <= 1):
-            raise UsageError(f"A share lies between 0 and 1 (0.4 is 40%); got {self.share}.")
+            raise UsageError(f"share must be between 0 and 1 (0.4 is 40%); got {self.share}.")
         limit = getattr(self, units[0])
         if units[0] not in ("heads", "share") and not (math.isfinite(limit) and limit > 0):
-            raise UsageError(f"A budget of {units[0]} is above 0; got {limit}.")
+            raise UsageError(f"A budget of {units[0]} must be above 0; got {limit}.")
         if self.share is None and self.unit != "heads":
-            raise UsageError(
-                f"unit={self.unit!r} goes with share=; Budget({units[0]}=...) says already what is counted."
-            )
+            raise UsageError(f"unit={self.unit!r} goes with share= only; Budget({units[0]}=...) already sets the unit.")
 
     @classmethod
     def parse(cls, text: str) -> Budget:
         """A budget as it is written on the command line: 10, 40%, 90%params, 5Mparams, 80%flops, 12.5ms."""
         match = _TEXT.fullmatch(text.strip())
         if match is None or match["unit"] not in _SPELLINGS:
-            raise UsageError(f"{text!r} is no budget: expected a number or a percentage: {_FORMS}.")
+            raise UsageError(f"{text!r} is not a budget; expected a number or a percentage: {_FORMS}.")
         unit, number = _SPELLINGS[match["unit"]], float(match["number"]) * _TIMES[match["times"]]
         if not math.isfinite(number):
             raise UsageError(f"{text!r} is too large for a budget: {_FORMS}.")
@@ -85,7 +83,7 @@ class Budget:
         return next(unit for unit in get_args(Unit) if getattr(self, unit) is not None)
 
     def of(self, total: int) -> int:
-        """The heads that may stay of so many; a share is rounded to the nearest."""
+        """How many of `total` heads may stay; a share is rounded to the nearest number."""
         if self.counts != "heads":
             raise UsageError(f"This budget counts {self.counts}, not heads.")
         if self.share is not None:
@@ -106,7 +104,7 @@ def parse_budgets(text: str) -> tuple[Budget | dict[str, Budget], str | None]:
     parts = [part.partition("=") for part in text.split(",") if part.strip()]
     budgets = {kind.strip(): Budget.parse(amount) for kind, _, amount in parts}
     if len(budgets) < len(parts) or not all(budgets):
-        raise UsageError(f"Budgets of kinds name every kind once, such as encoder=8,cross=50%; got {text!r}.")
+        raise UsageError(f"A budget by kind must name each kind once, such as encoder=8,cross=50%; got {text!r}.")
     if len(budgets) > 1:
         return budgets, None
     ((kind, budget),) = budgets.items()

@@ -1,6 +1,6 @@
 """Layers: which numbers of heads a shape allows, and the best heads for each. Pure: knows numbers, no model.
 
-The best set of so many heads has the highest sum of scores. A layer's best sets are found for each number of heads;
+The best set of n heads has the highest sum of scores. A layer's best sets are found for each number of heads;
 numbers are then shared out among layers by dynamic programming, which is exact.
 """
 
@@ -64,7 +64,7 @@ class Layers:
         return tuple(number for number in range(self.total + 1) if sums >> number & 1)
 
     def reaches(self, available: set[Head], count: int | None = None) -> bool:
-        """Whether heads can be taken from these so that so many are left, or any number; in the shape."""
+        """Whether heads can be removed from these so that this many are left (or any number), in the shape."""
         counts = self._counts(available)
         return bool(counts) if count is None else count in counts
 
@@ -72,7 +72,7 @@ class Layers:
         """The heads that stay under a budget of heads: a share becomes the nearest number that the shape allows."""
         wanted = budget.of(self.total)
         if not self.counts:
-            raise UsageError(f"No number of heads can stay with {self.shape.in_words()}: ask for less.")
+            raise UsageError(f"No number of heads fits {self.shape.in_words()}: relax the constraint.")
         if wanted in self.counts:
             return wanted
         nearest = self.nearest(wanted)
@@ -81,7 +81,7 @@ class Layers:
         below, above = max(self._below(wanted), default=None), min(self._above(wanted), default=None)
         numbers = " or ".join(str(number) for number in (below, above) if number is not None)
         raise UsageError(
-            f"{wanted} of {self.total} heads in {len(self.by_layer)} layers cannot stay with "
+            f"Cannot keep {wanted} of {self.total} heads in {len(self.by_layer)} layers with "
             f"{self.shape.in_words()}; the nearest number is {numbers}."
         )
 
@@ -97,7 +97,7 @@ class Layers:
         return [number for number in self.counts if number > wanted]
 
     def best(self, scores: Mapping[Head, float], count: int) -> set[Head]:
-        """The heads with the highest sum of scores, so many of them; of equal sets the one that comes first."""
+        """The given number of heads with the highest sum of scores; of equal sets the first."""
         tables = [
             best_sets([[float(scores[head]) for head in group] for group in groups], self.shape, layer)
             for (_, layer), groups in self.by_layer.items()
@@ -181,7 +181,7 @@ def _unions(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequenc
 
 
 def share_out(tables: Sequence[Mapping[int, BestSet]], count: int) -> list[int]:
-    """How many heads each layer keeps, so many in all, for the highest sum; of equal ones, earlier layers keep more."""
+    """How many heads each layer keeps for the highest sum, given the total; of equal ones, earlier layers keep more."""
     after = [np.full(count + 1, -np.inf)]  # [n]: the highest sum of the later layers with n heads
     after[0][0] = 0.0
     for table in reversed(tables):
@@ -196,7 +196,7 @@ def share_out(tables: Sequence[Mapping[int, BestSet]], count: int) -> list[int]:
         values = {number: best.value + sums[left - number] for number, best in table.items() if number <= left}
         highest = max(values.values(), default=-np.inf)
         if highest == -np.inf:
-            raise UsageError(f"{count} heads cannot stay in this shape.")
+            raise UsageError(f"Cannot keep {count} heads in this shape.")
         margin = _ROUNDING * max(1.0, abs(highest))
         numbers.append(max(number for number, value in values.items() if value >= highest - margin))
         left -= numbers[-1]

@@ -36,7 +36,7 @@ def select(
     Equal scores: the head that comes first in the model stays.
     """
     if isinstance(kinds, str):
-        raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+        raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
     shape = (shape or Shape()).and_also(Shape.of(constraints))
     if units is not None:
         groups, shape = units, shape.and_also(Shape(unit="group"))
@@ -54,7 +54,7 @@ def select(
     if budget.counts == "heads":
         return mask(layers.fitted(budget))
     if price is None:
-        raise UsageError(f"A budget of {budget.counts} needs price=, what the model costs under a mask.")
+        raise UsageError(f"A budget of {budget.counts} needs price=, a function from a mask to the cost of the model.")
     limit = budget.limit(price(HeadGrid([(head, 1) for head in scores.heads])))
     return mask(most_within(limit, lambda keep: price(mask(keep)), layers.counts, what=budget.counts))
 
@@ -67,7 +67,7 @@ def counted_layers(groups: Sequence[Sequence[Head]], kinds: Sequence[str] | None
 def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[int], *, what: str) -> int:
     """The largest of these numbers of heads whose cost is within the limit; costs rise with the number."""
     if not numbers:
-        raise UsageError("No number of heads can stay in this shape: ask for less.")
+        raise UsageError("No number of heads fits this shape: relax the constraint.")
     if cost(numbers[0]) > limit:
         raise UsageError(
             f"With {numbers[0]} of these heads the model still costs {cost(numbers[0]):,.4g} {what}; the budget allows "

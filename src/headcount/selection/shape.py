@@ -28,7 +28,7 @@ class Shape(Options):
     )
     at_least: int = option(0, "Fewest heads that every layer keeps.", minimum=0)
     at_least_first: int = option(0, "Heads that the first layer keeps.", minimum=0)
-    multiple: int = option(1, "Every layer keeps a multiple of so many heads: for tensor parallelism.", minimum=1)
+    multiple: int = option(1, "Every layer keeps a multiple of this many heads: for tensor parallelism.", minimum=1)
     groups: Literal["any", "even"] = option(
         "any", "even: in each layer, every key/value head that stays serves as many heads.", choices=("any", "even")
     )
@@ -126,8 +126,8 @@ class Shape(Options):
         if problems:
             further = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
             raise UsageError(
-                f"The heads that stay do not have the shape asked for ({self.in_words()}): {problems[0]}{further}. "
-                "Choose other heads, or ask for less."
+                f"The heads to keep do not fit the shape ({self.in_words()}): {problems[0]}{further}. "
+                "Choose other heads, or relax the constraint."
             )
 
 

@@ -32,7 +32,7 @@ _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
 def locate(model: nn.Module) -> Sites:
     """Find every attention head of a model: plain, pruned, compiled, wrapped or bare."""
     if not isinstance(model, nn.Module):
-        raise UsageError(f"headcount works on a model; got {type(model).__name__}. hc.load(...) gives one.")
+        raise UsageError(f"Expected a PyTorch model; got {type(model).__name__}. Load one with hc.load(...).")
     model = original_module(model)
     located = [
         (name, attention, path, module)
@@ -45,7 +45,7 @@ def locate(model: nn.Module) -> Sites:
     if located and refused and model not in _warned:
         _warned.add(model)
         warnings.warn(
-            f"{len(refused)} modules look like attention, but their heads cannot be told apart and are left out. "
+            f"{len(refused)} modules look like attention, but their heads cannot be separated; they are left out. "
             f"First: {refused[0]}. {_HOW_TO}",
             stacklevel=2,
         )

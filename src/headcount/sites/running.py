@@ -64,13 +64,13 @@ def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
 
 
 def run(model: nn.Module, batch: Mapping[str, Tensor], *, synthetic: bool) -> Any:
-    """What the model returns; that it cannot take a made-up batch is said in so many words."""
+    """The model's output; an error explains when the generated batch does not fit."""
     try:
         return model(**batch)
     except Exception as error:
         if not synthetic:
             raise
         raise ModelError(
-            f"{type(model).__name__} does not run on the batch that headcount made up for it "
+            f"{type(model).__name__} does not run on the test batch that headcount generates "
             f"({type(error).__name__}: {error}). Pass a batch of your own with batch=."
         ) from error

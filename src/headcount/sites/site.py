@@ -119,7 +119,9 @@ class Sites(Sequence[Site]):
     def of_kinds(self, kinds: Sequence[str] | None) -> tuple[Head, ...]:
         """The heads of these kinds of attention, all if None; a kind that the model does not have is an error."""
         if isinstance(kinds, str):
-            raise UsageError(f"kinds is a list of attention kinds, such as ({kinds!r},); got the text {kinds!r}.")
+            raise UsageError(
+                f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}."
+            )
         unknown = [kind for kind in kinds or () if kind not in self.kinds]
         if unknown:
             raise UsageError(f"The model has no {', '.join(unknown)} heads; it has {', '.join(self.kinds)}.")

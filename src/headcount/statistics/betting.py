@@ -1,4 +1,4 @@
-"""Betting on the mean of bounded effects: a test and an interval that hold whenever one looks.
+"""Betting on the mean of bounded effects: an anytime-valid test and interval.
 
 Waudby-Smith and Ramdas (2024), Estimating means of bounded random variables by betting. If the mean of independent
 values in [-bound, bound] is m, then 1 + stake (x - m) is on average 1, whatever the shape of their distribution. The
@@ -63,7 +63,7 @@ def anytime_interval(values: ArrayLike, *, bound: float, confidence: float = 0.9
 def _check(values: np.ndarray, bound: float) -> None:
     farthest = float(np.abs(values).max(initial=0.0))
     if farthest > bound:
-        raise UsageError(f"Bets need values between {-bound:g} and {bound:g}; got one at distance {farthest:g} from 0.")
+        raise UsageError(f"Values must be between {-bound:g} and {bound:g}; got one at distance {farthest:g} from 0.")
 
 
 def _log_mean(logs: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The bootstrap: examples drawn anew, with what they contribute."""
+"""The bootstrap: intervals from examples resampled with replacement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Comparison(NamedTuple):
 
 
 def resamples_for(tests: int, alpha: float = 0.01) -> int:
-    """Bootstrap resamples with which Holm's correction of so many tests is able to reject: max(1000, 10 m / alpha)."""
+    """Number of bootstrap resamples needed to reject under Holm's correction of m tests: max(1000, 10 m / alpha)."""
     return max(1000, int(np.ceil(10 * tests / alpha)))
 
 

@@ -1,4 +1,4 @@
-"""Correlations with their intervals: pairs are drawn anew, so that it shows where one or two of them carry it all."""
+"""Correlations with bootstrap intervals over pairs, which show if one or two pairs dominate."""
 
 from __future__ import annotations
 

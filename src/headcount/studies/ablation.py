@@ -43,7 +43,7 @@ def ablate(
     alone: also leave every head alone in its layer.
     early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
         time of stopping (`scores.sequential`); for accuracy only. Its numbers are then of fewer examples.
-    folder: for unfinished work; the same call goes on with it.
+    folder: for unfinished work; the same call resumes from it.
     """
     metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []

@@ -45,12 +45,12 @@ def agreement(
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
     A method that cannot score this model or task is noted with its reason and left out.
-    folder: for unfinished work; the same call goes on with it, where a score can.
+    folder: for unfinished work; the same call resumes from it if the score supports that.
     """
     for method in methods:
         members[method]  # raises for a name that is none
     if EXACT in methods or not methods:
-        raise UsageError(f"Name at least one score besides {EXACT}, which all are compared with.")
+        raise UsageError(f"Give at least one score besides {EXACT}, the reference that scores are compared with.")
     by_method, refused = _scores(model, task, (EXACT, *methods), folder, progress)
     exact, measured = by_method[EXACT], measure_on or task
     parts = Agreement(

@@ -37,7 +37,7 @@ def attention_map(
     target: what the decoder of an encoder-decoder reads, for its heads; what the model writes itself if not given.
     """
     if not text.strip():
-        raise UsageError("The text is empty: there is no token to look from or at.")
+        raise UsageError("The text is empty: there are no tokens to show attention for.")
     (located,) = locate(model).find(Head.parse(head))
     original: Any = original_module(model)
     config = original.config
@@ -80,7 +80,7 @@ def _target(
     else:
         ids = list(tokenizer(text_target=target)["input_ids"])
     if not ids:
-        raise UsageError("The target is empty: there is no token to look from.")
+        raise UsageError("The target is empty: there are no tokens to show attention for.")
     read_1T = torch.tensor([[start, *ids[:-1]]], device=inputs["input_ids"].device)
     return read_1T, ["<start>", *(_spelled(tokenizer, token, target=True) for token in ids)]
 

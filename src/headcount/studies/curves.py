@@ -42,8 +42,8 @@ class CurvePlan:
             members[order]  # raises for a name that is none
         if not self.orders or self.random < 0 or not 0 < self.upto <= 1:
             raise UsageError(
-                "A plan has at least one order, 0 or more random ones, and prunes a share above 0 and up to 1; "
-                f"got {len(self.orders)}, {self.random}, {self.upto}."
+                "A plan needs at least one order, random of 0 or more, and upto above 0 and at most 1; "
+                f"got {len(self.orders)} orders, random {self.random}, upto {self.upto}."
             )
 
 

@@ -1,9 +1,9 @@
-"""The demo: a translation model learns the embedded corpus, every experiment of both papers runs on it, heads go.
+"""The demo: train a translation model on the embedded corpus, run the experiments of both papers on it, prune it.
 
 DIR/model        the trained model with the checkpoints of its epochs
 DIR/study        the records of every part
 DIR/smaller      the model without the heads that matter least
-Everything goes on where it was interrupted, with the same numbers.
+An interrupted demo resumes where it stopped, with the same numbers.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:
         value = getattr(settings.recipe, name)
         if recipe[name] != value:
             raise UsageError(
-                f"{model} was trained with {name} {recipe[name]}, and {name} {value} would make another model. Give "
-                "another folder with --out, or the options that this one was begun with."
+                f"{model} was trained with {name} {recipe[name]}; {name} {value} would make another model. Give "
+                "another folder with --out, or the same options as before."
             )
 
 

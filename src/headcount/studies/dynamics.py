@@ -29,7 +29,7 @@ def epochs_of(folder: Path, numbers: Sequence[int] | None = None) -> dict[float,
     named = [(path.name, path) for path in root.glob("*") if path.name.replace(".", "", 1).isdecimal()]
     by_epoch = dict(sorted((float(name), path) for name, path in named))
     if not by_epoch:
-        raise UsageError(f"{folder} has no checkpoints named by epoch (001, 002, ...), also not under epochs/.")
+        raise UsageError(f"Neither {folder} nor its folder epochs/ has checkpoints named by epoch (001, 002, ...).")
     missing = [epoch for epoch in numbers or () if epoch not in by_epoch]
     if missing:
         raise UsageError(f"{folder} has no epoch {missing[0]}; it has {min(by_epoch):g} to {max(by_epoch):g}.")

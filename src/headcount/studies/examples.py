@@ -52,7 +52,7 @@ def examples(
     data: what the sentences are called in the signature.
     """
     if count < 1 or longest < 2:
-        raise UsageError(f"At least one sentence of at least two tokens is needed; got {count} and {longest}.")
+        raise UsageError(f"count must be at least 1 and longest at least 2 tokens; got {count} and {longest}.")
     chosen_rows: list[Example] = []
     used, too_long = 0, 0
     for index, sentence in enumerate(sentences):
@@ -87,7 +87,7 @@ def _example(
     original: Any = original_module(model)
     config, device = original.config, input_device(model)
     if not hasattr(config, "vocab_size"):
-        raise UsageError(f"{type(original).__name__} does not read text: there are no sentences to show it.")
+        raise UsageError(f"{type(original).__name__} does not read text: example sentences need a text model.")
     both = bool(getattr(config, "is_encoder_decoder", False))
     inputs = {"input_ids": torch.tensor([ids], device=device)}
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])

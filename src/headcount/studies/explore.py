@@ -1,7 +1,7 @@
-"""Exploring a model: roles, importance and attention of every head, with nothing to give but the model.
+"""Exploring a model: roles, importance and attention of every head, without any data of the user.
 
 Text is the embedded English with its trees, or the user's. What importance is measured by follows from the model's
-class. Parts are kept and gone on with as in `whole`; the part `setup` says what was measured on what.
+class. Parts are saved and resumed as in `whole`; the part `setup` says what was measured on what.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Explored(StudySubject):
 
     @cached_property
     def sentences(self) -> Sentences:
-        """What roles are looked for on: the text, and the embedded trees where it has none."""
+        """Sentences to find roles on: the text, and the embedded treebank if the text has no trees."""
         items = [*self.text]
         if not self.text.trees:
             items += [row.tree for row in _GRAMMAR.split("dev")[: self.settings.sentences]]
@@ -217,9 +217,9 @@ def _because(subject: Explored, task: str | None) -> str:
     if task is not None and task != subject.objective:
         return "A classifier's own objective needs labelled texts: give them with --data."
     if task is None:
-        return "It has no objective head. There is no gradient score: at the whole model that of a distance is zero."
+        return "It has no objective head. There is no gradient score: that of a distance is zero at the whole model."
     if subject.kind.writes and subject.text.targets is None:
-        return "No translations were given: the targets are what the model itself writes, greedily."
+        return "No translations were given: the targets are the model's own greedy translations."
     return ""
 
 

@@ -31,7 +31,7 @@ EXAMPLES, WARMUP = 32, 0.06  # of a step; share of the run
 
 @dataclass(frozen=True)
 class FineTuningSettings:
-    """All that decides what comes out; a folder goes on only with the settings it was begun with."""
+    """Everything that decides the result; a folder is resumed only with the settings it was started with."""
 
     task: str
     start: str  # the model to begin with
@@ -110,8 +110,8 @@ def _check_watched(recipe: Recipe, dev: Task) -> None:
     watched = {"loss", dev.metric.name.lower(), *(["accuracy"] if "class" in dev.name else [])}
     if recipe.watch not in watched:
         raise UsageError(
-            f"{dev.name} cannot be watched by {recipe.watch}: it is measured in {', '.join(sorted(watched))}; another "
-            "metric has to be the one that is measured."
+            f"{dev.name} cannot be watched by {recipe.watch}: it is measured by {', '.join(sorted(watched))}. Watch "
+            "one of these (--watch), or choose another metric (--metric)."
         )
 
 

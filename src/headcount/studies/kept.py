@@ -1,4 +1,4 @@
-"""What the heads that are left do: in the whole model, and again without the others (Voita et al. 2019, section 6.2).
+"""Roles of the remaining heads, in the whole model and in the pruned one (Voita et al. 2019, section 6.2).
 
 Pruning and the training after it may give a head another role: roles drift.
 """
@@ -23,7 +23,7 @@ Held = Mapping[str, tuple[HeldRole, ...]]  # name of a head -> roles it has
 
 @dataclass(frozen=True)
 class Looking:
-    """What roles are looked for on, the same for the whole model and for every smaller one."""
+    """Sentences to find roles on, the same for the whole model and for every pruned one."""
 
     sentences: Sentences
     tokenizer: Any

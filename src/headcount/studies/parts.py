@@ -62,9 +62,9 @@ def _all_kinds(subject: StudySubject) -> Record:
     """Heads of all kinds, from the trained model and from scratch (Voita et al. 2019, section 6.3)."""
     settings, sites = subject.settings, subject.sites
     if not settings.all_kinds_ways:
-        raise UsageError("The settings leave it out: all_kinds_ways is empty.")
+        raise UsageError("Disabled in the settings: all_kinds_ways is empty.")
     if len(sites.kinds) < 2:
-        raise UsageError(f"The model has {sites.kinds[0]} heads alone: the part tradeoff is about all of them.")
+        raise UsageError(f"The model has only {sites.kinds[0]} heads: the part tradeoff already covers all of them.")
     keep = settings.all_kinds_keep or _parts_of(len(sites.heads), (2, 3))
     return _trade_off(subject, "all-kinds", keep=keep, ways=settings.all_kinds_ways, against=settings.all_kinds_ways[0])
 
@@ -91,7 +91,7 @@ def _trade_off(subject: StudySubject, part: str, **plan: Any) -> Record:
 
 
 def _looking(subject: StudySubject) -> tuple[Any, str]:
-    """What roles of the heads left are looked for on, or why they cannot be."""
+    """Sentences to find roles of the remaining heads on, or the reason why roles cannot be measured."""
     from headcount.studies.kept import Looking
 
     if "roles" in subject.missing:

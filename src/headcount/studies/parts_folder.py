@@ -1,7 +1,7 @@
-"""A folder of parts: each is run once and kept, and the same call goes on where it was interrupted.
+"""A folder of parts: each is run once and saved, and the same call resumes where it was interrupted.
 
-DIR/settings.json    what decides the numbers; a folder goes on only with the settings it was begun with
-DIR/subject.json     and only on the weights, and the texts to choose and measure on, it was begun with
+DIR/settings.json    what decides the numbers; a folder is resumed only with the settings it was started with
+DIR/subject.json     and only with the same weights and the same texts to choose and measure on
 DIR/parts/NAME.json  the record of each part
 DIR/record.json      all of them
 """
@@ -33,7 +33,7 @@ def run_parts(
     """Run parts in order and keep each in the folder."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
-    with journal.reserved(out, shared=True):  # processes begun alike share the points of the trade-off
+    with journal.reserved(out, shared=True):  # processes of the same command share the points of the trade-off
         return _run(name, subject, makers, out, refresh)
 
 

@@ -13,7 +13,7 @@ from headcount.pruning.way import SCRATCH, Way
 
 @dataclass(frozen=True)
 class Arm:
-    """One point to be measured: a way, with so many heads left, for one seed."""
+    """One point to be measured: a way, a number of heads to keep and a seed."""
 
     way: Way
     keep: int
@@ -46,22 +46,26 @@ class Plan:
         for what in ("keep", "ways", "seeds"):
             values = getattr(self, what)
             if len(set(values)) < len(values):
-                raise UsageError(f"Every one of {what} once; got {', '.join(map(str, values))}.")
+                raise UsageError(f"{what} repeats a value: {', '.join(map(str, values))}. Give each value once.")
         if self.tuning.distill:
-            raise UsageError("In a trade-off ways with /distilled learn from a teacher: give the plan's distill.")
+            raise UsageError(
+                "tuning.distill must be 0 in a trade-off: set the plan's distill, used by ways with /distilled."
+            )
         if not 0 < self.distill <= 1:
-            raise UsageError(f"distill is the share of the teacher in the loss, above 0 to 1; got {self.distill}.")
+            raise UsageError(
+                f"distill (weight of the distillation loss) must be above 0 and at most 1; got {self.distill}."
+            )
         if min(self.keep) < 1:
-            raise UsageError(f"At least one head is left; got {min(self.keep)}.")
+            raise UsageError(f"keep must be at least 1 head; got {min(self.keep)}.")
 
     def check_control(self, gated: int) -> None:
         """All heads left are the control of tuning alone: the way that others are compared with has to tune."""
         way = Way.parse(self.against)
         if self.against not in self.ways or not way.tuned or way.distilled or way.learned or way.scratch:
             raise UsageError(
-                f"With all {gated} heads left there is nothing to choose: it shows what tuning alone does, by the way "
-                f"that others are compared with. That is {self.against}; it has to be one of the ways, and one that "
-                "ranks heads and tunes without a teacher, such as rank-gradient."
+                f"Keeping all {gated} heads measures fine-tuning alone, with the way that others are compared with: "
+                f"{self.against}. It must be one of the ways, and one that ranks heads and fine-tunes without a "
+                "teacher, such as rank-gradient."
             )
 
     def arms(self, gated: int) -> list[Arm]:

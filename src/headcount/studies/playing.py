@@ -45,7 +45,7 @@ def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokeniz
         texts = [item.text if isinstance(item, Tree) else item for item in sentences]
         return task("language-modelling", texts=texts, tokenizer=tokenizer, metric="loss")
     raise UsageError(
-        f"To play roles a loss is needed: {type(original_module(model)).__name__} has none on sentences without "
+        f"Replacing heads by roles needs a loss: {type(original_module(model)).__name__} has none on sentences without "
         "translations. Use a translation model with parallel text, or a language model."
     )
 

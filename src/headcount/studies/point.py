@@ -1,4 +1,4 @@
-"""Point: one smaller model of the trade-off: a pipeline that is run once and kept.
+"""Point: one pruned model of the trade-off, made by a pipeline that is run once and saved.
 
 DIR/arms/WAY-KEEP-SEED.json holds it, DIR/arms/WAY-KEEP-SEED/ the state of its training. A point that lacks only what
 its heads do, or its checkpoint, is made again: its training is read, not run.
@@ -73,7 +73,7 @@ class PointFile:
 
     point: Point
     statistics: tuple[tuple[float, ...], ...]  # what each example adds to the quality at the end
-    looked: str | None = None  # fingerprint of the sentences that its roles were looked for on
+    looked: str | None = None  # fingerprint of the sentences that its roles were measured on
 
     @classmethod
     def read(cls, file: Path) -> PointFile:
@@ -143,7 +143,9 @@ def _pipeline(inputs: PointInputs, arm: Arm) -> tuple[Pipeline, Arm | None]:
     donor = plan.donor(arm)
     result = point(inputs, donor, wait=True)
     if result is None:
-        raise UsageError(f"The point {donor.name}, whose heads {arm.name} has, could not be made.")
+        raise UsageError(
+            f"{arm.name} needs the heads of the point {donor.name}, which failed. Run the same command again."
+        )
     return scratch_pipeline(result.point.heads, plan.scratch_tuning, seed=arm.seed), donor
 
 
@@ -153,7 +155,7 @@ def _point_of(inputs: PointInputs, arm: Arm, pipeline: Pipeline, pruned: Pruned,
     gate_steps = parts.training["gates"].steps if pipeline.chooser.trains else 0
     tuning_steps = pipeline.tuning.steps or 0 if pipeline.tuning else 0
     if parts.quality.after is None:
-        raise UsageError(f"The point {arm.name} has no quality: give data to measure on.")
+        raise UsageError(f"The point {arm.name} has no quality: give data to evaluate on (--data).")
     gates = parts.gates
     return Point(
         way=arm.way.name,

@@ -33,9 +33,9 @@ def study_pool(
     """Study a model for each of the settings; one that another process is at is left to it, and pooled if done."""
     models = [of_model.model for of_model in settings]
     if len(set(models)) < len(models):
-        raise UsageError(f"Every model once; got {', '.join(models)}.")
+        raise UsageError(f"A model is listed twice: {', '.join(models)}. Give each model once.")
     if (out / "settings.json").is_file():
-        raise UsageError(f"{out} holds the study of one model already; give a new folder.")
+        raise UsageError(f"{out} already contains the study of a single model; give a new folder.")
     folders = [out / folder for folder in folder_names(models)]
     with journal.reserved(out, shared=True):
         for of_model, folder in zip(settings, folders, strict=True):
@@ -66,5 +66,7 @@ def _finished(folders: Sequence[Path]) -> list[Record[Combined]]:
     records = [Record.load(file) for folder in folders if (file := folder / "record.json").is_file()]
     studies = [record for record in records if LEDGER in record.parts.records]
     if not studies:
-        raise FolderInUse(f"Other processes are at every model of {folders[0].parent}. Wait until one of them is done.")
+        raise FolderInUse(
+            f"Other processes are working on every model of {folders[0].parent}. Wait until one of them is done."
+        )
     return studies

@@ -1,4 +1,4 @@
-"""replacement: what stands in for a head that is off, and how far the ranking of heads depends on it.
+"""replacement: what replaces the output of a masked head, and how far the ranking of heads depends on it.
 
 zero: nothing. mean: the head's mean output, so that only what differs between inputs is lost. resample: its output on
 another example of the batch, so that the layers above get what they are used to.
@@ -41,7 +41,7 @@ def replacements(
     """Every head off alone on `task`, replaced in each way; means are of `calibration`, or of the task itself."""
     if not task.in_one_run:
         raise UsageError(
-            f"Replacements are compared by what one run gives; {task.metric.name} is not. Measure the loss."
+            f"Replacements need a metric of a single forward pass; {task.metric.name} is not one. Use the loss."
         )
     metric, heads = task.metric, locate(model).heads
     source = calibration or task

@@ -145,7 +145,7 @@ def rare_head(evidence: Mapping[str, Sequence[Evidence]]) -> str:
     if not above:
         most = max(item.value - item.baseline for _, item in rows)
         raise UsageError(
-            "No head looks at rare tokens more than chance does with its whole interval: there is no head to show "
+            "No head looks at rare tokens significantly more than chance: there is no head to show "
             f"(the highest value is {most:+.1%} from chance)."
         )
     return max(above, key=lambda row: row[1].value)[0]
@@ -206,7 +206,7 @@ def _rare(measured: Roles, heads: list[Head]) -> RareHead | None:
 
 def _check_scores(record: Record) -> None:
     if not isinstance(record.parts, Scoring):
-        raise UsageError(f"The record of study {record.study!r} holds no scores; give one of `headcount score`.")
+        raise UsageError(f"The record of study {record.study!r} has no scores; give one written by `headcount score`.")
 
 
 def _relevance(record: Record[Scoring], measured: Roles) -> dict[str, float]:

@@ -27,7 +27,7 @@ def scoring(
 ) -> Record[Scoring]:
     """Score the heads by a method; the record holds values, intervals where there are any, and ranks.
 
-    folder: for unfinished work; the same call goes on with it, where the score can.
+    folder: for unfinished work; the same call resumes from it if the score supports that.
     """
     running = {"folder": folder, "progress": named(f"scoring by {method}", progress)}
     options |= {option: value for option, value in running.items() if option in options_of(method)}

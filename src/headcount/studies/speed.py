@@ -41,7 +41,7 @@ class Bench:
     def __post_init__(self) -> None:
         numbers = (*self.batches, *self.lengths, self.written, self.repeats)
         if not self.batches or not self.lengths or min(numbers) < 1 or self.warmup < 0:
-            raise UsageError(f"Batch sizes, lengths, written tokens and repeats are at least 1; got {self}.")
+            raise UsageError(f"Batch sizes, lengths, generated tokens and repeats must be at least 1; got {self}.")
 
 
 class Subject(Protocol):
@@ -54,7 +54,7 @@ class Subject(Protocol):
         """Changes with the weights."""
 
     def limit(self, length: int) -> int:
-        """So many tokens of input, or as many as it takes."""
+        """This many input tokens, or as many as the model accepts."""
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
         """What is timed: reading a batch, and where it writes, writing a few tokens after it."""
@@ -72,7 +72,7 @@ def speed(
     """
     bench = bench or Bench()
     if not models:
-        raise UsageError("There is no model to measure.")
+        raise UsageError("No model to measure: give at least one.")
     subjects = {name: TorchSubject(model) if isinstance(model, nn.Module) else model for name, model in models.items()}
     rows: list[Timing] = []
     reference = next(iter(subjects.values()))

@@ -90,7 +90,7 @@ class StudySubject:
 
     @cached_property
     def sentences(self) -> Any:
-        """What roles are looked for on: what is read on the split that heads are chosen on, or a treebank."""
+        """Sentences to find roles on: the split that heads are chosen on, or a treebank."""
         work = self.work.with_limit(self.settings.role_limit) if self.settings.role_limit else self.work
         return work.sentences(self.settings.trees or None)
 

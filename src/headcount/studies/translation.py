@@ -35,7 +35,7 @@ _SPLITS = ("train", "dev")
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    """All that decides what comes out; a folder goes on only with the settings it was begun with."""
+    """Everything that decides the result; a folder is resumed only with the settings it was started with."""
 
     data: str
     size: Size
@@ -72,7 +72,7 @@ def train_translation(
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
         run.watch.message("reading the data")
-        identity = _identity(data)  # before the folder is claimed: nothing is begun on data that cannot be read
+        identity = _identity(data)  # before the folder is claimed: unreadable data starts nothing
     with run.claimed():
         return _train(data, run, identity)
 
@@ -111,7 +111,7 @@ def _identity(data: Parallel) -> dict[str, Any]:
     """What tells the data of a run from others of the same name: sizes and text of both splits."""
     for split in _SPLITS:
         if split not in data.splits:
-            raise CorpusError(f"Training needs the splits train and dev; there are {', '.join(data.splits)}.")
+            raise CorpusError(f"Training needs the splits train and dev; the data has {', '.join(data.splits)}.")
     sizes = {split: len(data[split]) for split in _SPLITS}
     return sizes | {f"fingerprint of the text of {split}": _text_hash(data[split]) for split in _SPLITS}
 

@@ -54,7 +54,7 @@ class Workload:
         return other
 
     def with_limit(self, limit: int | None) -> Workload:
-        """The same on so many texts at most; None: on all of them."""
+        """The same on at most this many texts; None: on all of them."""
         return replace(self, source=replace(self.source, limit=limit))
 
     def divide(self, *, choose: Workload | None = None) -> tuple[Workload, Workload]:
@@ -157,5 +157,5 @@ def warn_of_cuts(texts: int, limit: int | None) -> None:
     if texts:
         reaching = "1 text reaches" if texts == 1 else f"{texts} texts reach"
         warnings.warn(
-            f"{reaching} {limit} tokens, the most that the model can read; what is longer was cut off.", stacklevel=3
+            f"{reaching} {limit} tokens, the most that the model can read; longer ones were truncated.", stacklevel=3
         )

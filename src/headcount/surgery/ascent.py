@@ -1,7 +1,7 @@
-"""Ascent: up through a model, site by site, with what the full model did at every site at hand.
+"""Ascent: process a model site by site from the bottom up, with the full model's output at every site.
 
 The full model runs once and its output at every site is put aside. Then the pruned model climbs: it runs up to one
-site, that site gets its new output projection, and it goes on from there. Layers that ended below are not computed
+site, that site gets its new output projection, and the run continues. Layers that ended below are not computed
 again, so that the climb costs about one more run over the data. Knows models and rows, not what is fitted to them.
 Shapes: B batch, T tokens, N rows (tokens that are no padding), A = heads of a site x head size, K = heads that stay x
 head size, O outputs.

@@ -1,4 +1,4 @@
-"""compensate: what stands in for the heads that go, at every site, from calibration data and without training.
+"""compensate: fit the remaining heads to make up for the removed ones, from calibration data and without training.
 
 Shapes: A = heads of a site x head size, K = heads that stay x head size, O outputs.
 """
@@ -75,7 +75,7 @@ def compensate(
         raise UnknownName("compensation", method, compensations.names())
     model = original_module(model)
     if has_probes(model):
-        raise UsageError("A mask or tap is attached to this model; leave its block before compensating.")
+        raise UsageError("A mask or tap is attached to this model; exit its with block before compensating.")
     lost = losing(model, mask)
     fits: dict[SiteKey, Fit] = {}
     projections: dict[SiteKey, Projection] = {}

@@ -26,7 +26,7 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
         batch: The example to count operations on. By default a synthetic one.
     """
     if length < 1:
-        raise UsageError(f"length is a number of tokens, at least 1; got {length}.")
+        raise UsageError(f"length (tokens) must be at least 1; got {length}.")
     model = original_module(model)
     sites, length = locate(model), longest(model, length)
     counts = _flops(model, length, batch)

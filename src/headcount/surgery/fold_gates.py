@@ -35,7 +35,9 @@ def check_foldable(model: nn.Module, gates: Gates) -> None:
     """Raise where soft gates cannot be part of the weights."""
     for site in _gated(model, gates):
         if gates.soft and site.entry is not site.output:
-            raise UsageError(f"The soft gates of {site.name} cannot be part of its weights; use the default variant.")
+            raise UsageError(
+                f"The soft gates of {site.name} cannot be folded into its weights; use the default variant."
+            )
 
 
 def _gated(model: nn.Module, gates: Gates) -> list[Site]:

@@ -126,15 +126,15 @@ def rebuild(model: nn.Module, manifest: Any) -> None:
         if site is None or len(entry["built"]) != site.num_heads:
             heads_there = "no such site" if site is None else f"{site.num_heads} heads there"
             raise CheckpointError(
-                f"The manifest speaks of {name} built with {len(entry['built'])} heads; the model of this config "
-                f"has {heads_there}. config.json and its manifest do not belong together."
+                f"The manifest gives {name} {len(entry['built'])} heads as built; the model of this config "
+                f"has {heads_there}. config.json and its manifest are from different models."
             )
         _renumber(site, entry)
     reshape(model, plan_from(model, manifest))
     if manifest["version"] >= _WITH_DIGEST and manifest["digest"] != digest(entries, locate(model)):
         raise CheckpointError(
-            f"The manifest {KEY!r} in config.json does not have the heads and shapes it was written with: config.json "
-            "was changed, and the weights beside it belong to other heads. Restore it, or prune the model again."
+            f"The manifest {KEY!r} in config.json does not match its digest: config.json was changed after the model "
+            "was saved, and no longer fits the weights. Restore it, or prune the model again."
         )
 
 
@@ -172,5 +172,5 @@ def _lay_out(model: nn.Module, name: str, entry: Mapping[str, object]) -> None:
 
 
 def _rising(numbers: list[int], total: int) -> bool:
-    """Whether these are different heads of so many, in order."""
+    """Whether these are distinct indices below `total`, in order."""
     return numbers == sorted(set(numbers)) and all(0 <= number < total for number in numbers)

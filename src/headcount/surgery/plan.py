@@ -27,7 +27,7 @@ def plan_removal(
     odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
     if odd:
         raise MaskError(
-            f"A head stays (1) or goes (0); the mask gives {odd[0]} the value {mask[odd[0]]}. Round it first."
+            f"A mask for removal must be 1 (keep) or 0 (remove); {odd[0]} is {mask[odd[0]]}. Round the mask first."
         )
     plan = []
     for site in sites:

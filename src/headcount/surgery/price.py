@@ -44,7 +44,7 @@ class Price:
             return self._milliseconds(small)
         flops = cost(small, length=self._length).flops
         if flops is None:
-            raise UsageError("The FLOPs of this model cannot be counted: no batch could be made up that it runs on.")
+            raise UsageError("The FLOPs of this model cannot be counted: it does not run on any generated test batch.")
         return float(flops)
 
     def _milliseconds(self, small: nn.Module) -> float:

@@ -1,4 +1,4 @@
-"""remove: from a model and a mask to a smaller model: the masked one, or one that makes up for what it lost."""
+"""remove: physically remove the masked heads of a model, optionally with compensation."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def remove(
     """
     if not isinstance(mask, HeadGrid):
         raise UsageError(
-            f"remove takes a HeadGrid of 1 and 0, such as sites.mask(off=[...]); got {type(mask).__name__}."
+            f"remove expects a HeadGrid of 1 and 0, such as sites.mask(off=[...]); got {type(mask).__name__}."
         )
     model = original_module(model)
     if has_probes(model):
-        raise UsageError("A mask or tap is attached to this model; leave its block before removing heads.")
+        raise UsageError("A mask or tap is attached to this model; exit its with block before removing heads.")
     sites = locate(model)
     fitted = _compensation(model, mask, compensate, task, add_bias)
     projections = fitted.projections if fitted else {}
@@ -86,7 +86,7 @@ def _compensation(
 ) -> Compensation | None:
     if isinstance(method, Compensation):
         if method.mask != mask:
-            raise UsageError("This compensation was fitted for another mask; fit it again with hc.compensate.")
+            raise UsageError("This compensation was fitted for another mask; fit one for this mask with hc.compensate.")
         return method
     if method == "none":
         return None

@@ -1,4 +1,4 @@
-"""verify: does the pruned model do what the masked model did? Compares them site by site on a small batch.
+"""verify: check that the pruned model equals the masked model, site by site on a small batch.
 
 Three things are compared, on input that is the same for both models at every site:
     what each head that stays gives, and what each site gives       up to rounding
@@ -32,7 +32,7 @@ from headcount.surgery.rounding import Rounding, rounded_otherwise
 from headcount.surgery.trace import Comparison, Trace, recorded
 
 _ADVICE = (
-    "If the mask is the one the model was pruned by, the architecture needs a description of its own: "
+    "If this is the mask the model was pruned with, the architecture needs its own description: "
     "docs/how-to/add-a-family.md."
 )
 
@@ -63,7 +63,7 @@ def verify(
     """
     model, small = original_module(model), original_module(small)
     if _dtype(model) != _dtype(small):
-        raise UsageError(f"verify compares models of one number type; got {_dtype(model)} and {_dtype(small)}.")
+        raise UsageError(f"verify needs two models of the same dtype; got {_dtype(model)} and {_dtype(small)}.")
     return Expectation.of(model, mask, batch=batch, compensation=compensation).check(small)
 
 

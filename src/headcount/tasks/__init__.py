@@ -1,1 +1,1 @@
-"""What a batch is, its loss, and how good a model is at it. One file is one task, besides the contract in `task.py`."""
+"""Tasks: batches, loss and metrics. One file is one task; `task.py` has the contract."""

@@ -1,4 +1,4 @@
-"""Batches: the data of a task, made one at a time, that know how many they are: work on them can say how far it is."""
+"""Batches: the data of a task, built lazily, with a known number of batches for progress bars."""
 
 from __future__ import annotations
 

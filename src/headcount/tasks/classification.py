@@ -1,4 +1,4 @@
-"""classification: a label for each text, or for each pair of texts."""
+"""classification: predict a label for each text or pair of texts."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Classification(TextTask):
         )  # fmt: skip
         for what, values in (("labels", self._labels), ("pairs", pairs)):
             if values is not None and len(values) != len(self):
-                raise UsageError(f"There are {len(self)} texts and {len(values)} {what}; one for each text is needed.")
+                raise UsageError(f"There are {len(self)} texts and {len(values)} {what}; give one per text.")
         if len(self) > 1 and len(set(self._labels)) == 1:
             warnings.warn(
-                f"All {len(self)} texts have the label {self._labels[0]}: a model that always gives it is right, and "
-                "F1 and Matthews correlation say nothing. Are the data sorted by label, and cut off by a limit?",
+                f"All {len(self)} texts have the label {self._labels[0]}, so accuracy, F1 and Matthews correlation are "
+                "meaningless. If the data is sorted by label, shuffle it or raise the limit.",
                 stacklevel=3,
             )
 
@@ -153,10 +153,10 @@ def _class_numbers(labels: Sequence[int]) -> list[int]:
             numbers.append(index(label))
         except TypeError as error:
             raise UsageError(
-                f"labels[{row}] is {label!r:.40} ({type(label).__name__}); labels are class numbers: whole, from 0."
+                f"labels[{row}] is {label!r:.40} ({type(label).__name__}); labels must be whole numbers, 0 or more."
             ) from error
     if min(numbers, default=0) < 0:
-        raise UsageError(f"Labels are class numbers from 0; got {min(numbers)}.")
+        raise UsageError(f"Labels must be class numbers, 0 or more; got {min(numbers)}.")
     return numbers
 
 

@@ -1,4 +1,4 @@
-"""Distilled: a task to train on that asks for what another model predicts as well as for the right answer."""
+"""Distilled: a training task whose loss adds a distillation term (KL divergence from a teacher's predictions)."""
 
 from __future__ import annotations
 
@@ -86,13 +86,12 @@ class Distilled(Task):
 def distilled(task: Task, teacher: nn.Module, share: float) -> Task:
     """The task with a copy of the teacher as it is now, or the task itself where the share is 0."""
     if not 0 <= share <= 1:
-        raise UsageError(f"distill is the share of the teacher in the loss, from 0 to 1; got {share}.")
+        raise UsageError(f"distill (weight of the distillation loss) must be from 0 to 1; got {share}.")
     if not share:
         return task
     if not (task.predicts and task.trains):
         raise UsageError(
-            f"Learning from a teacher's predictions needs a task that says what a model predicts; {task.name!r} does "
-            "not. Without distill (0) it can be trained on."
+            f"Distillation needs a task that defines predictions; {task.name!r} does not. Train without it: distill=0."
             if task.trains
             else f"The task {task.name!r} cannot be trained on."
         )

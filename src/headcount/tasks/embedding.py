@@ -62,7 +62,7 @@ class Embedding(PlainTextTask):
     @classmethod
     def _further(cls, reading: Reading) -> dict[str, Any]:
         if reading.reference is None:
-            raise UsageError("An embedding is compared with that of the whole model: the reading has no reference.")
+            raise UsageError("The embedding task compares with a reference model: give reference= (--against).")
         return {"model": reading.reference()}
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
@@ -86,7 +86,7 @@ class Embedding(PlainTextTask):
         base: Any = getattr(original, "base_model", original)
         if getattr(base.config, "is_encoder_decoder", False):
             raise UsageError(
-                f"{type(original).__name__} is an encoder-decoder: the embedding is of models with one stack."
+                f"{type(original).__name__} is an encoder-decoder; the embedding task needs a model with one stack."
             )
         device = input_device(model)
         inputs = {name: value.to(device) for name, value in batch.items() if name != "rows"}

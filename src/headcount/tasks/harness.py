@@ -17,5 +17,5 @@ def task_names(task: str) -> tuple[str, ...]:
     """The names in `lm-eval:TASK[,TASK]`."""
     names = tuple(name.strip() for name in task.removeprefix(PREFIX).split(",") if name.strip())
     if not is_harness(task) or not names or len(set(names)) < len(names):
-        raise UsageError(f"{task!r}: expected lm-eval:TASK[,TASK], every task once, such as lm-eval:arc_easy,piqa.")
+        raise UsageError(f"{task!r}: expected lm-eval:TASK[,TASK], each task once, such as lm-eval:arc_easy,piqa.")
     return names

@@ -1,4 +1,4 @@
-"""language-modelling: each text, token after token."""
+"""language-modelling: predict each token of a text from the previous ones."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LanguageModelling(PlainTextTask):
     def quality(self, model: nn.Module) -> Quality:
         quality = super().quality(model)
         if not quality.statistics[:, 1].any():
-            raise UsageError("No text has two tokens: there is nothing to predict.")
+            raise UsageError("No text has two tokens or more: there is nothing to predict. Give longer texts.")
         return quality
 
 

@@ -1,4 +1,4 @@
-"""lm-eval: tasks of the lm-evaluation-harness as the quality of a model. They measure; nothing is trained on them.
+"""lm-eval: tasks of the lm-evaluation-harness, used only to measure quality, not for training.
 
 Each example adds to the metric what the harness gives for it, so that models are compared example by example.
 """
@@ -95,10 +95,12 @@ class LmEval(Task):
         return self._fingerprint
 
     def batches(self) -> Iterator[Batch]:
-        raise self._lacks("has no batches: the harness runs the model itself. It measures, with --measure-task")
+        raise self._lacks(
+            "has no batches: the harness runs the model itself. Use it only to measure, with --measure-task"
+        )
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        raise self._lacks("has no loss: it measures, with --measure-task, and heads are chosen on other data")
+        raise self._lacks("has no loss: use it only to measure, with --measure-task, and choose heads on other data")
 
     @property
     def in_one_run(self) -> bool:
@@ -173,7 +175,9 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
     """The mean over tasks."""
     directions = {measure.higher_is_better for measure in measures}
     if len(directions) > 1:
-        raise UsageError("Of some of these tasks a higher metric is better, of others a lower: measure them apart.")
+        raise UsageError(
+            "For some of these tasks a higher metric is better, for others a lower one: measure them separately."
+        )
     names = list(dict.fromkeys(measure.metric for measure in measures))
 
     def of_sums(sums: np.ndarray) -> np.ndarray:
@@ -207,7 +211,7 @@ def _harness_model(
 
     live = original_module(model)
     if not isinstance(live, PreTrainedModel) or not live.can_generate():
-        raise UsageError(f"Tasks of lm-eval are for models that write text; {type(live).__name__} does not.")
+        raise UsageError(f"lm-eval tasks need a model that generates text; {type(live).__name__} does not.")
 
     class Quiet(HFLM):
         def loglikelihood(self, requests: Any, disable_tqdm: bool = True) -> Any:

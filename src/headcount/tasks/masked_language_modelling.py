@@ -62,8 +62,8 @@ class MaskedLanguageModelling(PlainTextTask):
         )
         if tokenizer.mask_token_id is None:
             raise UsageError(
-                "The tokenizer has no mask token: the model was not trained by masked language modelling. Another task "
-                "fits it, language-modelling for instance."
+                "The tokenizer has no mask token: the model was not trained by masked language modelling. Use another "
+                "task, such as language-modelling."
             )
         self._corruption = Corruption(tokenizer, seed)
         self.identity = {**self.identity, "seed": seed}
@@ -114,8 +114,8 @@ class MaskedLanguageModelling(PlainTextTask):
         check_ids(model, batch["input_ids"])
         if set(locate(model).kinds) == {"decoder"}:
             raise UsageError(
-                "A decoder sees nothing of what follows a masked token, and predicts the token after each: it cannot "
-                "be measured by masked-language-modelling. Use the task language-modelling."
+                "A decoder does not see the tokens after a masked one, so it cannot be measured by "
+                "masked-language-modelling. Use the task language-modelling."
             )
         logits_BTV: Tensor = model(**inputs).logits
         check_logits(model, logits_BTV, self.name, dimensions=3)
@@ -133,7 +133,7 @@ class MaskedLanguageModelling(PlainTextTask):
     def quality(self, model: nn.Module) -> Quality:
         quality = super().quality(model)
         if not quality.statistics[:, 1].any():
-            raise UsageError("No text has a token besides specials: there is nothing to predict.")
+            raise UsageError("Every text is empty or has special tokens only: there is nothing to predict.")
         return quality
 
     def _contributions(self, model: nn.Module, batch: Batch) -> np.ndarray:
@@ -148,7 +148,7 @@ class MaskedLanguageModelling(PlainTextTask):
 
 
 class Corruption:
-    """Which tokens of a text are to be predicted, and what stands in their place."""
+    """Which tokens of a text are to be predicted, and the tokens that replace them."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, seed: int) -> None:
         self._mask, self._seed = int(tokenizer.mask_token_id), seed

@@ -33,15 +33,15 @@ def measured_on(chosen_on: Iterable[Task], measured: Task) -> MeasuredOn:
 
 
 def check_apart(learned: Task | None, measured: Task | None) -> None:
-    """Raise where every example that is measured was learned from: quality would mean nothing."""
+    """Raise an error if every evaluation example is in the training data: the quality would be meaningless."""
     if learned is None or measured is None:
         return
     shared = measured_on([learned], measured)
     every_example = shared.overlap is not None and shared.overlap == shared.examples
     if every_example or learned.fingerprint == measured.fingerprint:
         raise UsageError(
-            "What is learned from and what is measured on are the same data. Choose another part of it for one of "
-            "them; a single file has one part only: give a folder with train, dev and test."
+            "Every evaluation text is also in the training data. Choose another split for one of them; "
+            "a single file has only one split: give a folder with train, dev and test."
         )
 
 

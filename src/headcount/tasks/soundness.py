@@ -23,7 +23,7 @@ def check_ids(model: nn.Module, ids: Tensor) -> None:
     largest = int(ids.max()) if ids.numel() else 0
     if known is not None and largest >= known:
         raise UsageError(
-            f"The tokenizer gives token {largest}, and {_class_name(model)} has embeddings for {known}: it is the "
+            f"The tokenizer produces token {largest}, but {_class_name(model)} has only {known} embeddings: it is the "
             "tokenizer of another model. Load the one that was saved with this model."
         )
 
@@ -43,7 +43,7 @@ def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
     """Raise at NaN and infinity, of which argmax and comparisons make numbers. Training watches its loss itself."""
     if not model.training and not bool(values.detach().isfinite().all()):
         raise ModelError(
-            f"{_class_name(model)} gives {what} that are no numbers (NaN or infinite). Its weights are damaged, or "
+            f"{_class_name(model)} returns {what} that are NaN or infinite. Its weights are damaged, or "
             "its activations overflow: load it in float32 (dtype='float32'), and look for NaN in its weights."
         )
 
@@ -66,15 +66,15 @@ def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.M
     tolerance = _TOLERANCE.get(next(model.parameters()).dtype, 5e-2)
     if abs(padded - alone) > tolerance * max(1.0, abs(alone)):
         warnings.warn(
-            f"{_class_name(model)} loses {alone:.4g} on a text of {length} tokens and {padded:.4g} with padding after "
-            "it: it does not heed its attention mask, and numbers depend on how texts are put into batches. "
+            f"{_class_name(model)} has a loss of {alone:.4g} on a text of {length} tokens and {padded:.4g} with "
+            "padding: it ignores its attention mask, and results depend on how texts are batched. "
             "Measure with batch_size=1.",
             stacklevel=3,
         )
 
 
 def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> dict[str, Any]:
-    """One example of a batch, its texts cut to so many columns; what a decoder beside an encoder reads stays whole."""
+    """One example of a batch, its texts truncated to this many columns; inputs of a seq2seq decoder stay whole."""
     both = getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False)
     names = _PADDED[:-1] if both else _PADDED
     rows = {name: value[row : row + 1] for name, value in batch.items() if isinstance(value, Tensor)}

@@ -116,7 +116,7 @@ class Task(ABC):
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         """The task on data by name."""
         del tokenizer, reading
-        raise UsageError(f"The task {cls.__name__} cannot be read from {source.data}: make it from texts.")
+        raise UsageError(f"The task {cls.__name__} cannot be read from {source.data}: build it from texts.")
 
     @classmethod
     def of_texts(
@@ -256,8 +256,8 @@ class BatchTask(Task):
         nll_B = self._nll(model, batch)
         if nll_B.dim() != 1:
             raise UsageError(
-                f"nll gives each example's loss, a tensor [batch]; got shape {list(nll_B.shape)}. A mean hides what "
-                "each example needs: use reduction='none' and sum over targets."
+                f"nll must return the loss of each example, a tensor [batch]; got shape {list(nll_B.shape)}. "
+                "Use reduction='none' and sum over targets."
             )
         return nll_B
 
@@ -297,7 +297,7 @@ class _Tasks:
     def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:
         """A task from batches (a list or a DataLoader) and a function of (model, batch) that gives losses [batch]."""
         if isinstance(batches, Iterator):
-            raise UsageError("The batches are read more than once: give a list or a DataLoader, not an iterator.")
+            raise UsageError("Batches are read several times: give a list or a DataLoader, not an iterator.")
         return BatchTask(batches, nll)
 
     def read(self, name: str, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
@@ -331,7 +331,7 @@ def fingerprint(items: Iterable[object]) -> str:
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
     """The texts as a list; none at all, or something that is no text, is an error."""
     if isinstance(texts, str):
-        raise UsageError(f"{what} is a list of texts; got one text.")
+        raise UsageError(f"{what} must be a list of texts; got a single text.")
     checked = list(texts)
     if not checked:
         raise UsageError(f"{what} is empty: there is nothing to measure on.")
@@ -344,5 +344,5 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
 def chunks(count: int, size: int) -> Iterator[range]:
     """The places 0 to count in runs of at most `size`."""
     if size < 1:
-        raise UsageError(f"batch_size is at least 1; got {size}.")
+        raise UsageError(f"batch_size must be at least 1; got {size}.")
     return (range(start, min(start + size, count)) for start in range(0, count, size))

@@ -71,7 +71,7 @@ class Texts:
             return self.tokenizer
         if self.tokenizer.eos_token is None:
             raise UsageError(
-                "The tokenizer has neither a padding nor an end token, so texts cannot be put side by side. "
+                "The tokenizer has neither a padding nor an end token, so texts cannot be batched. "
                 "Set tokenizer.pad_token to one of its tokens."
             )
         padded = copy.deepcopy(self.tokenizer)
@@ -100,6 +100,6 @@ def check_length(model: nn.Module, length: int) -> None:
     limit = position_limit(model)
     if limit is not None and length > limit:
         raise UsageError(
-            f"A text has {length} tokens, and {type(original_module(model)).__name__} has positions for {limit}. Cut "
-            f"longer texts off: max_length={limit}, or --max-length {limit} on the command line."
+            f"A text has {length} tokens, but {type(original_module(model)).__name__} has positions for {limit}. "
+            f"Truncate longer texts: max_length={limit}, or --max-length {limit} on the command line."
         )

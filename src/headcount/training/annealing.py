@@ -29,7 +29,7 @@ class Annealing(nn.Module):
         super().__init__()
         if not 0 < cold <= hot or not 0 < share <= 1:
             raise UsageError(
-                f"The temperature falls from hot to cold, both above 0, over a share of the steps from 0 to 1; "
+                f"hot must be at least cold, both above 0, and share above 0 and at most 1; "
                 f"got hot {hot}, cold {cold}, share {share}."
             )
         self.gates = gates

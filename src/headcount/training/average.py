@@ -21,7 +21,9 @@ def average(folders: Sequence[Path]) -> nn.Module:
     for folder in folders[1:]:
         for name, value in load(folder).state_dict().items():
             if name not in sums or sums[name].shape != value.shape:
-                raise UsageError(f"{folder} is not of the same shape as {folders[0]}: {name} differs.")
+                raise UsageError(
+                    f"{folder} and {folders[0]} have different shapes: {name} differs. Give checkpoints of one run."
+                )
             sums[name] = sums[name] + value.double()
     with torch.no_grad():
         for name, value in model.state_dict().items():

@@ -17,7 +17,7 @@ _NOISE = 1.0  # tokens; neighbours in length change from epoch to epoch, for lit
 def epoch_steps(lengths_N2: np.ndarray, *, batch: int, chunk: int, seed: int, epoch: int) -> list[Step]:
     """All rows once, in steps of about `batch` source tokens, run in chunks of at most `chunk` padded source tokens."""
     if not 1 <= chunk <= batch:
-        raise UsageError(f"A chunk is at least 1 token and at most a batch; got chunk {chunk}, batch {batch}.")
+        raise UsageError(f"chunk must be at least 1 token and at most batch; got chunk {chunk}, batch {batch}.")
     random = np.random.default_rng([seed, epoch])
     chunks = _chunks(lengths_N2, chunk, random)
     random.shuffle(chunks)

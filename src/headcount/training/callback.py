@@ -50,14 +50,16 @@ class GateCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: nn.Module, **rest: Any
     ) -> None:
         if getattr(args, "world_size", 1) > 1 or getattr(args, "n_gpu", 1) > 1:
-            raise UsageError("Gates in the Trainer learn on one process and device; headcount prune learns on several.")
+            raise UsageError("Gates in the Trainer need a single process and device; use headcount prune for several.")
         if getattr(args, "load_best_model_at_end", False):
             raise UsageError(
-                "load_best_model_at_end would put the weights of an earlier step, when other gates were open, under "
-                "the gates of the last one: leave it out."
+                "load_best_model_at_end would combine the weights of an earlier step with the gates of the last one: "
+                "set it to False."
             )
         if state.global_step:
-            raise UsageError("A Trainer's checkpoint does not hold the gates: begin anew; headcount prune can go on.")
+            raise UsageError(
+                "A Trainer's checkpoint does not hold the gates: start again, or use headcount prune, which resumes."
+            )
         if getattr(args, "fp16", False):
             raise UsageError("fp16 scales the loss, but not the gates' penalty: use bf16 or full precision.")
         self.close()  # of a training that did not end
@@ -102,7 +104,7 @@ class GateCallback(TrainerCallback):
     def mask(self) -> HeadGrid:
         """1 for heads that stay: exactly as many as were asked for, by rank where the gates' own rule misses them."""
         if not hasattr(self, "partner"):
-            raise UsageError("The gates have learned nothing yet: call train() of the Trainer first.")
+            raise UsageError("The gates are not trained yet: call trainer.train() first.")
         return exact_mask(self.gates, self.partner.groups)[0]
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:

@@ -1,4 +1,4 @@
-"""The log of a training run: one JSON object per line, cut back to the state a run goes on from."""
+"""The log of a training run: one JSON object per line, truncated to the state a run resumes from."""
 
 from __future__ import annotations
 

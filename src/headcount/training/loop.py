@@ -1,7 +1,7 @@
 """The training loop: one process or many, interrupted or not, the same model.
 
 Random numbers of a step depend on the seed and the step alone, and the order of the data on the seed and the epoch:
-a run that goes on from its last state takes the steps an uninterrupted one would have taken.
+a run that resumes from its last state takes the same steps as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Snapshots:
     keep: Callable[[float], object]  # called with the share of the epoch
 
     def keep_after(self, step: int, steps_of_epoch: int) -> None:
-        """A run that goes on takes the last steps again and keeps the same models again."""
+        """A resumed run repeats the steps after the last saved state and keeps the same models."""
         for part in (0.5**power for power in range(1, self.number + 1)):
             if step == max(1, round(part * steps_of_epoch)) < steps_of_epoch:
                 self.keep(part)

@@ -1,4 +1,4 @@
-"""Partner: what learns beside a model, at a rate of its own: gates for example. The contract with the loop."""
+"""Partner: parameters trained along with a model at their own rate, such as gates. The contract with the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The penalty on open gates: a factor that is given, or one that is adapted until so many heads are left.
+"""The penalty on open gates: a fixed factor, or one that is adapted until the target number of heads is left.
 
 Shapes: G gated heads, N groups of heads with a budget each.
 """
@@ -64,7 +64,7 @@ class Penalty(nn.Module):
         if (keep is None) == (factor is None):
             raise UsageError("Give either the number of heads to keep or the factor of the penalty (lambda).")
         if factor is not None and not 0 <= factor < float("inf"):
-            raise UsageError(f"The factor of the penalty (lambda) is 0 or more; got {factor}.")
+            raise UsageError(f"The factor of the penalty (lambda) must be 0 or more; got {factor}.")
         self.gates = gates
         self.groups = groups(gates.heads, keep) if keep is not None else ()
         self.fixed = factor

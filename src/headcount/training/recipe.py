@@ -18,12 +18,12 @@ class Recipe:
     factor: float = 1.0  # of the learning rate of Vaswani et al. 2017
     rate: float | None = None  # or the rate itself, held after warm-up: for models that have learned something already
     warmup: int = 4_000  # steps
-    cooldown: int = 0  # the last so many steps, over which the learning rate falls to zero; needs `steps`
-    steps: int | None = None  # stop after so many
-    epochs: int | None = None  # or after so many passes over the data
-    patience: int = 0  # stop after so many epochs without a better one; 0: never
+    cooldown: int = 0  # last steps, over which the learning rate falls to zero; needs `steps`
+    steps: int | None = None  # stop after this many
+    epochs: int | None = None  # or after this many passes over the data
+    patience: int = 0  # stop after this many epochs without improvement; 0: never
     watch: str = "loss"  # what makes an epoch better on the development data
-    average: int = 5  # the last so many epochs are averaged, if that is better than the best one
+    average: int = 5  # number of last epochs to average, if that is better than the best one
     smoothing: float = 0.1  # of the labels
     clip: float = 0.0  # largest norm of the gradient; 0: any
     betas: tuple[float, float] = (0.9, 0.98)
@@ -47,17 +47,19 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.steps is None and self.epochs is None and not self.patience:
-            raise UsageError("Training needs an end: give steps, epochs or patience.")
+            raise UsageError("Training has no stopping criterion: give steps, epochs or patience.")
         positive = {"batch": self.batch, "chunk": self.chunk, "warmup": self.warmup, "average": self.average}
         positive |= {name: value for name in ("steps", "epochs") if (value := getattr(self, name)) is not None}
         for name, value in positive.items():
             if value < 1:
-                raise UsageError(f"{name} is at least 1; got {value}.")
+                raise UsageError(f"{name} must be at least 1; got {value}.")
         if self.factor <= 0 or not 0 <= self.smoothing < 1:
-            raise UsageError(f"factor is above 0 and smoothing from 0 to below 1; got {self.factor}, {self.smoothing}.")
+            raise UsageError(
+                f"factor must be above 0 and smoothing from 0 to below 1; got {self.factor}, {self.smoothing}."
+            )
         if self.rate is not None and self.rate <= 0:
-            raise UsageError(f"rate is a learning rate above 0; got {self.rate}.")
+            raise UsageError(f"rate (learning rate) must be above 0; got {self.rate}.")
         if self.cooldown < 0 or (self.cooldown and (self.steps is None or self.cooldown > self.steps)):
-            raise UsageError(f"cooldown is a part of steps; got cooldown {self.cooldown}, steps {self.steps}.")
+            raise UsageError(f"cooldown must be from 0 to steps; got cooldown {self.cooldown}, steps {self.steps}.")
         if self.watch not in WATCHED:
-            raise UsageError(f"watch is one of {', '.join(WATCHED)}; got {self.watch!r}.")
+            raise UsageError(f"watch must be one of {', '.join(WATCHED)}; got {self.watch!r}.")

@@ -1,10 +1,10 @@
-"""Run: a training in a folder, begun once and gone on with, that ends with the better of best epoch and average.
+"""Run: training in a folder that can be resumed, and ends with the better of best epoch and average.
 
 DIR/                 the model with its tokenizer
 DIR/record.json      what was measured
 DIR/epochs/001/      the model after each epoch
 DIR/epochs/0.25/     and, where it is asked for, within the first one
-DIR/training/        settings, state to go on from, metrics.jsonl, and what the data needed
+DIR/training/        settings, state to resume from, metrics.jsonl, and what the data needed
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Run:
     """Where a training happens, and what is the same for all of them."""
 
     out: Path
-    settings: Any  # a dataclass of all that decides what comes out; a folder goes on only with those it was begun with
+    settings: Any  # a dataclass of everything that decides the result; a folder is resumed only with the same ones
     recipe: Recipe
     accelerator: Accelerator
     watch: Watch = field(default_factory=Watch)
@@ -82,7 +82,7 @@ class Run:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Begin the folder, or make sure that it was begun with the same settings, and keep other processes out.
+        """Start the folder, or check that it was started with the same settings, and keep other processes out.
 
         Of the processes of one run the main one does so.
         """

@@ -1,4 +1,4 @@
-"""Standing: where a training run stands. Together with weights and optimizer it is all that is needed to go on."""
+"""Standing: the progress of a training run. With weights and optimizer state it is enough to resume."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def read_state(
     weights = {name: value for name, value in tensors.items() if not name.startswith("optimizer.")}
     current = _weights(model, partner)
     if set(current) != set(weights) or any(current[name].shape != value.shape for name, value in weights.items()):
-        raise CheckpointError(f"{file} belongs to a model of another shape: give another folder, or the same settings.")
+        raise CheckpointError(
+            f"{file} is of a model with other shapes: give another folder, or the same settings as before."
+        )
     with torch.no_grad():
         for name, value in weights.items():
             current[name].copy_(value)

@@ -45,16 +45,16 @@ class Size:
 
     def __post_init__(self) -> None:
         if min(self.encoder_layers, self.decoder_layers, self.heads, self.width, self.inner) < 1:
-            raise UsageError(f"Every size of a model is at least 1; got {self}.")
+            raise UsageError(f"Every size of a model must be at least 1; got {self}.")
         if self.width % (2 * self.heads):
             raise UsageError(
-                f"The width of a model is a multiple of twice its heads; got width {self.width}, {self.heads} heads."
+                f"width must be a multiple of twice the number of heads; got width {self.width}, {self.heads} heads."
             )
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise UsageError(f"{name} is a share from 0 to below 1; got {getattr(self, name)}.")
+                raise UsageError(f"{name} must be from 0 to below 1; got {getattr(self, name)}.")
         if self.norm not in NORMS:
-            raise UsageError(f"norm is one of {', '.join(NORMS)}; got {self.norm!r}.")
+            raise UsageError(f"norm must be one of {', '.join(NORMS)}; got {self.norm!r}.")
 
 
 def new_translation_model(
@@ -111,7 +111,7 @@ def size_like(folder: str | Path) -> Size:
     of_ours = isinstance(config, MarianConfig | PegasusConfig)
     if not of_ours or config.encoder_attention_heads != config.decoder_attention_heads:
         raise UsageError(
-            f"{folder} is a {config.model_type} model; only models like those of headcount train can be made."
+            f"{folder} is a {config.model_type} model; --like works only with models made by headcount train."
         )
     return Size(
         encoder_layers=config.encoder_layers,

@@ -111,12 +111,15 @@ def test_a_name_of_a_file_too_long_for_any_system_is_refused(folder: Path) -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"architectures": True}, "config.json has True as architectures, expected a list"),
-        ({"id2label": ["a"]}, "config.json has .* as id2label, expected class numbers"),
-        ({"num_hidden_layers": 10**7}, r"config.json states 10,000,000 layers, the weights beside it have 3"),
-        ({"num_hidden_layers": 1e300}, "the weights beside it have 3"),
-        ({"text_config": {"n_layer": 10**12}}, "states 1,000,000,000,000 layers"),
-        ({"num_labels": 3 * 10**8, "id2label": None}, "states 300,000,000 labels"),
+        ({"architectures": True}, "architectures in .*config.json is True; expected a list"),
+        ({"id2label": ["a"]}, "id2label in .*config.json is .*; expected a mapping"),
+        (
+            {"num_hidden_layers": 10**7},
+            r"config.json declares 10,000,000 layers, but the weights in the same folder have 3",
+        ),
+        ({"num_hidden_layers": 1e300}, "the weights in the same folder have 3"),
+        ({"text_config": {"n_layer": 10**12}}, "declares 1,000,000,000,000 layers"),
+        ({"num_labels": 3 * 10**8, "id2label": None}, "declares 300,000,000 labels"),
     ],
 )
 def test_absurd_numbers_are_refused_before_anything_is_built(

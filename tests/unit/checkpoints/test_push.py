@@ -135,7 +135,7 @@ def test_what_cannot_be_uploaded_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(CheckpointError, match=r"has no config\.json"):
         push(tmp_path, "user/small")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="is not the name of a repository"):
+    with pytest.raises(CheckpointError, match="is not a valid repository name"):
         push(tmp_path, "a/b/c")
     with pytest.raises(CheckpointError, match="was not uploaded to user/small"):
         push(tmp_path, "user/small", endpoint="http://127.0.0.1:9")

@@ -59,9 +59,12 @@ BAD = {
     "wrong columns": ([word("1", "a"), "2\tb"], ":2 has 2 columns"),
     "bad head": ([word("1", "a", "x")], ":1 has the head 'x'"),
     "bad word number": ([word("a", "a")], ":1 has the word number 'a'"),
-    "bad word range": ([word("1-3", "ab", "_", "_"), word("1", "a"), word("2", "b", "1")], "joins words 1 to 3 of 2"),
+    "bad word range": (
+        [word("1-3", "ab", "_", "_"), word("1", "a"), word("2", "b", "1")],
+        "is the word range 1-3 in a sentence of 2",
+    ),
     "words out of order": ([word("1", "a"), word("3", "b", "1")], ":2 is word 3, expected 2"),
-    "head out of range": ([word("1", "a"), word("2", "b", "7")], ":2 depends on word 7 of 2"),
+    "head out of range": ([word("1", "a"), word("2", "b", "7")], ":2 depends on word 7, but the sentence has 2"),
     "circle": ([word("1", "a", "2"), word("2", "b", "1")], "depends on itself"),
     "no words": (["# text = nothing"], "without words"),
     "several roots": ([word("1", "a"), word("2", "b"), word("3", "c", "1")], ":2 is a second root, 'b' besides 'a'"),
@@ -77,9 +80,13 @@ MORE = [
     (
         "bad word range",
         [word("1-2", "ab", "_", "_"), word("1", "a"), word("2-3", "bc", "_", "_"), word("2", "b", "1")],
-        ":3 joins words 2-3 after word 1",
+        ":3 is the word range 2-3 after word 1",
     ),
-    ("bad word range", [word("1", "a"), word("1-2", "ab", "_", "_"), word("2", "b", "1")], ":2 joins words 1-2 after"),
+    (
+        "bad word range",
+        [word("1", "a"), word("1-2", "ab", "_", "_"), word("2", "b", "1")],
+        ":2 is the word range 1-2 after",
+    ),
 ]
 
 

@@ -75,11 +75,11 @@ def test_values_that_are_no_text_are_refused_by_file_line_and_column(tmp_path: P
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": ' + "[" * 100_000, "a.jsonl:1 is JSON of lists or objects nested too deeply"),
+        ('{"text": ' + "[" * 100_000, "a.jsonl:1 is JSON that is nested too deeply"),
         ('{"label": 1' + "0" * 5000 + "}", "a.jsonl:1 has a number of too many digits"),
         (r'{"text": "a\u0000b", "label": 1}', "a.jsonl:1, column 'text', has a NUL"),
-        (r'{"text": "a\ud800b", "label": 1}', "a.jsonl:1, column 'text', has half of a surrogate pair"),
-        ("[1]", "a.jsonl:1 is a list, expected an object"),
+        (r'{"text": "a\ud800b", "label": 1}', "a.jsonl:1, column 'text', has an unpaired surrogate"),
+        ("[1]", "a.jsonl:1 is a list, expected a JSON object"),
     ],
 )
 def test_lines_of_json_that_cannot_be_used(tmp_path: Path, line: str, message: str) -> None:
@@ -136,7 +136,7 @@ def test_splits_of_a_folder(tmp_path: Path) -> None:
     dev = read_labelled(tmp_path, split="dev", classes=("bad", "good"))
     assert (dev.labels, dev.classes) == ([1], ("bad", "good")), "a split without every class is numbered as the model"
     assert read_plain(tmp_path, split="test") == ["plain text"]
-    with pytest.raises(CorpusError, match="say which"):
+    with pytest.raises(CorpusError, match="name one with split="):
         read_labelled(tmp_path)
     with pytest.raises(UnknownName, match="train"):
         read_labelled(tmp_path, split="trian")

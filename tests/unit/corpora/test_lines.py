@@ -32,7 +32,7 @@ def test_lines_that_end_in_carriage_returns_only_are_refused(tmp_path: Path) -> 
     """They would be one text, of which a model reads the beginning."""
     path = tmp_path / "old.txt"
     path.write_bytes(b"one\rtwo\rthree\r")
-    with pytest.raises(CorpusError, match=r"old.txt:1 is all of the file.*carriage returns.*LF or CRLF"):
+    with pytest.raises(CorpusError, match=r"old.txt:1 contains the whole file.*carriage returns.*LF or CRLF"):
         read_plain(path)
     path.write_bytes(b"one\rtwo\nthree\r\n")
     assert read_plain(path) == ["one\rtwo", "three"]

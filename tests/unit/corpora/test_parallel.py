@@ -83,7 +83,7 @@ def test_only_the_split_asked_for_is_read(tmp_path: Path) -> None:
     corpus = read_parallel(path, languages=("en", "de"))
     assert corpus["test"]["source"][:] == ["a dog runs"]
     assert set(corpus.splits) == {"test", "dev", "raw.dev", "notes"}
-    with pytest.raises(CorpusError, match=r"raw\.dev\.tsv:2 has no text under"):
+    with pytest.raises(CorpusError, match=r"raw\.dev\.tsv:2 has no columns"):
         corpus["raw.dev"]
     with pytest.raises(CorpusError, match="has no counterpart"):
         corpus["notes"]
@@ -215,10 +215,10 @@ def test_bad_input(tmp_path: Path) -> None:
         ),
         ("a.jsonl", '{"source": "x", "target": null}', r"a\.jsonl:1 has null in column 'target'; allowed is text"),
         ("a.jsonl", '{"translation": {"source": ["x"], "target": "y"}}', "a list in column 'source'"),
-        ("a.jsonl", '{"source": "x"}', "no text under 'source' and 'target' but"),
-        ("a.jsonl", '{"source": ' + "[" * 100_000, r"a\.jsonl:1 is JSON of lists or objects nested too deeply"),
+        ("a.jsonl", '{"source": "x"}', "no columns 'source' and 'target'; it has"),
+        ("a.jsonl", '{"source": ' + "[" * 100_000, r"a\.jsonl:1 is JSON that is nested too deeply"),
         ("a.tsv", "x\ty\na\0b\tc\n", r"a\.tsv:2 has a NUL"),
-        ("a.jsonl", "[]", "expected an object"),
+        ("a.jsonl", "[]", "expected a JSON object"),
         ("a.tsv", "", "no usable pair"),
         ("a.tsv", "en\tde\nx\ty\n", r"a\.tsv:1 looks like names of columns, 'en' and 'de'"),
         ("a.tsv", "English\tGerman\nx\ty\n", "looks like names of columns"),

@@ -25,7 +25,7 @@ def test_what_a_name_stands_for(tmp_path: Path) -> None:
 def test_columns_are_checked() -> None:
     with pytest.raises(UnknownName, match="label"):
         Source("d", columns={"labels": "class"})
-    with pytest.raises(UsageError, match="two: source and target"):
+    with pytest.raises(UsageError, match="names of source and target"):
         Source("d", columns={"source": "en"})
 
 
@@ -51,7 +51,7 @@ def test_one_source_for_every_kind_of_text(tmp_path: Path) -> None:
 )
 def test_rows_that_are_left_out_are_counted_aloud(name: str, content: str, read: Any, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.warns(UserWarning, match=rf"{name}, rows were left out: 2 empty"):
+    with pytest.warns(UserWarning, match=rf"{name} were skipped: 2 empty"):
         read(Source(str(tmp_path / name)))
 
 

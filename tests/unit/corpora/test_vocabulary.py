@@ -77,9 +77,9 @@ def test_fewer_pieces_where_the_text_has_no_more(tmp_path: Path) -> None:
 
 
 def test_wrong_input(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="at least 8 pieces"):
+    with pytest.raises(UsageError, match="must be at least 8"):
         learn_vocabulary(["a"], ["b"], tmp_path / "v", size=3)
-    with pytest.raises(CorpusError, match="there is none"):
+    with pytest.raises(CorpusError, match="training text is empty"):
         learn_vocabulary([" "], ["b"], tmp_path / "v")
     with pytest.raises(CorpusError, match="more different characters"):
         learn_vocabulary(["abcdefghijklmnopq"], ["b"], tmp_path / "v", size=10)

@@ -116,7 +116,7 @@ def test_biases_of_compensation_are_written_also_where_no_head_is_left(tmp_path:
     done = hc.export(small, "gguf", tmp_path / "small.gguf", tokenizer=TOKENIZER)
     assert done.agreement is not None
     assert done.agreement.difference < 1e-4
-    assert "one head of zeros stands in for none in layer 1" in done.notes
+    assert "one head of zeros is added, because no head is left, in layer 1" in done.notes
 
 
 def _padded(tokenizer: Any) -> Any:

@@ -192,7 +192,7 @@ def test_wrong_parts_are_refused(bert: nn.Module) -> None:
         ({HEAD: "positional -9"}, {}, UnknownName, "label of the role positional"),
         ({HEAD: "syntactic nsubj v->s"}, {}, UsageError, "needs the trees"),
         ({HEAD: "rare rarest"}, {}, UsageError, "give frequencies"),
-        ({HEAD: "positional -1"}, {"trees": TREES}, UsageError, "give tokenizer"),
+        ({HEAD: "positional -1"}, {"trees": TREES}, UsageError, "also need tokenizer="),
         ({HEAD: "positional -1"}, {"elsewhere": "mean"}, UnknownName, "elsewhere"),
         ({"encoder.7.0": "positional -1"}, {}, hc.HeadcountError, "no head encoder.7.0"),
     ]

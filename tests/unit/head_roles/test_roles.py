@@ -106,7 +106,7 @@ def test_one_word_is_no_choice() -> None:
 
 @pytest.mark.parametrize("corpus", [[], [""], ["  ", ""]])
 def test_nothing_to_look_at_is_an_error(corpus: list[str]) -> None:
-    with pytest.raises(CorpusError, match="No sentence to look at"):
+    with pytest.raises(CorpusError, match="No usable sentence"):
         hc.roles(model(), corpus, tokenizer=tokenizer())
 
 

@@ -101,7 +101,10 @@ def test_probabilities_by_head(bert: nn.Module) -> None:
 
 
 def test_gates_to_go_on_with_are_what_they_are(bert: nn.Module) -> None:
-    with pytest.raises(UsageError, match="theirs already"), hc.gated(bert, gates=HardConcreteGates(bert), kinds=()):
+    with (
+        pytest.raises(UsageError, match="already sets kinds, heads and variant"),
+        hc.gated(bert, gates=HardConcreteGates(bert), kinds=()),
+    ):
         pass
 
 
@@ -258,7 +261,7 @@ def test_the_first_of_equals_stays() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda model: SubsetGates(model, keep=13), "13 heads cannot stay: there are 12"),
+        (lambda model: SubsetGates(model, keep=13), "Cannot keep 13 heads: only 12 have gates"),
         (lambda model: SubsetGates(model, keep={"cross": 1}), "no number of them to keep"),
         (lambda model: HardConcreteGates(model, kinds=("cross",)), "no cross heads"),
         (lambda model: HardConcreteGates(model, kinds="encoder"), "list of attention kinds"),

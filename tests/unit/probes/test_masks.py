@@ -44,7 +44,7 @@ def test_an_integer_mask_can_change_in_place_too(bert: nn.Module) -> None:
 def test_means_that_do_not_fit(bert: nn.Module) -> None:
     mask = hc.locate(bert).mask(off="encoder.0.0")
     for means in ({"encoder.0": torch.zeros(4, 16)}, {("encoder", layer): torch.zeros(4, 15) for layer in range(3)}):
-        with pytest.raises(MaskError, match="Means are given by"), hc.masked(bert, mask, replace=means):
+        with pytest.raises(MaskError, match="Means must be a dict"), hc.masked(bert, mask, replace=means):
             pass
 
 

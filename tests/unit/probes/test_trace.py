@@ -152,7 +152,7 @@ def _wrap(part: str, function: Any) -> Any:
         (_wrap("dense", lambda x: x.cumsum(-1)), "cumsum"),
         (_wrap("dense", _Own.apply), "gradient that the model"),
         (_wrap("dense", lambda x: x.mul_(2)), "mul_"),
-        (_wrap("LayerNorm", lambda x: x.detach()), "cut off"),
+        (_wrap("LayerNorm", lambda x: x.detach()), "is detached"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(bert: Any, put: Any, reason: str) -> None:
@@ -186,5 +186,5 @@ def test_wrong_input(bert: nn.Module) -> None:
         follow(bert, batch, bias="drop")
     with pytest.raises(UnknownName, match="Known: absorb"):
         follow(bert, batch, rule="attnlrp", bias="redistribute")
-    with pytest.raises(UsageError, match="says itself"):
+    with pytest.raises(UsageError, match="has its own treatment"):
         follow(bert, batch, rule="zplus2019", bias="absorb")

@@ -21,8 +21,8 @@ from headcount.pruning.tuning import Tuning
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("greedy", {"candidates": 0}, "candidates is a whole number, 1 or more; got 0"),
-        ("gradient", {"step": 0.0}, "step is a share, above 0 and at most 1; got 0"),
+        ("greedy", {"candidates": 0}, "candidates must be a whole number, 1 or more; got 0"),
+        ("gradient", {"step": 0.0}, "step must be a share, above 0 and at most 1; got 0"),
         ("l0", {"variant": "papr"}, "Did you mean 'paper'"),
         ("fisher", {"recompute": True}, "Unknown option of fisher 'recompute'"),
         ("gradeint", {}, "Did you mean 'gradient'"),
@@ -94,8 +94,11 @@ def test_a_pipeline_has_a_name(options: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"chooser": "l0", "compensate": "lstsq"}, "trains its weights"),
-        ({"chooser": "gradient", "compensate": "lstsq", "tuning": Tuning(tuner="scratch")}, "New random weights"),
+        ({"chooser": "l0", "compensate": "lstsq"}, "trains the weights"),
+        (
+            {"chooser": "gradient", "compensate": "lstsq", "tuning": Tuning(tuner="scratch")},
+            "starts from random weights",
+        ),
         ({"chooser": "gradient", "compensate": "glue"}, "Unknown compensation 'glue'"),
     ],
 )
@@ -111,7 +114,7 @@ def test_wrong_options_are_refused_before_the_model_is_loaded(monkeypatch: pytes
         (["--choose", "fisher", "--group", "3"], "--group is not an option of --choose fisher"),
         (["--choose", "gradient", "--hot", "3"], "--hot is not an option of --choose gradient"),
         (["--choose", "gradient", "--rate", "0.1"], "--rate is for training: give --tune STEPS too"),
-        (["--choose", "l0", "--compensate", "lstsq"], "l0 trains its weights"),
+        (["--choose", "l0", "--compensate", "lstsq"], "l0 trains the weights"),
         (["--choose", "l0", "--penalty", "1"], "either a budget"),
     ):
         done = CliRunner().invoke(main, ["prune", "/no/such/model", *data, *arguments])

@@ -117,7 +117,7 @@ def test_groups_layers_and_kinds(marian: nn.Module) -> None:
     assert sum(site.num_heads for site in sites if site.kind == "cross") == 5
     assert all(site.num_heads >= 1 for site in sites)
     assert [len(step.removed_heads) for step in result.record.parts.choice_details.search] == [2, 2, 2, 1]
-    with pytest.raises(UsageError, match=r"1 of 12 heads in 3 layers cannot stay with at least 1 .* number is 3"):
+    with pytest.raises(UsageError, match=r"Cannot keep 1 of 12 heads in 3 layers with at least 1 .* number is 3"):
         hc.prune(marian, task, choose="greedy", keep=hc.Budget(heads=1), kinds=("cross",), at_least=1, group=4)
     with pytest.raises(UsageError, match="1 or more; got 0"):
         hc.prune(marian, task, choose="greedy", keep=hc.Budget(heads=5), candidates=0)

@@ -47,13 +47,13 @@ def test_names_are_read(name: str, choice: str, compensate: str, tuned: bool, st
     [
         ("l1", "Unknown way of pruning 'l1'; known: ablation, attribution-patching, confidence"),
         ("rank-l0", "Unknown way"),
-        ("l0+lstsq", "trains its weights"),
-        ("scratch+lstsq", "trains its weights"),
+        ("l0+lstsq", "trains the weights"),
+        ("scratch+lstsq", "trains new weights"),
         ("rank-gradient+glue", "no compensation 'glue'; there are bias, lstsq, none, scale"),
-        ("l0/untuned", "`cut` of its points"),
-        ("scratch/untuned", "not a model"),
+        ("l0/untuned", "already records the quality before fine-tuning"),
+        ("scratch/untuned", "must be trained"),
         ("rank-gradient/half", "tuned, untuned or distilled; got 'half'"),
-        ("scratch/distilled", "ordinary training"),
+        ("scratch/distilled", "trained without a teacher"),
     ],
 )
 def test_names_that_make_no_sense_are_refused(name: str, said: str) -> None:
@@ -162,5 +162,5 @@ def test_a_way_names_the_shape_and_its_command_asks_for_it(text: str, name: str)
 def test_a_shape_that_there_is_not() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'even'"):
         Way.parse("rank-gradient:evn")
-    with pytest.raises(UsageError, match="scratch trains its weights"):
+    with pytest.raises(UsageError, match="scratch trains new weights"):
         Way.parse("scratch:even")

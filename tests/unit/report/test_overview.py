@@ -85,7 +85,10 @@ def test_what_can_go_is_told_with_its_cost() -> None:
         "30.0. 2 of 24 heads were removed: 10% fewer parameters and BLEU 28.0 instead of 30.0. The smaller model that "
         "was timed is at best 1.25 times as fast."
     )
-    assert answers([made.curves(SITES)])[3] == "Masked step by step, already the first heads cost BLEU measurably."
+    assert (
+        answers([made.curves(SITES)])[3]
+        == "When heads are masked step by step, BLEU gets measurably worse from the first step."
+    )
     assert answers([made.training()])[1:] == ["", "", ""]
 
 

@@ -72,9 +72,9 @@ def test_wrong_options_are_refused() -> None:
     for name in ("integrated-gradients", "attribution-patching", "shapley"):
         with pytest.raises(UsageError, match="needs a task"):
             hc.score(name, model)
-    with pytest.raises(UsageError, match="steps is at least 1"):
+    with pytest.raises(UsageError, match="steps must be at least 1"):
         hc.score("integrated-gradients", model, task, steps=0)
     with pytest.raises(UnknownName, match="replacement"):
         hc.score("attribution-patching", model, task, replace="median")
-    with pytest.raises(UsageError, match="at least 2 permutations"):
+    with pytest.raises(UsageError, match="permutations must be at least 2"):
         hc.score("shapley", model, task, permutations=1)

@@ -90,7 +90,7 @@ def test_wrong_selections() -> None:
         (
             {"budget": Budget(heads=3), "kinds": ("encoder",), "rule": "uniform"},
             UsageError,
-            "cannot stay with the same number in every layer; the nearest number is 2 or 4",
+            "layers with the same number in every layer; the nearest number is 2 or 4",
         ),
         ({"budget": Budget(heads=1), "rule": "tops"}, UnknownName, "Did you mean 'top'"),
         ({"budget": Budget(heads=1), "kinds": ("vision",)}, UnknownHead, "vision"),

@@ -80,7 +80,7 @@ def test_a_number_that_cannot_be_is_refused_with_the_nearest_and_a_share_takes_i
 def test_a_shape_that_nothing_has_is_refused() -> None:
     groups = TRIPLES
     scores = HeadGrid([(head, 1.0) for group in groups for head in group])
-    with pytest.raises(UsageError, match="No number of heads can stay with at least 7 in every layer"):
+    with pytest.raises(UsageError, match="No number of heads fits at least 7 in every layer"):
         select(scores, Budget(share=0.5), at_least=7)
     with pytest.raises(UsageError, match="even groups needs groups="):
         select(scores, Budget(share=0.5), shape=Shape(groups="even"))
@@ -124,7 +124,7 @@ def test_shapes_that_are_not_understood() -> None:
         Shape.parse("evn")
     with pytest.raises(UnknownName, match="constraint 'multiple=x'"):
         Shape.parse("multiple=x")
-    with pytest.raises(UsageError, match="multiple is a whole number, 1 or more"):
+    with pytest.raises(UsageError, match="multiple must be a whole number, 1 or more"):
         Shape(multiple=0)
 
 

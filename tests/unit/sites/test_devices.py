@@ -59,7 +59,7 @@ def test_a_model_without_weights_cannot_run() -> None:
 def test_where_a_model_goes(saved: str) -> None:
     assert str(Loading().load(saved).device) == default_device()
     assert Loading(device="cpu").load(saved).device == torch.device("cpu")
-    with pytest.raises(UsageError, match="device or device_map"):
+    with pytest.raises(UsageError, match="device and device_map exclude each other"):
         Loading(device="cpu", device_map="auto")
     with pytest.raises(UsageError, match="not JSON"):
         Loading(device_map="{bert").load(saved)

@@ -90,7 +90,7 @@ def test_size_is_bounded(translator: tuple[Any, Any]) -> None:
     assert len(examples(model, tokenizer, trees, count=4, weights=1).parts.examples) == 1
     with pytest.raises(UsageError, match="tokens"):
         examples(model, tokenizer, trees, longest=2)
-    with pytest.raises(UsageError, match="At least one"):
+    with pytest.raises(UsageError, match="count must be at least 1"):
         examples(model, tokenizer, trees, count=0)
 
 

@@ -64,7 +64,7 @@ def test_wrong_pools_are_refused(study: list[str], tmp_path: Path) -> None:
         StudySettings.read({"model": "m", "source": {"data": "grammar"}}),
         StudySettings.read({"model": "m", "source": {"data": "grammar"}}),
     ]
-    with pytest.raises(UsageError, match="Every model once"):
+    with pytest.raises(UsageError, match="listed twice"):
         study_pool("michel2019", settings, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -66,5 +66,5 @@ def test_resample_is_the_output_on_the_example_before(model: nn.Module) -> None:
 
 def test_what_cannot_be_replaced_is_refused(model: nn.Module) -> None:
     mask = hc.locate(model).mask(off="encoder.0.2")
-    with pytest.raises(UsageError, match="needs another example"), hc.masked(model, mask, replace="resample"):
+    with pytest.raises(UsageError, match="needs at least two examples"), hc.masked(model, mask, replace="resample"):
         model(torch.zeros(1, 5, dtype=torch.long))

@@ -83,7 +83,7 @@ def test_relevance_goes_with_roles_of_the_same_model(measured: tuple[Any, Record
             relevance=Record("score", Signature(weights="x"), Scoring("relevance", scores, {})),
             resamples=20,
         )
-    with pytest.raises(UsageError, match="holds no scores"):
+    with pytest.raises(UsageError, match="has no scores"):
         look(model, chosen, marks, relevance=Record("ablate", Signature(), {}), resamples=20)
 
 

@@ -155,7 +155,7 @@ def test_what_the_trade_off_cannot_give_is_said(
 ) -> None:
     short = replace(translation, all_kinds_ways=())
     record = whole_study("voita2019", short, tmp_path / "out", parts=["all-kinds"])
-    assert record.parts.missing == {"all-kinds": "The settings leave it out: all_kinds_ways is empty."}
+    assert record.parts.missing == {"all-kinds": "Disabled in the settings: all_kinds_ways is empty."}
     alone = replace(
         settings,
         source=replace(settings.source, limit=6),

@@ -358,7 +358,7 @@ def test_wrong_input(bert: nn.Module, given: dict[str, Any], error: type, messag
     other = hc.compensate(bert, hc.locate(bert).mask(off="encoder.0.2"), task_of(bert))
     with pytest.raises(UsageError, match="another mask"):
         hc.remove(bert, mask, compensate=other)
-    with hc.masked(bert, mask), pytest.raises(UsageError, match="leave its block"):
+    with hc.masked(bert, mask), pytest.raises(UsageError, match="exit its with block"):
         hc.compensate(bert, mask, task_of(bert))
     assert hooks(bert) == 0
 

@@ -210,7 +210,7 @@ def test_not_inside_a_block(bert: nn.Module) -> None:
     """A copy made inside a block would carry the block's hooks for good."""
     sites = hc.locate(bert)
     for probe in (hc.masked(bert, sites.mask(off="encoder.1.0")), hc.tapped(bert, "max")):
-        with probe, pytest.raises(UsageError, match="leave its block"):
+        with probe, pytest.raises(UsageError, match="exit its with block"):
             hc.remove(bert, sites.mask(off="encoder.0.0"))
     hc.remove(bert, sites.mask(off="encoder.0.0"))
 

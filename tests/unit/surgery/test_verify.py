@@ -217,7 +217,7 @@ def test_other_heads_and_other_number_types(bert: nn.Module) -> None:
     small = hc.remove(bert, sites.mask(off="encoder.0.1"))
     with pytest.raises(VerificationError, match=r"encoder\.0: the pruned model has the heads \[0, 2, 3\]"):
         hc.verify(bert, small, sites.mask(off="encoder.0.2"))
-    with pytest.raises(UsageError, match="one number type"):
+    with pytest.raises(UsageError, match="same dtype"):
         hc.verify(bert, small.to(torch.bfloat16), sites.mask(off="encoder.0.1"))
 
 

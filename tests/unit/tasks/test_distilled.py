@@ -177,5 +177,5 @@ def test_a_kill_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_share_beyond_the_whole_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"distill is a number, 0 or more and at most 1; got 1\.5"):
+    with pytest.raises(UsageError, match=r"distill must be a number, 0 or more and at most 1; got 1\.5"):
         hc.Tuning(distill=1.5)

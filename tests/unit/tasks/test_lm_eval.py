@@ -107,14 +107,14 @@ def test_what_is_refused(model: Any, files: dict[str, str], bert: nn.Module) -> 
     choice = hc.task(f"lm-eval:{files['choice']}", tokenizer=tokenizer)
     with pytest.raises(UsageError, match=r"no metric 'bleu' .*; it has acc, acc_norm"):
         hc.task(f"lm-eval:{files['choice']}", tokenizer=tokenizer, metric="bleu")
-    with pytest.raises(UsageError, match="measure them apart"):
+    with pytest.raises(UsageError, match="measure them separately"):
         hc.task(f"lm-eval:{files['choice']},{files['plain']}", tokenizer=tokenizer)
-    with pytest.raises(UsageError, match="models that write text; BertForSequenceClassification does not"):
+    with pytest.raises(UsageError, match="a model that generates text; BertForSequenceClassification does not"):
         choice.quality(bert)
     with pytest.raises(UsageError, match="has no batches: the harness runs the model itself"):
         hc.score("gradient", model, choice)
     for text in ("lm-eval:", "lm-eval:a,a"):
-        with pytest.raises(UsageError, match="every task once"):
+        with pytest.raises(UsageError, match="each task once"):
             task_names(text)
 
 

@@ -115,7 +115,7 @@ def test_heads_can_be_scored_and_masked(roberta: nn.Module) -> None:
 
 def test_a_short_text_has_one_corrupted_token(roberta: nn.Module) -> None:
     assert task(["w5"]).quality(roberta).statistics[:, 1].tolist() == [1]
-    with pytest.raises(UsageError, match="besides specials"):
+    with pytest.raises(UsageError, match="special tokens only"):
         task([""]).quality(roberta)
 
 

@@ -63,7 +63,7 @@ def test_the_line_of_a_record() -> None:
 def test_learning_from_what_is_measured_is_refused_by_example() -> None:
     check_apart(plain(TEXTS[:20]), plain(TEXTS[19:]))
     check_apart(plain(TEXTS), None)
-    with pytest.raises(UsageError, match="same data"):
+    with pytest.raises(UsageError, match="is also in the training data"):
         check_apart(plain(TEXTS), plain(TEXTS[5:9]))
 
 

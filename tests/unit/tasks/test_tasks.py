@@ -75,7 +75,7 @@ def test_batches_of_ones_own(bert: nn.Module) -> None:
     mean = hc.task.of(batches, nll=lambda model, batch: nll(model, batch).mean())
     with pytest.raises(UsageError, match="reduction='none'"):
         mean.nll(bert, batches[0])
-    with pytest.raises(UsageError, match="more than once"):
+    with pytest.raises(UsageError, match="several times"):
         hc.task.of(iter(batches), nll=nll)
 
 

@@ -36,7 +36,7 @@ def test_gates_learn_in_the_trainer(bert: nn.Module, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("load_best_model_at_end", "leave it out"),
+        ("load_best_model_at_end", "set it to False"),
         ("fp16", "bf16 or full precision"),
         ("world_size", "one process"),
         ("n_gpu", "one process"),
@@ -51,7 +51,7 @@ def test_what_the_trainer_cannot_do_with_gates(bert: nn.Module, argument: str, m
 
 
 def test_a_mask_of_gates_that_have_not_learned(bert: nn.Module) -> None:
-    with pytest.raises(hc.HeadcountError, match="learned nothing yet"):
+    with pytest.raises(hc.HeadcountError, match="not trained yet"):
         hc.GateCallback(keep=5).mask()
 
 

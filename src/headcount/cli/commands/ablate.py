@@ -1,4 +1,4 @@
-"""headcount ablate: what is lost without each head, with statistics."""
+"""headcount ablate: the loss of quality without each head, with statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""headcount bench: how fast models are, side by side."""
+"""headcount bench: compare the speed of models."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def COMMAND(  # noqa: N802
     from headcount.studies.explore import ExploreSettings, explore
 
     if len(texts) > _TEXTS:
-        raise click.UsageError(f"A page has room for {_TEXTS} sentences; got {len(texts)}.")
+        raise click.UsageError(f"--text can be given at most {_TEXTS} times; got {len(texts)}.")
     name = model.rstrip("/").rpartition("/")[2] or "model"
     folder = out or Path(f"explore-{name}")
     report = folder / "report.html"

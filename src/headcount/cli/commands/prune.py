@@ -170,7 +170,9 @@ class _Job:
         if chooser is None:
             keep, kind = _budgets(values["keep"])
             if kind and kinds and kinds != [kind]:
-                raise click.UsageError(f"--keep is of {kind}, --kinds of {','.join(kinds)}: give one of them.")
+                raise click.UsageError(
+                    f"--keep names the kind {kind}, --kinds names {','.join(kinds)}: give only one of the two options."
+                )
             kinds = kinds or ([kind] if kind else [])
             chooser = chooser_of(values["choose"], chooser_values)
         if chooser.needs_data and not self.work:
@@ -196,7 +198,7 @@ class _Job:
                 "Give either --remove or --keep, a list of heads such as encoder.0.3,encoder.1.*, or --choose with "
                 "--keep N."
             )
-        options.refuse(["kinds"], "goes with --choose: heads that are named say their kind")
+        options.refuse(["kinds"], "needs --choose: named heads already include their kind")
         return Given(remove=remove or None, keep=keep or None)
 
     def _tuning(self, chooser: Chooser) -> Tuning | None:
@@ -208,7 +210,7 @@ class _Job:
     def _check(self, pipeline: Pipeline) -> None:
         """Refuse what would do nothing."""
         if not pipeline.random:
-            options.refuse(["seed"], "is for what is random: --choose random, l0, subset or --tune")
+            options.refuse(["seed"], "has an effect only with --choose random, l0 or subset, or with --tune")
         if pipeline.compensate == "none":
             options.refuse(["add_bias", "calibrate_split"], "is for --compensate")
         elif not self.work:
@@ -218,7 +220,9 @@ class _Job:
         if pipeline.trains:
             if not self.work:
                 raise click.UsageError("--tune needs --task and --data: texts to train on.")
-            options.refuse(["overwrite"], "is not for a command that trains: it resumes in the folder it has begun")
+            options.refuse(
+                ["overwrite"], "cannot be used when training: an unfinished run in the folder is resumed instead"
+            )
 
     @property
     def work(self) -> data.Workload | None:
@@ -302,7 +306,7 @@ def _budgets(text: str | None) -> tuple[Any, str | None]:
         raise click.UsageError(f"--keep {text}: {error}") from error
     for part in budget.values() if isinstance(budget, dict) else [budget]:
         if part.share == 0 or part.heads == 0:
-            raise click.UsageError(f"--keep {text}: nothing would be left. Give a number above 0, such as 10 or 40%.")
+            raise click.UsageError(f"--keep {text}: no heads would be left. Give a number above 0, such as 10 or 40%.")
     return budget, kind
 
 

@@ -1,4 +1,4 @@
-"""headcount push: a folder with a model to the hub."""
+"""headcount push: upload a model folder to the hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""headcount report: one page that shows everything records hold, or the same in the terminal."""
+"""headcount report: one page with all results of some records, or the same in the terminal."""
 
 from __future__ import annotations
 

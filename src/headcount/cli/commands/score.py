@@ -1,4 +1,4 @@
-"""headcount score: how much every head of a model is worth on your data."""
+"""headcount score: score the importance of every head on your data."""
 
 from __future__ import annotations
 

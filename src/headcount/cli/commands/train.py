@@ -196,7 +196,7 @@ def _seed_by_seed(
         if record is not None:
             show.line(console, f"{folder}: {record.parts.candidate}, {record.parts.steps} steps")
     for folder in elsewhere:
-        show.line(console, f"{folder}: another process is at it")
+        show.line(console, f"{folder}: another process is training it")
     models = " ".join(shlex.quote(str(folder)) for folder in folders.values())
     show.line(console, f"Next: headcount study all {models} {source.as_options()} --out DIR", dim=True)
 
@@ -210,16 +210,18 @@ def _check(model: str | None, task: str, like: str | None, arguments: Mapping[st
         raise click.UsageError(
             f"--task {task} needs a MODEL to fine-tune."
             if model is None
-            else f"--task {task} starts from nothing, without a MODEL."
+            else f"--task {task} trains a new model: leave out MODEL."
         )
     sized = arguments["shared"] or any(arguments[name] is not None for name in (*_SIZE, "vocabulary"))
     if like is not None and (not kind.writes or sized):
-        raise click.UsageError("--like is for translation, and decides the sizes and the vocabulary of the model.")
+        raise click.UsageError(
+            "--like is for translation only, and sets the model sizes and vocabulary: leave those options out."
+        )
     options.refuse(_TUNING if model is None else _FROM_NOTHING, f"does nothing with --task {task}")
     if arguments["examples"] and arguments["batch"]:
-        raise click.UsageError("--examples and --batch both say how large a step is: give one of them.")
+        raise click.UsageError("--examples and --batch both set the size of a step: give only one of them.")
     if not kind.trains:
-        raise click.UsageError(f"A model cannot be trained on {task}: it has no objective; --task is another one.")
+        raise click.UsageError(f"--task {task} has no training objective; choose another task.")
 
 
 def _translation(

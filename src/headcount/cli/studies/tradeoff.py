@@ -87,7 +87,7 @@ def COMMAND(  # noqa: N802
     counts, seed_numbers = options.numbers(numbers, "--keep"), options.numbers(seeds, "--seeds")
     names = options.names(ways)
     if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
-        raise click.UsageError(f"--against {against} is none of --ways: {', '.join(names)}.")
+        raise click.UsageError(f"--against {against} is not one of --ways ({', '.join(names)}).")
     plan = Plan(
         counts, names, (kind,) if kind else None, seed_numbers, settings["steps"],
         Tuning(steps=settings["tune"], rate=settings["rate"]), settings["scratch_steps"], against, settings["distill"],
@@ -142,10 +142,10 @@ def _command(model: str, work: data.Workload, train_limit: int | None, measured:
 def _looking(
     model: str, loading: options.Loading, work: data.Workload, roles: bool, trees: str | None
 ) -> tuple[Any, str]:
-    """What roles are looked for on; None with the reason where they are not."""
+    """Sentences to find roles on; None and the reason if roles are not measured."""
     if not roles:
         if trees:
-            raise click.UsageError("--trees is for roles, and --no-roles was given.")
+            raise click.UsageError("--trees is used only to find roles; leave out --no-roles or --trees.")
         return None, "not asked for (--no-roles)"
     from headcount.studies.kept import Looking
 

@@ -65,7 +65,7 @@ def _splits(language: str, domain: str, train: int) -> dict[str, tuple[Example, 
 
 
 def _new(speaker: Language, domain: str, split: str, size: int, seen: set[str]) -> Iterator[Example]:
-    """So many sentences that were not seen before."""
+    """This many sentences that were not seen before."""
     sentences = _sentences(speaker, OTHER[domain] if split == "ood" else domain, split)
     while size:
         example = next(sentences)

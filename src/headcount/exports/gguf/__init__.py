@@ -59,7 +59,9 @@ class Gguf(Runtime):
         layout = layouts.layout(subject.model)
         rows = subject.model.get_input_embeddings().weight.shape[0]
         if len(subject.tokenizer) > rows:
-            raise NotExportable(f"The tokenizer has {len(subject.tokenizer)} tokens, the embedding {rows} rows.")
+            raise NotExportable(
+                f"The tokenizer has {len(subject.tokenizer)} tokens, but the embedding has {rows} rows."
+            )
         vocabulary = vocabularies.vocabulary(subject.tokenizer, rows)
         writer = gguf.GGUFWriter(target, layout.architecture)
         _write_settings(writer, subject, layout, rows)

@@ -36,7 +36,7 @@ class LlamaCpp:
         return self._server
 
     def write(self, ids: Sequence[int], tokens: int, *, remember: bool) -> None:
-        """Write so many tokens after a prompt. remember: take what it read last from the cache."""
+        """Generate this many tokens after a prompt. remember: reuse the cache of the last prompt."""
         self.server.handle_completions(
             {
                 "prompt": list(ids),

@@ -34,7 +34,7 @@ class Account:
     def _first(self) -> Tensor:
         if self._like is None:
             raise ModelError(
-                "Relevance passes a layer before any stack of layers has started: the model cannot be followed."
+                "Relevance reaches a layer outside any stack of layers: it cannot be traced through this model."
             )
         return self._like
 

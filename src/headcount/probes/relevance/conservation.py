@@ -50,8 +50,8 @@ def check(measured: Mapping[str, Any]) -> None:
     for name, cut in measured["cuts"].items():
         if not cut["error"] <= LARGEST_ERROR:
             raise ModelError(
-                f"Relevance does not add up at the cut {name}: {cut['error']:.1%} of it is unaccounted for. Something "
-                "in this model is computed in a way that cannot be followed; the gradient score works on every model."
+                f"Relevance does not add up at the cut {name}: {cut['error']:.1%} is unaccounted for. The model has an "
+                "operation that relevance cannot be traced through; the gradient score works on every model."
             )
 
 

@@ -1,6 +1,6 @@
 """Which torch functions do what to relevance, by name. Data only.
 
-A function that stands in no list has no treatment: a model in which relevance would pass through it is refused.
+A function that is in none of the lists is not supported: a model that passes relevance through it is rejected.
 """
 
 from __future__ import annotations

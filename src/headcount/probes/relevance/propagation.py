@@ -55,7 +55,7 @@ class Propagation(TorchFunctionMode):
                 )
                 raise ModelError(
                     f"Rule {self._rule.name} cannot follow relevance through this model faithfully: it passes "
-                    f"{passed}. Other rules may be able to; the gradient score works on every model."
+                    f"{passed}. Try another rule, or the gradient score, which works on every model."
                 )
 
     def _unknown(self, name: str, func: Callable[..., object], *args: Any, **named: Any) -> Any:
@@ -65,8 +65,8 @@ class Propagation(TorchFunctionMode):
             if not name.endswith("_"):
                 raise
             raise ModelError(
-                f"Rule {self._rule.name} cannot follow relevance through this model faithfully: {name} changes "
-                "in place what the rule has computed."
+                f"Rule {self._rule.name} cannot follow relevance through this model faithfully: {name} modifies "
+                "a tensor in place that the rule has already used."
             ) from error
 
     def _leave(self, result: object, what: str) -> Any:

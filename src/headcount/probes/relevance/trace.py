@@ -150,7 +150,7 @@ def _rule(name: str, bias: Bias | None, account: Account) -> Rule:
     kind = members[name]
     if not kind.biases:
         if bias is not None:
-            raise UsageError(f"Rule {kind.name} says itself what becomes of biases; leave out bias={bias!r}.")
+            raise UsageError(f"Rule {kind.name} has its own treatment of biases; leave out bias={bias!r}.")
         return kind(account)
     if bias is not None and bias not in kind.biases:
         raise UnknownName("reading of a bias", bias, kind.biases)
@@ -168,7 +168,9 @@ class _Watcher:
         sites = [site for site in locate(self._model) if site.num_heads]
         for site in sites:
             if not layer_of(site):
-                raise ModelError(f"{site.name} stands in no numbered layer, so relevance has no cuts to be checked on.")
+                raise ModelError(
+                    f"{site.name} is not in a numbered layer, so conservation of relevance cannot be checked."
+                )
             self._hooks.see_input(site.entry, self._context(site))
             if site.kind == "cross":
                 self._hooks.change_argument(site.module, site.attention.keys, self._look(site))
@@ -187,7 +189,9 @@ class _Watcher:
             if states.requires_grad:
                 return None
             if any(event.what == "end" and event.stack == _stack(path) for event in self._trace.events):
-                raise ModelError(f"What {path} takes is cut off from the layers before it: no relevance reaches them.")
+                raise ModelError(
+                    f"The input of {path} is detached from the layers before it: no relevance reaches them."
+                )
             leaf = states.detach().requires_grad_()
             self._rule.account.open(leaf)
             self._note("start", path, site, leaf)
@@ -243,7 +247,7 @@ class _Watcher:
         def function(output: Any) -> None:
             outputs = output if isinstance(output, tuple | list) else (output,)
             if any(isinstance(value, Tensor) and value.requires_grad for value in outputs):
-                raise ModelError(f"Relevance would pass {path}, a {name}: no rule knows what that module computes.")
+                raise ModelError(f"Relevance cannot be traced through {path}: no rule supports a {name} module.")
 
         return function
 

@@ -27,7 +27,7 @@ class Given(Chooser):
         if (self.remove is None) == (self.keep is None):
             raise UsageError("Give either the heads to remove or the heads to keep.")
         if keep is not None:
-            raise UsageError("Heads that are named need no budget: give one of them.")
+            raise UsageError("Give either named heads or a budget, not both.")
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         return Choice(self.mask(model), model)

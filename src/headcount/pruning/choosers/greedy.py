@@ -63,7 +63,7 @@ class Greedy(Chooser):
         if not met(search.mask):
             removed = sum(len(step.removed_heads) for step in steps)
             raise UsageError(
-                f"Only {removed} of {len(heads)} heads could go"
+                f"Only {removed} of {len(heads)} heads could be removed"
                 + ("" if pipeline.shape.free else f" with {pipeline.shape.in_words()}")
                 + ": the budget cannot be met."
             )

@@ -1,4 +1,4 @@
-"""subset: gates that are open for exactly so many heads learn which ones (Li, Cotterell, Sachan 2021)."""
+"""subset: gates that keep exactly a given number of heads learn which ones (Li, Cotterell, Sachan 2021)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TRANSLATION, _OTHERS = (0.1, 0.2), (1000.0, 0.5)
 
 @dataclass(frozen=True)
 class Subset(Gated):
-    """A relaxed choice of so many heads, whose temperature falls."""
+    """A relaxed choice of a fixed number of heads, with a falling temperature."""
 
-    about: ClassVar[str] = "a relaxed choice of so many heads learns with the weights"
+    about: ClassVar[str] = "a relaxed choice of exactly --keep heads learns with the weights"
 
     pipelined: bool = option(False, "Freeze the weights while the choice is learned.")
     straight_through: bool = option(False, "Use gates of 0 and 1 with relaxed gradients; a control.")
@@ -36,7 +36,7 @@ class Subset(Gated):
 
     def check_budget(self, keep: Budgets | None) -> None:
         if keep is None:
-            raise UsageError("subset needs a budget (--keep): how many heads are to stay.")
+            raise UsageError("subset needs a budget (--keep): the number of heads to keep.")
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
         from headcount.probes.subset import SubsetGates

@@ -136,7 +136,7 @@ class SiteFit:
 
 @dataclass(frozen=True)
 class CompensationFit:
-    """What stands in for the heads that went."""
+    """Compensation for the removed heads."""
 
     method: str
     data: str  # hash of the calibration data

@@ -1,4 +1,4 @@
-"""The result of the study of replacements: how the ranking of heads depends on what stands in for a head."""
+"""The result of the study of replacements: how the ranking of heads depends on what replaces a masked head."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class WayCompared:
-    """A way at its end, with so many heads left."""
+    """The final result of a way for one number of heads left."""
 
     way: str
     keep: int
@@ -109,7 +109,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class LookedAt:
-    """Sentences that roles were looked for on."""
+    """Sentences that roles were measured on."""
 
     sentences: int
     trees: int  # sentences that have one

@@ -39,7 +39,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             for query, row in zip(queries, weights, strict=True)
             for key, weight in zip(keys, row, strict=True)
         ]
-    caption = "Attention weights: rows look, columns are looked at; white is 0, dark blue is 1."
+    caption = "Attention weights: rows are queries, columns are keys; white is 0, dark blue is 1."
     return Drawing(canvas, caption, rows)
 
 

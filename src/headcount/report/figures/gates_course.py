@@ -36,10 +36,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
             for head, mean in gates.means.items()
         ]
     caption = (
-        "Gates while they learn: how many are open by the rule of test time, expected open, and settled; the mean of "
+        "Gates during training: how many are open at test time, expected to be open, and settled; the mean of "
         "each gate at the end."
     )
     return Drawing(canvas, caption, rows)
 
 
-FIGURE = Figure("Gates while they learn", "beyond the paper", ("gates.trace", "gates.means"), _draw)
+FIGURE = Figure("Gates during training", "beyond the paper", ("gates.trace", "gates.means"), _draw)

@@ -43,7 +43,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
         plot.legend()
     several = " Bands: 95% t-intervals over models, each the mean of its seeds." if len(groups) < len(records) else ""
-    caption = f"Share of the heads of each kind that are left, against all that are left.{several}"
+    caption = f"Share of heads left of each kind, against the number of heads left in all.{several}"
     return Drawing(canvas, caption, rows)
 
 

@@ -49,9 +49,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
     )
     trees = " and ".join(dict.fromkeys(_looked(record) for record in records))
     caption = (
-        "Heads of the encoder (or only stack) that are left, one column per model, ordered by what they do there; "
-        "colours as in the paper, a number where a head has several functions. The strip on the left of a head is "
-        f"what it does in the whole model; a frame marks heads where the two differ. Looked at on {trees}."
+        "Remaining heads of the encoder (or only stack), one column per model, ordered by their role there; "
+        "colours as in the paper, a number if a head has several functions. The strip on the left of a head is "
+        f"its role in the whole model; a frame marks heads where the two differ. Measured on {trees}."
     )
     return Drawing(canvas, caption, rows)
 
@@ -184,6 +184,6 @@ def _spelled(held: Sequence[HeldRole]) -> str:
     return "; ".join(f"{evidence.role}: {evidence.label}" for evidence in held)
 
 
-_WITHOUT = {"whole_roles": "roles of the heads left were not looked at (--roles)"}
+_WITHOUT = {"whole_roles": "roles of the remaining heads were not measured (--roles)"}
 _PARTS = ("points", "whole_roles", "looked")
-FIGURE = Figure("What the heads that are left do", "Voita et al. 2019, Figure 8", _PARTS, _draw, _WITHOUT)
+FIGURE = Figure("Roles of the remaining heads", "Voita et al. 2019, Figure 8", _PARTS, _draw, _WITHOUT)

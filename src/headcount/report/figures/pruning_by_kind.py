@@ -31,11 +31,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(named(record))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
     caption = (
-        f"{records[0].parts.metric} as ever more heads of one kind of attention are masked, worst first by "
-        f"{records[0].parts.by_kind[0].order}, all others in place; bands are 95% intervals over examples."
+        f"{records[0].parts.metric} as more and more heads of one kind of attention are masked, lowest first by "
+        f"{records[0].parts.by_kind[0].order}, all other heads unchanged; bands are 95% intervals over examples."
     )
     return Drawing(canvas, caption, rows)
 
 
-_WITHOUT = {"by_kind": "the model has one kind of attention alone"}
+_WITHOUT = {"by_kind": "the model has only one kind of attention"}
 FIGURE = Figure("Pruning each kind of attention", "Michel et al. 2019, Figure 4", ("by_kind",), _draw, _WITHOUT)

@@ -41,7 +41,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             for point in line.points
         ]  # fmt: skip
     caption = (
-        f"{records[0].parts.metric} as ever more heads of the whole model are masked, worst first; bands are 95% "
+        f"{records[0].parts.metric} as more and more heads of the whole model are masked, lowest first; bands are 95% "
         "intervals over examples, thin grey lines single random orders."
     )
     return Drawing(canvas, caption, rows)

@@ -36,13 +36,13 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_title(label.split()[0])
         ticks = [-_REACH, -4, -2, 0, 2, 4, _REACH]
         plot.set_xticks(ticks, [f"\u2264 {-_REACH}", "-4", "-2", "0", "2", "4", f"\u2265 {_REACH}"])
-        plot.set_xlabel("place of the dependent")
+        plot.set_xlabel("position of the dependent")
     axes[0].set_ylabel("share")
     if len(records) > 1:
         handles, names = axes[0].get_legend_handles_labels()
         canvas.legend(handles, names, loc="outside lower center", ncols=len(records))
     data = ", ".join(dict.fromkeys(map(_data, records)))
-    caption = f"Place of dependents relative to the word they depend on, in words, on {data}."
+    caption = f"Position of dependents relative to the word they depend on, in words, on {data}."
     return Drawing(canvas, caption, rows)
 
 

@@ -26,7 +26,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
     tables = [_bars(group) for group in groups]
     labels = list(dict.fromkeys(label for table in tables for label in table))
     if not labels:
-        raise UsageError("No record has a relation that was measured: the sentences had no trees.")
+        raise UsageError(
+            "No record has a measured relation: the sentences had no trees. Run headcount roles on a treebank."
+        )
     canvas, (plot,) = panels(1, width=max(5.0, 1.4 + (0.52 + 0.16 * len(groups)) * len(labels)), height=3.0)
     width = 0.8 / len(groups)
     names = _names(groups)
@@ -51,7 +53,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     caption = (
         f"Accuracy of the best head on each relation and direction with its 95% interval over {over}; black bars: "
         "the best fixed offset on the same text; ticks: heads that are syntactic by the margin of the record; "
-        "n: so few trials that there is no verdict."
+        "n: too few trials to decide."
     )
     return Drawing(canvas, caption, [row for record in records for row in _rows(record)])
 

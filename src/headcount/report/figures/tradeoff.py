@@ -50,7 +50,11 @@ def _draw(records: Sequence[Record]) -> Drawing:
         handles.values(), handles.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(handles))
     )
     shares = [f"{record.parts.distill:g}" for record in records if record.parts.distill is not None]
-    taught = f"; distilled: {_each(shares)} of the loss asks for what the whole model predicts" if shares else ""
+    taught = (
+        f"; distilled: the distillation loss (the whole model's predictions) has a weight of {_each(shares)}"
+        if shares
+        else ""
+    )
     tuned_steps = _each([str(record.parts.steps.tuned) for record in records])
     fresh_steps = _each([str(record.parts.steps.scratch) for record in records])
     fresh = f", scratch {fresh_steps}" if "scratch" in ways else ""

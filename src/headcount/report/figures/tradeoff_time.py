@@ -49,8 +49,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
     handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
     canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(6, len(handles)))
     caption = (
-        f"{records[0].parts.metric} against the seconds that a way takes for one model: choosing heads, making up "
-        "for them and training, on the same machine; measuring is left out. Means over seeds, with 95% intervals "
+        f"{records[0].parts.metric} against the seconds that a way takes for one model: choosing heads, "
+        "compensation and training, on the same machine, without evaluation. Means over seeds, with 95% intervals "
         "over examples."
     )
     return Drawing(canvas, caption, rows)

@@ -22,9 +22,9 @@ def _answer(record: Record[Ablation]) -> str:
     if parts.distance:
         order = sorted(effect.difference for effect in effects.values())
         return (
-            f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without a "
-            f"middling head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, so "
-            "that only sizes can be compared: that it is not zero says nothing of a head."
+            f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without "
+            f"the median head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, "
+            "so only sizes can be compared: a value above zero does not by itself mean that a head matters."
         )
     return (
         f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "
@@ -88,8 +88,8 @@ SECTION = Section(
     command="headcount ablate MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Each head is masked alone and the model measured on the same examples. Intervals and p are of the paired "
-        "difference over examples; corrected p are Holm's for all heads of the model."
+        "Each head is masked alone and the model is evaluated on the same examples. Intervals and p-values are of the "
+        "paired difference over examples; corrected p-values use Holm's method over all heads of the model."
     ),
     tables=_tables,
     sketch=_sketch,

@@ -14,7 +14,7 @@ from headcount.report.table import Column, Table, interval
 def _answer(record: Record[Agreement]) -> str:
     correlations = {method: row["all"] for method, row in record.parts.spearman.items() if not isnan(row["all"].r)}
     if not correlations:
-        return "No score can be compared with ablation: all heads are worth the same."
+        return "No score can be compared with ablation: all heads have the same effect."
     best = max(correlations, key=lambda method: correlations[method].r)
     correlation = correlations[best]
     return (
@@ -44,7 +44,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     changes = [Column("order"), Column("heads gone, %", 0), Column("change", 2, signed=True), Column("95% interval")]
     refused = {method: reason for _, record in labelled for method, reason in record.parts.refused.items()}
     note = " ".join(f"{method} is left out: {reason}" for method, reason in refused.items())
-    title = f"Change of {labelled[0][1].parts.metric} as the lowest heads of each score go"
+    title = f"Change of {labelled[0][1].parts.metric} as the lowest heads of each score are removed"
     return [
         table_of("Scores against ablation", labelled, ranks, agreement, note=note),
         table_of(title, labelled, changes, costs),
@@ -54,11 +54,11 @@ def _tables(labelled: Labelled) -> list[Table]:
 SECTION = Section(
     order=27,
     title="Agreement of scores",
-    question="Which cheap score can stand in for switching every head off?",
+    question="Which cheap score can replace masking every head?",
     studies=("agreement",),
     parts=("spearman", "pruning"),
     command="headcount study agreement MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="Every score ranks all heads on the same data. Intervals of r are over heads, of changes over examples.",
+    method="Every score ranks all heads on the same data. Intervals: of r over heads, of changes over examples.",
     tables=_tables,
 )

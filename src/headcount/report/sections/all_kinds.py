@@ -73,7 +73,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     steps = {point.way: point.steps for point in parts.points}
     more = steps[parts.all_kinds[0].way]
     note = (
-        f"From trained: {more} more steps for a model that was trained before; from scratch: "
+        f"From trained: {more} more steps for a trained model; from scratch: "
         f"{parts.steps.scratch} steps from new random weights with the same heads in every layer."
     )
     return [table_of(f"{parts.metric} with heads of all kinds pruned", labelled, columns, rows, note=note)]
@@ -108,14 +108,14 @@ def _printed(record: Record) -> list[Printed]:
 SECTION = Section(
     order=54,
     title="All kinds of attention",
-    question="Which kinds of attention go first, and could a model be trained that small?",
+    question="Which kinds of attention are pruned first, and could so small a model be trained from scratch?",
     studies=("tradeoff",),
     parts=("all_kinds", "whole", "of"),
     command="headcount study tradeoff MODEL --keep 28,18 --ways l0,scratch --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Heads of all kinds may go. The model from scratch has the same heads in every layer as the pruned one and new "
-        "random weights, all of which are trained."
+        "Heads of all kinds can be removed. The model from scratch has the same heads in every layer as the pruned one "
+        "and random initial weights, all of which are trained."
     ),
     tables=_tables,
     figures=("kept-by-kind", "kept-by-layer"),

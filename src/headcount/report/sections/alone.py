@@ -64,15 +64,15 @@ def _printed(record: Record[Ablation]) -> list[Printed]:
 SECTION = Section(
     order=22,
     title="All but one",
-    question="Could a layer do with a single head?",
+    question="Is a single head enough for a layer?",
     studies=("ablate",),
     parts=("all_but_one",),
     command="headcount ablate MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "In each layer all heads but one are masked; the head that does best is shown. Choosing and measuring on the "
-        "same data flatters: whole studies choose on the development split (held out), and a second data set measures "
-        "the same head elsewhere."
+        "In each layer all heads but one are masked; the best remaining head is shown. Choosing and measuring on the "
+        "same data is optimistic: whole studies choose on a held-out development split, and a second data set "
+        "measures the same head elsewhere."
     ),
     tables=_tables,
     printed=_printed,

@@ -21,9 +21,7 @@ def _answer(record: Record[AttentionMap]) -> str:
     parts = record.parts
     keys = {max(range(len(row)), key=row.__getitem__) for row in parts.weights}
     mean = sum(max(row) for row in parts.weights) / len(parts.weights)
-    return (
-        f"{parts.head} looks most at {len(keys)} of {len(parts.keys)} tokens, with a weight of {mean:.2f} on average."
-    )
+    return f"The largest weights of {parts.head} are on {len(keys)} of {len(parts.keys)} tokens, {mean:.2f} on average."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -73,7 +71,7 @@ SECTION = Section(
     parts=("weights",),
     command="headcount attention MODEL --head HEAD --text TEXT --out DIR",
     answer=_answer,
-    method="The attention weights of one head on one sentence: rows look, columns are looked at.",
+    method="The attention weights of one head on one sentence: rows are queries, columns are keys.",
     tables=_tables,
     sketch=lambda record: AttentionSketch(record.parts),
     figures=("attention",),

@@ -73,20 +73,20 @@ def _quality_table(labelled: Labelled) -> Table:
         Column("ratio", 2), Column("95% interval"),
     ]  # fmt: skip
     lost = labelled[0][1].signature.arguments.get("points")
-    note = f"Without {at.removed} heads the uncompensated model first loses {lost} {metric}." if lost else ""
+    note = f"The uncompensated model first loses {lost} {metric} with {at.removed} heads removed." if lost else ""
     return table_of(f"{metric} where it is first lost", labelled, columns, rows, note=note)
 
 
 SECTION = Section(
     order=54,
     title="Compensation",
-    question="How much of the loss comes back without training?",
+    question="How much of the loss can be recovered without training?",
     studies=("compensation",),
     parts=("compensations.none",),
     command="headcount study compensation MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "The same heads are removed in every way; what is left is fitted on one set of data and measured on another. "
+        "Every method removes the same heads; the others are fitted on calibration data and measured on other data. "
         "Excess loss is an example's negative log-likelihood above the whole model's."
     ),
     tables=_tables,

@@ -62,7 +62,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         Column("heads gone"), Column("% gone", 0),
         *(Column("random (mean)" if name == "random" else f"by {name}", digits) for name in names),
     ]  # fmt: skip
-    title = f"{labelled[0][1].parts.metric} as heads go"
+    title = f"{labelled[0][1].parts.metric} as heads are masked"
     compared = _compared_table(labelled, digits)
     return [table_of(title, labelled, columns, rows), *([compared] if compared.rows else [])]
 
@@ -110,13 +110,13 @@ def _printed(record: Record[Curves]) -> list[Printed]:
 SECTION = Section(
     order=30,
     title="Pruning step by step",
-    question="How many heads can go, and in which order?",
+    question="How many heads can be removed, and in which order?",
     studies=("curves",),
     parts=("curves",),
     command="headcount study curves MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Heads of the whole model are masked a few at a time, the lowest score first, and the model is measured after "
+        "Heads of the whole model are masked a few at a time, lowest score first, and the model is measured after "
         "each step. Bands are 95% intervals over examples; random orders are the control."
     ),
     tables=_tables,

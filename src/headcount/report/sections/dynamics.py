@@ -18,7 +18,7 @@ def _percent(share: float) -> str:
 def _answer(record: Record[Dynamics]) -> str:
     early, late = record.parts.by_epoch[0], record.parts.by_epoch[-1]
     return (
-        f"With 40% of the heads gone, the model of epoch {early.epoch:g} keeps {_percent(early.kept_at(0.4))} of "
+        f"With 40% of the heads masked, the model of epoch {early.epoch:g} keeps {_percent(early.kept_at(0.4))} of "
         f"its own {record.parts.metric}, that of epoch {late.epoch:g} {_percent(late.kept_at(0.4))}."
     )
 

@@ -41,6 +41,6 @@ SECTION = Section(
     parts=("quality",),
     command="headcount evaluate MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="On the texts that are named; the interval is a bootstrap over examples.",
+    method="Measured on the texts named above; the interval is a bootstrap over examples.",
     tables=_tables,
 )

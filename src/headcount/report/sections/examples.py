@@ -10,7 +10,7 @@ from headcount.report.table import Column, Table
 
 def _answer(record: Record[Examples]) -> str:
     examples = record.parts.examples
-    return f"The cards of the heads show it: {len(examples[0].attention)} heads on {len(examples)} sentences."
+    return f"See the cards of the heads: {len(examples[0].attention)} heads on {len(examples)} sentences."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -28,6 +28,6 @@ SECTION = Section(
     parts=("examples",),
     command="headcount study examples MODEL --data DATA --out DIR",
     answer=_answer,
-    method="The attention weights of every head on the first sentences that are short enough.",
+    method="The attention weights of every head on the first sentences that are short enough to display.",
     tables=_tables,
 )

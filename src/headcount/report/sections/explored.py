@@ -37,8 +37,8 @@ SECTION = Section(
     command="headcount explore MODEL",
     answer=_answer,
     method=(
-        "The objective follows from the class that the model was saved from: what it was trained for, or how far its "
-        "output moves where it has no objective of its own."
+        "The objective follows from the class that the model was saved from: its training objective, or the change of "
+        "its output if it has none."
     ),
     tables=_tables,
 )

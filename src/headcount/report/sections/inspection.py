@@ -84,6 +84,6 @@ SECTION = Section(
     parts=("sites",),
     command="headcount inspect MODEL --out DIR",
     answer=_answer,
-    method="The attention modules of the model are located; operations are counted on one made-up example.",
+    method="The attention modules of the model are located; operations are counted on one generated example.",
     tables=_tables,
 )

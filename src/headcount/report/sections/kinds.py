@@ -35,8 +35,8 @@ def _answer(record: Record[Curves]) -> str:
         for kind, curve in _by_kind(parts).items()
     ]
     return (
-        f"Pruned alone, {', '.join(shares)} heads can go before {parts.metric} leaves the 95% interval of the "
-        f"whole model; beyond 60% it is {_worst(parts)} attention whose loss costs most."
+        f"Pruned alone, {', '.join(shares)} heads can be removed before {parts.metric} leaves the 95% interval of "
+        f"the whole model; beyond 60%, removing {_worst(parts)} heads costs most."
     )
 
 
@@ -71,7 +71,7 @@ SECTION = Section(
     parts=("by_kind",),
     command="headcount study curves MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="As above, with only the heads of one kind of attention masked and all others in place.",
+    method="As for all heads, but only the heads of one kind of attention are masked.",
     tables=_tables,
     figures=("pruning-by-kind",),
     printed=_printed,

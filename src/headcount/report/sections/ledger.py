@@ -45,8 +45,8 @@ def verdict_table(labelled: Labelled) -> Table:
         Column("behind it"), Column("detail"),
     ]  # fmt: skip
     note = (
-        "A claim holds, or does not, only where its whole interval says so; without an interval it is open. "
-        "One model's interval has no other models in it."
+        "A claim holds or is refuted only if its whole interval is on one side of the threshold; otherwise it is open. "
+        "The interval of a single model does not cover variation between models."
     )
     return table_of("Claims of the papers", labelled, columns, _verdict_rows, note=note)
 
@@ -82,10 +82,10 @@ SECTION = Section(
     command="headcount study all MODEL --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Each claim has one statistic and one thing that it has to reach, and is decided by its 95% interval on the "
-        "records of this study. Several models or seeds give a t-interval over them with the examples' part inside; "
-        "one gives the interval over examples, heads, layers or relations that the statistic names. Thresholds that "
-        "the papers leave open are ours and stand in the statistic."
+        "Each claim has one statistic and one threshold, and is decided by the 95% interval of the statistic on the "
+        "records of this study. Several models or seeds give a t-interval over them, which includes the variation over "
+        "examples; a single one gives the interval over examples, heads, layers or relations that the statistic names. "
+        "Thresholds that the papers leave open are ours and are stated with the statistic."
     ),
     tables=_tables,
 )

@@ -33,7 +33,7 @@ def _answer(record: Record[Pruning]) -> str:
         digits = max(digits_for(end.value) for end in ends)
         answer += f"; {ends[1].metric} was {ends[0].value:.{digits}f} before and is {ends[1].value:.{digits}f} after"
     if parts.measured_on is not None and parts.measured_on.held_out is False:
-        answer += ", which flatters: it was measured on texts that heads were chosen on"
+        answer += ", which is optimistic: it was measured on the texts that heads were chosen on"
     return f"{answer}.{_training(parts)}"
 
 
@@ -135,12 +135,12 @@ def _printed(record: Record[Pruning]) -> list[Printed]:
 SECTION = Section(
     order=50,
     title="Smaller models",
-    question="What does a smaller model cost?",
+    question="How much quality does the smaller model lose?",
     studies=("prune",),
     parts=("removed_heads", "cost"),
     command="headcount prune MODEL --choose gradient --keep 50% --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="Heads are removed physically and the smaller model compared with the masked one before it is saved.",
+    method="Heads are physically removed, and the smaller model is compared with the masked one before it is saved.",
     tables=_tables,
     figures=("gates-course",),
     printed=_printed,

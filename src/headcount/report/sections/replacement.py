@@ -1,4 +1,4 @@
-"""How far the ranking of heads depends on what stands in for a head that is off."""
+"""How far the ranking of heads depends on what replaces a masked head."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _answer(record: Record[Replacements]) -> str:
         pair: correlation for pair, correlation in parts.rank_correlations.items() if not isnan(correlation.r)
     }
     if not correlations:
-        return "The replacements cannot be compared: nothing changes with one of them."
+        return "The replacements cannot be compared: one of them changes nothing for any head."
     worst = min(correlations, key=lambda pair: correlations[pair].r)
     least = correlations[worst]
     counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts.significant.items())
@@ -52,8 +52,8 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 SECTION = Section(
     order=23,
-    title="What stands in for a head",
-    question="Does the ranking of heads depend on what replaces a head that is off?",
+    title="What replaces a masked head",
+    question="Does the ranking of heads depend on what replaces a masked head?",
     studies=("replacement",),
     parts=("rank_correlations", "effects"),
     command="headcount study michel2019 MODEL --data DATA --parts replacement",

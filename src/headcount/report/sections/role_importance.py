@@ -74,15 +74,15 @@ def _tables(labelled: Labelled) -> list[Table]:
 SECTION = Section(
     order=21,
     title="Role against importance",
-    question="Are the heads with a role the heads that matter?",
+    question="Are heads with a role more important?",
     studies=(STUDY,),
     parts=("comparisons",),
     command="headcount explore MODEL",
     answer=_answer,
     method=(
-        "Roles and importance were measured apart and are put together head by head. Intervals of the difference are "
-        "over heads, each group resampled by itself. Layers differ whatever their heads do: within layers, importance "
-        "is less the mean of the head's layer. The rank correlation (Spearman) is between having a role and "
+        "Roles and importance are measured separately and joined head by head. Intervals of the difference are over "
+        "heads, each group resampled separately. As layers differ, the comparison within layers subtracts the mean "
+        "importance of the head's layer. The rank correlation (Spearman) is between having a role and "
         "importance. By chance: the share of heads with a role, times the number of the most important heads."
     ),
     tables=_tables,

@@ -20,7 +20,7 @@ def _answer(record: Record[RolesFound]) -> str:
     trees = f"{parts.trees} of them with trees" if parts.trees else "none with a tree"
     corpus = f"{parts.sentences} sentences, {trees}"
     if not with_role:
-        return f"No role could be found in {len(parts.roles)} heads on {corpus}."
+        return f"No role was found for any of the {len(parts.roles)} heads on {corpus}."
     named = ", ".join(f"{count} {role}" for role, count in counts.most_common())
     return f"On {corpus}, {with_role} of {len(parts.roles)} heads play a role that can be named: {named}."
 
@@ -58,7 +58,7 @@ def _by_role(labelled: Labelled) -> Table:
     for _, record in labelled:
         skipped.update(record.parts.skipped)
     left_out = ", ".join(f"{count} ({reason})" for reason, count in skipped.items())
-    note = f"Sentences left out: {left_out}." if left_out else ""
+    note = f"Sentences skipped: {left_out}." if left_out else ""
     return table_of("Heads by role", labelled, columns, rows, note=note)
 
 
@@ -88,7 +88,9 @@ def _doubts(labelled: Labelled) -> str:
     open_roles, close = undecided(evidence), uncertain(evidence)
     sentences = [f"No verdict: {'; '.join(open_roles)}."] if open_roles else []
     if close:
-        sentences.append(f"{close} times a threshold is reached, but not beyond doubt: more sentences may decide.")
+        sentences.append(
+            f"{close} values reach their threshold, but not with their whole interval: more sentences may decide."
+        )
     return " ".join(sentences)
 
 
@@ -135,9 +137,10 @@ SECTION = Section(
     command="headcount roles MODEL --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Where each head looks is compared with what a role says, sentence by sentence: positional heads look at one "
-        "fixed offset, syntactic heads at one dependency, rare heads at the rarest token. A role is held from a stated "
-        "value on; its baseline is chance or the best fixed offset. Special tokens and padding do not count."
+        "The attention of each head is compared with each role, sentence by sentence: positional heads look at one "
+        "fixed offset, syntactic heads follow one dependency, rare heads look at the rarest token. A head has a role "
+        "if its value reaches the stated threshold; the baseline is chance or the best fixed offset. Special tokens "
+        "and padding do not count."
     ),
     tables=_tables,
     figures=("head-roles",),

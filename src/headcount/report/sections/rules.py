@@ -16,7 +16,7 @@ def _answer(record: Record[Rules]) -> str:
     pairs = {pair: r for pair, r in pairs.items() if r == r}  # not NaN
     refused = "".join(f" {rule} is left out: {reason}" for rule, reason in record.parts.refused.items())
     if not pairs:
-        return f"The rules cannot be compared: fewer than two of them could follow this model.{refused}"
+        return f"The rules cannot be compared: fewer than two of them support this model.{refused}"
     best, worst = max(pairs, key=lambda pair: pairs[pair]), min(pairs, key=lambda pair: pairs[pair])
     return (
         f"Over {len(pairs)} pairs of rules the median of Spearman's r is {median(pairs.values()):.2f}; {best} agree "
@@ -39,14 +39,14 @@ def _tables(labelled: Labelled) -> list[Table]:
     sums = [Column("rule"), Column("absorbed by constants, %", 0), Column("largest error of a cut")]
     return [
         table_of("How the rules rank the heads", labelled, columns, agreements),
-        table_of("What becomes of relevance", labelled, sums, conservation),
+        table_of("Conservation of relevance", labelled, sums, conservation),
     ]
 
 
 SECTION = Section(
     order=28,
     title="Rules of relevance",
-    question="Does the rule of propagation decide which heads are relevant?",
+    question="Does the propagation rule change which heads are relevant?",
     studies=("rules",),
     parts=("agreements",),
     command="headcount study rules MODEL --task TASK --data DATA --out DIR",

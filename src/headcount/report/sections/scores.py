@@ -59,7 +59,7 @@ def _agreement(labelled: Labelled) -> Table:
         else:
             rows.append([*names, None, None])
     columns = [Column("score"), Column("other score"), Column("Spearman's r", 2), Column("95% interval")]
-    return Table("Do the scores rank heads alike?", columns, rows)
+    return Table("Do the scores agree on the ranking?", columns, rows)
 
 
 SECTION = Section(
@@ -70,7 +70,7 @@ SECTION = Section(
     parts=("scores", "method"),
     command="headcount score MODEL --method gradient --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="One number per head from one pass over the data; always higher = keep. Options stand in the signature.",
+    method="One number per head from one pass over the data; higher means keep. The signature lists the options.",
     tables=_tables,
     sketch=lambda record: HeadMap(record.parts.scores),
 )

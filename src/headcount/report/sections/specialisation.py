@@ -14,7 +14,7 @@ def _answer(record: Record[Specialisation]) -> str:
     survival, masking = record.parts.survival, record.parts.masking
     models = _models(len(record.parts.models))
     if not survival.num_heads:
-        return f"No head of {models} has a role of the paper."
+        return f"No head of {models} has a role of the paper (positional, syntactic, rare)."
     sentence = (
         f"In {models} {survival.num_heads} heads have a role of the paper. Gates keep {survival.survivors} of "
         f"them; a random choice of as many heads in each layer would keep {survival.expected:.1f} "
@@ -47,7 +47,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     ]  # fmt: skip
     survival = [Column("role"), Column("heads"), Column("kept"), Column("kept by chance", 2), Column("p", 4)]
     lost = "Lost: difference to the whole model with its 95% interval over examples."
-    caption = "The best head of each role, chosen on other sentences than it is measured on."
+    caption = "The best head of each role, chosen and measured on different sentences."
     chance = "By chance: as many heads in each layer of each model, exactly."
     return [
         table_of("Models", labelled, models, _model_rows, note=lost),

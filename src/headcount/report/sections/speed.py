@@ -19,7 +19,7 @@ def _short(model: str) -> str:
 def _answer(record: Record[Speed]) -> str:
     other_models = record.parts.others
     if not other_models:
-        return "One model was measured; give a smaller one beside it to see what is gained."
+        return "Only one model was measured; give a smaller one too to compare their speed."
     sentences = []
     for model in dict.fromkeys(row.model for row in other_models):
         rows = [row for row in other_models if row.model == model]
@@ -85,7 +85,7 @@ SECTION = Section(
     parts=("rows",),
     command="headcount bench MODEL SMALLER --out DIR",
     answer=_answer,
-    method="All models run next to each other in every repeat, in a new order each time; medians of paired ratios.",
+    method="All models run in every repeat, in a new random order each time; values are medians of paired ratios.",
     tables=_tables,
     figures=("speed",),
     printed=_printed,

@@ -68,14 +68,14 @@ def _printed(record: Record[Sweep]) -> list[Printed]:
 SECTION = Section(
     order=52,
     title="Learned pruning",
-    question="How few heads does the model keep when it may choose?",
+    question="How many heads remain when gates are learned?",
     studies=("prune-sweep",),
     parts=("sweep",),
     command="headcount prune MODEL --choose l0 --penalty 0.01,0.03,0.1 --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="Every head gets a gate, learned with the model under a penalty for open gates; closed heads are removed.",
+    method="Every head gets a gate, trained with the model under a penalty for open gates; closed heads are removed.",
     tables=_tables,
     printed=_printed,
     when=lambda record: bool(record.parts.sweep),
-    without="other processes are at its first models",
+    without="other processes are still working on its first models",
 )

@@ -32,15 +32,13 @@ def _answer(record: Record[RolesFound]) -> str:
     rows = _best(record)
     held = [row for row in rows if row.holds]
     unsure = sum(row.holds is None for row in rows)
-    few = f" {unsure} have too few instances for a verdict." if unsure else ""
+    few = f" {unsure} have too few instances to decide." if unsure else ""
     if not held:
-        return (
-            f"For none of {len(rows)} dependencies a head is better than the best fixed offset by what is asked.{few}"
-        )
+        return f"No head beats the best fixed offset by the required margin on any of the {len(rows)} relations.{few}"
     clearest = max(held, key=lambda row: row.value - row.baseline)
     shares = f"{100 * clearest.value:.0f}% against {100 * clearest.baseline:.0f}%"
     return (
-        f"For {len(held)} of {len(rows)} dependencies a head beats the best fixed offset; most clearly "
+        f"On {len(held)} of {len(rows)} relations a head beats the best fixed offset; most clearly "
         f"{clearest.head} for {clearest.label}: {shares}.{few}"
     )
 

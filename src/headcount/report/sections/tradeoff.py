@@ -49,7 +49,7 @@ def _behind(parts: Tradeoff) -> str:
 def _unlooked(parts: Tradeoff) -> str:
     """Why it is not known what the heads that are left do, where it is not."""
     reason = parts.lacking.get("whole_roles")
-    return f" What the heads that are left do: {reason}." if reason and not parts.drift else ""
+    return f" Roles of the remaining heads: {reason}." if reason and not parts.drift else ""
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -142,7 +142,7 @@ def _drift_table(labelled: Labelled) -> Table:
         "Heads that read the sentences, by what became of their roles. A function is a role with its label, such as "
         "syntactic obj v->o: those that heads of the whole model have, and how many of them some head still has."
     )
-    return table_of("What the heads that are left do", labelled, columns, rows, note=note)
+    return table_of("Roles of the remaining heads", labelled, columns, rows, note=note)
 
 
 def _printed(record: Record) -> list[Printed]:
@@ -184,15 +184,15 @@ SECTION = Section(
     command="headcount study tradeoff MODEL --keep 12,8,3 --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
-        "Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and "
-        "fine-tuning together; from scratch has new random weights under the same heads. untuned, fisher, greedy and "
-        "what is compensated (+) do not train unless tuned or distilled is added; what is distilled also learns from "
-        "the whole model's predictions. What the heads that are left do is measured in the whole model and again in "
-        "the smaller one, on the same sentences."
+        "Every way that trains gets the same number of steps: a ranking is fine-tuned for as many steps as gates and "
+        "fine-tuning take together; from scratch starts from random weights with the same heads. untuned, fisher, "
+        "greedy and compensated ways (+) are not trained unless tuned or distilled is added; distilled ways also "
+        "learn from the whole model's predictions. Roles are measured in the whole and in the smaller model, on the "
+        "same sentences."
     ),
     tables=_tables,
     figures=("tradeoff", "kept-roles", "tradeoff-time"),
     printed=_printed,
     when=lambda record: bool(record.parts.points),
-    without="other processes are at its first points",
+    without="other processes are still working on its first points",
 )

@@ -49,6 +49,6 @@ SECTION = Section(
     parts=("epochs",),
     command="headcount train --data DATA --out DIR",
     answer=_answer,
-    method="On the training part; numbers are of the held-out part. Every setting stands in the signature.",
+    method="Trained on the training split, measured on the held-out split. The signature lists every setting.",
     tables=_tables,
 )

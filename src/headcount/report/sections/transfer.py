@@ -23,7 +23,7 @@ def _other(record: Record[Ablation]) -> Transfer:
 def _answer(record: Record[Ablation]) -> str:
     pearson = _other(record).pearson
     if isnan(pearson.r):
-        return "It cannot be said: on one of the two data sets no head changes anything."
+        return "Undecided: on one of the two data sets no head changes the metric."
     return (
         f"Heads that matter on one data set {_words(pearson.r)} matter on the other: changes correlate with Pearson's "
         f"r = {pearson.r:.2f} (95% {interval(pearson.low, pearson.high, 2)})."

@@ -1,1 +1,1 @@
-"""What stands in for heads that are gone, without training. One file is one way, besides the contract and its parts."""
+"""Ways to compensate for removed heads without training: one per file, besides the contract and shared parts."""

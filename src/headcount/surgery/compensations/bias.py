@@ -1,4 +1,4 @@
-"""bias: the mean output of the heads that go moves into the bias of the output projection."""
+"""bias: add the mean output of the removed heads to the bias of the output projection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def bias(calibration: Calibration) -> Fit:
     """Weights unchanged; the same as masking with `replace="mean"`, folded in."""
     if calibration.bias_O is None:
         raise UsageError(
-            "The output projections of this model have no bias to put a mean into; "
+            "The output projections of this model have no bias to add the mean outputs to; "
             "pass add_bias=True (--add-bias) to give them one, or compensate by scale or lstsq."
         )
     moved_O = calibration.bias_O + calibration.lost_O

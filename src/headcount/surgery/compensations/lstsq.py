@@ -1,4 +1,4 @@
-"""lstsq: the weights of the heads that stay, by least squares held to what they were.
+"""lstsq: refit the output weights of the remaining heads by ridge regression towards their old values.
 
 Shapes: K = heads that stay x head size, O outputs.
 """

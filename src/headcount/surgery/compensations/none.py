@@ -1,4 +1,4 @@
-"""none: what is left stays as it is."""
+"""none: no compensation; the remaining weights are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ridge: least squares held to where it started, as strongly as rows that were left out ask for. Pure functions.
+"""Ridge: least squares with a penalty towards the old weights, its strength chosen on held-out rows. Pure functions.
 
 The problem is min |X (W0 + D) - Y|^2 + rho |D|^2 over D. With S = X'X and R = X'(Y - X W0), both means over rows,
 D = (S + rho)^-1 R. In the eigenvectors of S every strength costs next to nothing, and so does its error elsewhere.

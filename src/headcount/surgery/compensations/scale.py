@@ -1,4 +1,4 @@
-"""scale: one factor for each head that stays, by least squares held to 1.
+"""scale: one factor for each remaining head, by ridge regression towards 1.
 
 Shapes: H heads that stay, D head size, K = H x D, O outputs.
 """

@@ -46,7 +46,7 @@ def decode(
     tokens: padded source tokens of a batch, divided by the number of beams.
     """
     if beams < 1:
-        raise UsageError(f"beams is at least 1, which is greedy; got {beams}.")
+        raise UsageError(f"beams must be at least 1 (1 is greedy decoding); got {beams}.")
     if not callable(getattr(model, "generate", None)):
         raise UsageError(f"{type(model).__name__} cannot generate: load it with task='translation'.")
     written_ids: list[list[int]] = [[] for _ in range(len(source))]

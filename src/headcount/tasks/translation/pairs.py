@@ -70,7 +70,7 @@ class Translation(Task):
         metric: str = "bleu",
         encoded: tuple[Ragged, Ragged] | None = None,
     ) -> None:
-        """tokens: padded source tokens of a batch. max_length: cut sentences to so many tokens.
+        """tokens: padded source tokens of a batch. max_length: truncate sentences to this many tokens.
         smoothing: of the labels, in `loss` only. beams, length_penalty, lowercase: how `quality` decodes and compares.
         metric: bleu; or loss or perplexity, per target token given those before it, which need no decoding.
         encoded: the ids of both sides, where they are at hand already.
@@ -288,7 +288,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and labels [B, T] of every target token given those before it."""
     config: Any = getattr(model, "module", model).config  # under several processes the model is wrapped
     if not getattr(config, "is_encoder_decoder", False):
-        raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is none.")
+        raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is not one.")
     check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
     check_ids(model, batch["input_ids"])
     device = input_device(model)
