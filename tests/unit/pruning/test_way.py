@@ -134,7 +134,7 @@ def test_plans_that_cannot_be() -> None:
         Plan(())
     with pytest.raises(UsageError, match="ways repeats a value: l0, l0"):
         Plan((3,), ("l0", "l0"))
-    with pytest.raises(UsageError, match="At least one head is left; got 0"):
+    with pytest.raises(UsageError, match="keep must be at least 1 head; got 0"):
         Plan((3, 0))
 
 
