@@ -41,7 +41,7 @@ def explored(model: Path, out: Path, *options: str) -> tuple[Result, Combined]:
     [
         ("roberta", "masked-language-modelling", "masked language modelling"),
         ("llama", "language-modelling", "language modelling"),
-        ("t5", "translation", "the targets are what the model itself writes"),
+        ("t5", "translation", "the targets are the model's own greedy translations"),
         ("xlm-roberta", "embedding", "It has no objective head. There is no gradient score"),
         ("bert", "embedding", "needs labelled texts: give them with --data"),
     ],

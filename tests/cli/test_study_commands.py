@@ -168,7 +168,7 @@ def test_calibration_keeps_off_what_is_measured(flattered: Path, tmp_path: Path)
 def test_dynamics(tuned: str, place: Path) -> None:
     done = run("study", "dynamics", tuned, *work(place), "--epochs", "1,3", "--step", "50")
     assert done.exit_code == 0, done.output
-    assert "With 40% of the heads gone, the model of epoch 1 keeps" in done.output.replace("\n", " ")
+    assert "With 40% of the heads masked, the model of epoch 1 keeps" in done.output.replace("\n", " ")
     for epochs, message in (("1,9", "no epoch 9"), ("one", "numbers such as")):
         wrong = run("study", "dynamics", tuned, *work(place), "--epochs", epochs)
         assert wrong.exit_code == 2
@@ -253,7 +253,7 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--choose", "fisher", "--keep", "encoder=4,cross=50%"], "needs a budget (--keep): one number"),
+        (["--choose", "fisher", "--keep", "encoder=4,cross=50%"], "needs one budget (--keep)"),
         (["--choose", "gradient", "--keep", "encoder=4", "--kinds", "decoder"], "give only one of the two options"),
     ],
 )
@@ -358,12 +358,12 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--ways", "rank-gradient+glue"], "no compensation 'glue'"),
-        (["--ways", "l0,l0"], "Every one of ways once"),
+        (["--ways", "l0,l0"], "ways repeats a value"),
         (["--against", "nobody"], "--against nobody is none of --ways: l0, subset, rank-gradient, random"),
         (["--ways", "nobody"], "Unknown way of pruning 'nobody'"),
         (["--distill", "0.7"], "--distill is for ways with /distilled, and --ways has none"),
         (["--distill", "0", "--ways", "l0/distilled"], "--distill"),
-        (["--no-roles", "--trees", "bank.conllu"], "--trees is for roles"),
+        (["--no-roles", "--trees", "bank.conllu"], "--trees is used only to find roles"),
         (["--trees", "nowhere.conllu"], "nowhere.conllu"),
     ],
 )

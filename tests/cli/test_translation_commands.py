@@ -208,7 +208,7 @@ def test_prune_by_rank_with_wrong_input(
         (["--languages", "en,fr"], 1, "has no counterpart"),
         (["--data", "/no/such/folder"], 1, "There is no /no/such/folder"),
         (["--data", "grammar:german"], 2, "Unknown language of the grammar 'german'"),
-        (["--heads", "5"], 2, "multiple of twice its heads"),
+        (["--heads", "5"], 2, "multiple of twice the number of heads"),
         (["--preset", "huge"], 2, "tiny"),
         (["--cooldown", "500"], 2, "cooldown must be from 0 to steps"),
         (["--dropout", "1.5"], 2, "1.5"),

@@ -79,7 +79,7 @@ def test_what_cannot_be_is_refused_before_the_model_runs(
     chooser: str, model: Any, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LlamaForCausalLM, "forward", lambda *_, **__: pytest.fail("the model ran"))
-    with pytest.raises(UsageError, match=r"7 of 12 heads in 2 layers cannot stay .*; the nearest number is 6 or 8"):
+    with pytest.raises(UsageError, match=r"Cannot keep 7 of 12 heads in 2 layers .*; the nearest number is 6 or 8"):
         hc.prune(model, task, keep=hc.Budget(heads=7), rule="uniform", **OPTIONS[chooser])
 
 

@@ -36,7 +36,7 @@ def test_a_folder_in_use_is_refused_until_its_process_is_killed(tmp_path: Path) 
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
-        message = rf"{folder} is in use by process {process.pid} on .*Wait until it ends, end it, or give another"
+        message = rf"{folder} is in use by process {process.pid} on .*Wait until it ends, stop it, or give another"
         with pytest.raises(FolderError, match=message), locks.held(folder):
             pass
         process.send_signal(signal.SIGKILL)

@@ -132,7 +132,7 @@ def test_json_has_no_characters_that_a_terminal_obeys() -> None:
 
 
 def test_what_a_record_lacks_is_an_error_of_the_record() -> None:
-    message = r"a.json, b.json cannot be shown.*KeyError: 'alpha'.*Run the command again"
+    message = r"a.json, b.json cannot be shown.*KeyError: 'alpha'.*Run the command that wrote it again"
     with pytest.raises(RecordError, match=message), displayed(["a.json", "b.json"]):
         raise KeyError("alpha")
     with pytest.raises(UsageError, match="as it is"), displayed(["a.json"]):

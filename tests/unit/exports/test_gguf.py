@@ -191,6 +191,6 @@ def test_what_llama_cpp_cannot_take_is_refused_before_work(
 
 
 def test_a_vocabulary_larger_than_the_embedding_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotExportable, match=r"The tokenizer has \d+ tokens, the embedding 300 rows"):
+    with pytest.raises(NotExportable, match=r"The tokenizer has \d+ tokens, but the embedding has 300 rows"):
         hc.export(build("Llama", vocab_size=300), "gguf", tmp_path / "m.gguf", tokenizer=TOKENIZER)
     assert not list(tmp_path.iterdir())

@@ -190,7 +190,7 @@ def test_wrong_parts_are_refused(bert: nn.Module) -> None:
     wrong: list[tuple[dict[str, str], dict[str, Any], type[Exception], str]] = [
         ({HEAD: "delimiter end"}, {}, UsageError, "only positional, rare, syntactic"),
         ({HEAD: "positional -9"}, {}, UnknownName, "label of the role positional"),
-        ({HEAD: "syntactic nsubj v->s"}, {}, UsageError, "needs the trees"),
+        ({HEAD: "syntactic nsubj v->s"}, {}, UsageError, "needs the dependency trees"),
         ({HEAD: "rare rarest"}, {}, UsageError, "give frequencies"),
         ({HEAD: "positional -1"}, {"trees": TREES}, UsageError, "also need tokenizer="),
         ({HEAD: "positional -1"}, {"elsewhere": "mean"}, UnknownName, "elsewhere"),

@@ -262,7 +262,7 @@ def test_the_first_of_equals_stays() -> None:
     ("wrong", "message"),
     [
         (lambda model: SubsetGates(model, keep=13), "Cannot keep 13 heads: only 12 have gates"),
-        (lambda model: SubsetGates(model, keep={"cross": 1}), "no number of them to keep"),
+        (lambda model: SubsetGates(model, keep={"cross": 1}), "keep= has no number for them"),
         (lambda model: HardConcreteGates(model, kinds=("cross",)), "no cross heads"),
         (lambda model: HardConcreteGates(model, kinds="encoder"), "list of attention kinds"),
         (lambda model: HardConcreteGates(model, heads=["encoder.9.0"]), "no head"),

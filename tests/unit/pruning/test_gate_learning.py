@@ -416,7 +416,7 @@ def test_training_from_random_weights_is_as_long_as_training() -> None:
         ({"penalty": -1.0}, "0 or more"),
         ({"keep": hc.Budget(heads=2), "variant": "papr"}, "Did you mean 'paper'"),
         ({"keep": hc.Budget(heads=2), "steps": -1}, "0 or more"),
-        ({"keep": hc.Budget(heads=2), "kinds": "encoder"}, "kinds is a list"),
+        ({"keep": hc.Budget(heads=2), "kinds": "encoder"}, "kinds must be a list"),
     ],
 )
 def test_wrong_input_to_l0(model: Any, tokenizer: Any, change: dict[str, Any], message: str) -> None:

@@ -81,7 +81,7 @@ def test_every_chooser_is_a_way() -> None:
 )
 def test_a_way_has_one_name(text: str, name: str) -> None:
     assert Way.parse(text).name == name
-    with pytest.raises(UsageError, match="Every one of ways once"):
+    with pytest.raises(UsageError, match="ways repeats a value"):
         Plan((3,), (text, name))
 
 
@@ -94,9 +94,9 @@ def test_a_pipeline_is_written_as_its_way() -> None:
 
 @pytest.mark.parametrize("against", ["random", "rank-gradient/untuned", "scratch", "l0"])
 def test_all_heads_left_need_a_way_that_tunes(against: str) -> None:
-    """random is none of the ways; the others do not say what tuning alone does to the whole model."""
+    """random is none of the ways; the others do not say measures fine-tuning alone to the whole model."""
     plan = Plan((8, 4), ("l0", "rank-gradient/untuned", "rank-gradient", "scratch"), against=against)
-    with pytest.raises(UsageError, match="what tuning alone does"):
+    with pytest.raises(UsageError, match="measures fine-tuning alone"):
         plan.check_control(8)
     Plan((8, 4), ("l0", "rank-gradient")).check_control(8)
 
@@ -132,9 +132,9 @@ def test_plans_that_cannot_be() -> None:
         Plan((3,), against="l1")
     with pytest.raises(UsageError, match="at least one"):
         Plan(())
-    with pytest.raises(UsageError, match="Every one of ways once; got l0, l0"):
+    with pytest.raises(UsageError, match="ways repeats a value: l0, l0"):
         Plan((3,), ("l0", "l0"))
-    with pytest.raises(UsageError, match="At least one head is left; got 0"):
+    with pytest.raises(UsageError, match="keep must be at least 1 head; got 0"):
         Plan((3, 0))
 
 

@@ -79,7 +79,7 @@ def test_the_page_says_it_with_its_numbers() -> None:
     answer = section.answer(record)
     assert answer.startswith("1 of the 2 most important encoder heads has one of the paper's roles (0.2 by chance)")
     assert "gradient score" in answer
-    assert "Are the heads with a role the heads that matter?" in page(given)
+    assert "Are heads with a role more important?" in page(given)
 
 
 def test_a_distance_is_not_tested() -> None:

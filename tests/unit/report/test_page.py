@@ -263,7 +263,7 @@ def test_every_exhibit_that_is_not_there_says_why() -> None:
         ("voita2019", "Figure 10"): "heads of one kind alone were pruned",
         ("michel2019", "Tables 2 and 3"): "heads were not left alone (--no-alone)",
         ("michel2019", "Figure 2"): "no second data set was given",
-        ("michel2019", "Figure 4"): "the model has one kind of attention alone",
+        ("michel2019", "Figure 4"): "the model has only one kind of attention",
     }
     assert {key: lines[key].reason for key in reasons} == reasons
     assert all(lines[key].section is None for key in reasons)

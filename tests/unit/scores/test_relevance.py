@@ -255,7 +255,7 @@ def test_rules_are_compared(bert: nn.Module, llama: nn.Module) -> None:
 def test_wrong_input(bert: nn.Module, llama: nn.Module) -> None:
     with pytest.raises(UsageError, match="needs a task"):
         hc.score("relevance", bert)
-    with pytest.raises(UsageError, match="does not say what the model predicts"):
+    with pytest.raises(UsageError, match="defines no predictions"):
         hc.score("relevance", bert, hc.task.of([{}], nll=lambda *_: torch.zeros(1)))
     with pytest.raises(UnknownName, match="Did you mean 'reference'"):
         hc.score("relevance", bert, labelled(4), target="refrence")

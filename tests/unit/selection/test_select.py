@@ -115,7 +115,7 @@ def test_units_stay_or_go_together() -> None:
     assert kept(budget=Budget(heads=2)) == ["decoder.1.0", "decoder.1.1"]
     assert kept(budget=Budget(share=0.5), at_least=1) == ["decoder.0.0", "decoder.0.1", "decoder.1.0", "decoder.1.1"]
     assert kept(budget=Budget(heads=4), rule="uniform") == ["decoder.0.0", "decoder.0.1", "decoder.1.0", "decoder.1.1"]
-    with pytest.raises(UsageError, match="cannot stay with whole groups; the nearest number is 2 or 4"):
+    with pytest.raises(UsageError, match="layers with whole groups; the nearest number is 2 or 4"):
         kept(budget=Budget(heads=3))
     ragged = [groups[0][:1], *groups[1:]]
     assert [str(head) for head in select(grid, Budget(heads=3), units=ragged).kept] == [

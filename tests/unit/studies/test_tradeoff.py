@@ -158,7 +158,7 @@ def test_a_folder_without_a_teacher_does_not_ask_for_its_share(tmp_path: Path) -
     [
         ({"distill": 1.5}, "above 0 to 1; got 1.5"),
         ({"distill": 0.0}, "above 0 to 1; got 0.0"),
-        ({"tuning": hc.Tuning(steps=3, distill=0.5)}, "give the plan's distill"),
+        ({"tuning": hc.Tuning(steps=3, distill=0.5)}, "set the plan's distill"),
     ],
 )
 def test_shares_of_a_teacher_that_cannot_be(asked: dict[str, Any], message: str) -> None:

@@ -50,12 +50,12 @@ def test_every_part_is_there_or_says_why(settings: StudySettings, tmp_path: Path
     refresh = lambda record: seen.append(len(record.parts.records))  # noqa: E731
     record = whole_study("michel2019", settings, tmp_path / "out", refresh=refresh)
     assert set(record.parts.records) == {"gradient", "ablation", "replacement", "curves", "speed", LEDGER}
-    assert "no checkpoints named by epoch" in record.parts.missing["dynamics"]
+    assert "has checkpoints named by epoch" in record.parts.missing["dynamics"]
     assert seen == sorted(seen)
     assert len(seen) == 7
     verdicts = {row.number: row for row in record.parts.records[LEDGER].parts.verdicts}
     assert [verdicts[number].models for number in ("M1", "M2", "M4", "M5")] == [1, 1, 0, 1]  # no step near 20%
-    assert "no checkpoints named by epoch" in verdicts["M8"].detail
+    assert "has checkpoints named by epoch" in verdicts["M8"].detail
     assert Record.load(tmp_path / "out" / "record.json").to_json() == record.to_json()
     assert record.parts.name == "michel2019"
     assert record.parts.records["ablation"].parts.other is not None

@@ -216,7 +216,7 @@ def test_not_inside_a_block(bert: nn.Module) -> None:
 
 
 def test_things_that_are_no_models_and_no_masks(bert: nn.Module) -> None:
-    with pytest.raises(UsageError, match="works on a model; got str"):
+    with pytest.raises(UsageError, match="Expected a PyTorch model; got str"):
         hc.locate("bert")  # type: ignore[arg-type]
     for mask in (["encoder.0.0"], "encoder.0.0", {"encoder.0.0": 0}, None):
         with pytest.raises(MaskError, match="A mask is a HeadGrid"), hc.masked(bert, mask):  # type: ignore[arg-type]

@@ -69,5 +69,5 @@ def test_scores_by_gradients_are_refused(score: str) -> None:
 
 
 def test_an_encoder_decoder_is_refused(marian: nn.Module) -> None:
-    with pytest.raises(UsageError, match="of models with one stack"):
+    with pytest.raises(UsageError, match="needs a model with one stack"):
         task(marian)

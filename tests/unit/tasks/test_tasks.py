@@ -96,7 +96,7 @@ def test_wrong_input(bert: nn.Module) -> None:
         ({"texts": ["a", 3], "labels": [0, 0]}, r"texts\[1\] is int"),
         ({"texts": ["a"], "labels": [0, 1]}, "1 texts and 2 labels"),
         ({"texts": ["a"], "labels": [0], "pairs": ["b", "c"]}, "1 texts and 2 pairs"),
-        ({"texts": ["a"], "labels": [-1]}, "from 0; got -1"),
+        ({"texts": ["a"], "labels": [-1]}, "0 or more; got -1"),
         ({"texts": ["a"], "labels": [1.5]}, r"labels\[0\] is 1.5 \(float\)"),
         ({"texts": ["a"], "labels": [0], "batch_size": 0}, "at least 1"),
     ]

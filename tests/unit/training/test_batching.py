@@ -75,7 +75,7 @@ def test_a_sentence_longer_than_a_chunk_stands_alone() -> None:
 
 
 def test_wrong_sizes() -> None:
-    with pytest.raises(UsageError, match="at most a batch"):
+    with pytest.raises(UsageError, match="at most batch"):
         epoch_steps(lengths(), batch=100, chunk=200, seed=0, epoch=0)
 
 

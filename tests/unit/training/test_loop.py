@@ -186,7 +186,7 @@ def test_other_data_of_the_same_name_are_refused(tmp_path: Path) -> None:
 def test_data_that_cannot_be_read_begin_no_folder(tmp_path: Path) -> None:
     data = laboratory.parallel()
     only_train = replace(data, splits={"train": data["train"]})
-    with pytest.raises(CorpusError, match="needs the splits train and dev; there are train"):
+    with pytest.raises(CorpusError, match="needs the splits train and dev; the data has train"):
         train_translation(only_train, tmp_path / "model", laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
     assert not (tmp_path / "model").exists()
 
