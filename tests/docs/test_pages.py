@@ -160,6 +160,11 @@ def test_pages_know_all_members(page: str, names: tuple[str, ...]) -> None:
     assert set(names) <= set(inline(DOCS / page))
 
 
+def test_the_gallery_has_every_figure_and_a_small_report() -> None:
+    assert set(figures.names()) - set(inline(DOCS / "gallery.md")) == {path.stem for path in DOCS.glob("gallery/*.png")}
+    assert (DOCS / "gallery" / "report.html").stat().st_size < 3_000_000
+
+
 @pytest.mark.parametrize("paper", ["voita2019", "michel2019"])
 def test_pages_of_papers_have_every_part_table_and_figure(paper: str) -> None:
     text = (DOCS / "studies" / f"{paper}.md").read_text(encoding="utf-8")
