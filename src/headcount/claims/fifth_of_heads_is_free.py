@@ -20,14 +20,17 @@ def _kept(curves: Curves, share: float) -> Interval | None:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    curves = [parts for model in models if (parts := model.first(Curves)) and parts.value]
-    fifth = [interval for parts in curves if (interval := _kept(parts, 0.2)) is not None]
+    fifth, two_fifths = (_kept_by_models(models, share) for share in (0.2, 0.4))
     if not fifth:
         return missing("no curve by gradient scores with a step near 20%")
     interval = pooled(fifth)
-    forty = [interval for parts in curves if (interval := _kept(parts, 0.4)) is not None]
-    detail = f"with 40% gone {pooled(forty).value:.0%}" if forty else ""
+    detail = f"with 40% gone {pooled(two_fifths).value:.0%}" if two_fifths else ""
     return Measurement(interval, above(interval, NOTICEABLE), len(fifth), 1, detail)
+
+
+def _kept_by_models(models: Sequence[StudiedModel], share: float) -> list[Interval]:
+    curves = [parts for model in models if (parts := model.first(Curves)) and parts.value]
+    return [left for parts in curves if (left := _kept(parts, share)) is not None]
 
 
 CLAIM = Claim(

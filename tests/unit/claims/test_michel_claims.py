@@ -58,3 +58,11 @@ def test_models_that_disagree_leave_it_open() -> None:
     apart = [model(curves(late, gain=gain), name=str(gain)) for gain in (5.0, -4.0)]
     verdict = decide(CLAIMS["M5"], apart)
     assert (verdict.holds, verdict.models, verdict.runs) == (None, 2, 10)
+
+
+def test_a_fifth_of_the_heads_is_free_even_if_two_fifths_are_not() -> None:
+    """The value is that of 20%, in which nothing is lost; what is lost with 40% is a detail."""
+    verdict = decide(CLAIMS["M4"], [model(curves(lambda share: 0.0 if share < 0.3 else share))])
+    assert verdict.holds is True
+    assert verdict.value == pytest.approx(1.0)
+    assert verdict.detail == "with 40% gone 60%"
