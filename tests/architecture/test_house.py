@@ -117,3 +117,31 @@ def test_code_that_travels_in_checkpoints_imports_nothing_else_of_headcount(name
         elif isinstance(node, ast.ImportFrom | ast.Import):
             module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
             assert not str(module).startswith("headcount")
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _rebound(function: ast.AST) -> set[str]:
+    """Names that a function assigns and that `:=` inside one of its comprehensions binds as well."""
+    inside = [node for whole in ast.walk(function) if isinstance(whole, _COMPREHENSIONS) for node in ast.walk(whole)]
+    walrus = {node.target.id for node in inside if isinstance(node, ast.NamedExpr)}
+    assigned = {
+        target.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in ast.walk(ast.Module(node.targets, []))
+        if isinstance(target, ast.Name)
+    }
+    return walrus & assigned
+
+
+def test_no_comprehension_replaces_a_variable_of_its_function() -> None:
+    """`:=` in a comprehension binds in the function around it: a value once pooled was replaced so, unseen."""
+    rebound = [
+        f"{path.relative_to(SOURCE)}: {function.name} {sorted(_rebound(function))}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef) and _rebound(function)
+    ]
+    assert rebound == []

@@ -55,7 +55,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     studied = [dynamics for model in models if (dynamics := model.first(Dynamics))]
     if not studied:
         return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
-    intervals = [interval for dynamics in studied if (interval := _straighter(dynamics)) is not None]
+    intervals = [gap for dynamics in studied if (gap := _straighter(dynamics)) is not None]
     if not intervals:
         last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
         return missing(

@@ -16,7 +16,7 @@ def paper_relations(roles: RolesFound) -> list[Best]:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [rows for model in models if (roles := model.first(RolesFound)) and (rows := paper_relations(roles))]
+    studied = [best for model in models if (roles := model.first(RolesFound)) and (best := paper_relations(roles))]
     if not studied:
         return missing("no record of roles on sentences with trees, or too few instances of every relation")
     interval = pooled([mean_interval([row.value - row.baseline for row in rows]) for rows in studied])
