@@ -113,6 +113,6 @@ def test_what_is_wrong_is_said(models: Path, tmp_path: Path) -> None:
     assert long.exit_code == 2
     assert "82 tokens" in long.output
     many = [word for number in range(13) for word in ("--text", f"w5 w{number + 6}")]
-    assert "room for 12 sentences" in run("explore", str(models / "llama"), *many).output
+    assert "at most 12 times; got 13" in run("explore", str(models / "llama"), *many).output
     assert "There is no folder" in run("explore", "/no/such/model").output
     assert not (tmp_path / "out").exists()

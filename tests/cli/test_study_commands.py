@@ -100,7 +100,7 @@ def test_agreement(tuned: str, place: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "Scores against ablation" in done.output
-    assert "Change of accuracy as the lowest heads of each score go" in done.output
+    assert "Change of accuracy as the lowest heads of each score are removed" in done.output
     assert set(hc.Record.load(tmp_path / "record.json").parts.pruning) == {
         "ablation", "attribution-patching", "magnitude",
     }  # fmt: skip
@@ -359,7 +359,7 @@ def test_tradeoff(tuned: str, place: Path, tmp_path: Path) -> None:
     [
         (["--ways", "rank-gradient+glue"], "no compensation 'glue'"),
         (["--ways", "l0,l0"], "ways repeats a value"),
-        (["--against", "nobody"], "--against nobody is none of --ways: l0, subset, rank-gradient, random"),
+        (["--against", "nobody"], "--against nobody is not one of --ways (l0, subset, rank-gradient, random)"),
         (["--ways", "nobody"], "Unknown way of pruning 'nobody'"),
         (["--distill", "0.7"], "--distill is for ways with /distilled, and --ways has none"),
         (["--distill", "0", "--ways", "l0/distilled"], "--distill"),

@@ -189,7 +189,7 @@ def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path
         (["--keep", "5", "--step", "0%"], "above 0"),
         (["--keep", "5", "--kinds", "vision"], "no vision heads"),
         (["--keep", "5", "--metric", "accuracy"], "metric of translation"),
-        ([], "needs a budget (--keep)"),
+        ([], "needs one budget (--keep)"),
     ],
 )
 def test_prune_by_rank_with_wrong_input(

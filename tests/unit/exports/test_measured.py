@@ -47,7 +47,7 @@ def test_exports_are_timed_beside_the_model(tmp_path: Path) -> None:
     assert sizes["whole"].cache_bytes == whole
     assert {sizes[name].cache_bytes for name in paths} == {whole * 5 // 6}
     assert sizes["gguf"].weight_bytes == paths["gguf"].stat().st_size
-    assert sizes["onnx"].num_heads is None
+    assert sizes["onnx"].stated_heads is None
 
 
 def test_a_translator_is_timed(tmp_path: Path) -> None:

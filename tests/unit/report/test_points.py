@@ -33,7 +33,7 @@ def test_the_caption_has_the_steps_of_every_panel() -> None:
     other = records.changed(other, steps={"tuned": 8000, "scratch": 2400}, distill=0.5)
     caption = FIGURE.draw([one, other]).caption
     assert "has 600, 8000 training steps, scratch 2400" in caption
-    assert "distilled: 0.5 of the loss" in caption
+    assert "distilled: the distillation loss (the whole model's predictions) has a weight of 0.5" in caption
 
 
 def test_alone_it_is_what_there_is() -> None:

@@ -267,5 +267,5 @@ def test_wrong_input(bert: nn.Module, llama: nn.Module) -> None:
         hc.score("relevance", bert, labelled(4), rules="ding")
     with torch.no_grad():
         bert.classifier.bias.fill_(float("nan"))
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="NaN or infinite"):
         hc.score("relevance", bert, labelled(4))

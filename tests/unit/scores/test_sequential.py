@@ -73,5 +73,5 @@ def test_the_study_says_how_many_examples_it_took(setting: tuple[torch.nn.Module
 
 def test_an_unbounded_metric_is_refused(setting: tuple[torch.nn.Module, object]) -> None:
     model, task = setting
-    with pytest.raises(UsageError, match="mean of bounded numbers, accuracy; loss is not"):
+    with pytest.raises(UsageError, match="only with accuracy, a mean of bounded values; got loss"):
         until_certain(model, task, LOSS, one_out(model))

@@ -130,7 +130,7 @@ def test_bench_compares_models_and_leaves_them_alone() -> None:
         (name, what, batch) for name in ("full", "small") for what in ("reading", "writing") for batch in (1, 2)
     }
     assert record.parts.models["small"].cache_bytes < record.parts.models["full"].cache_bytes
-    assert record.parts.models["small"].num_heads == 5
+    assert record.parts.models["small"].stated_heads == 5
     assert {row.model for row in record.parts.others} == {"small"}
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 

@@ -156,8 +156,8 @@ def test_a_folder_without_a_teacher_does_not_ask_for_its_share(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"distill": 1.5}, "above 0 to 1; got 1.5"),
-        ({"distill": 0.0}, "above 0 to 1; got 0.0"),
+        ({"distill": 1.5}, "above 0 and at most 1; got 1.5"),
+        ({"distill": 0.0}, "above 0 and at most 1; got 0.0"),
         ({"tuning": hc.Tuning(steps=3, distill=0.5)}, "set the plan's distill"),
     ],
 )

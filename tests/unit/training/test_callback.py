@@ -38,8 +38,8 @@ def test_gates_learn_in_the_trainer(bert: nn.Module, tmp_path: Path) -> None:
     [
         ("load_best_model_at_end", "set it to False"),
         ("fp16", "bf16 or full precision"),
-        ("world_size", "one process"),
-        ("n_gpu", "one process"),
+        ("world_size", "single process"),
+        ("n_gpu", "single process"),
     ],
 )
 def test_what_the_trainer_cannot_do_with_gates(bert: nn.Module, argument: str, message: str) -> None:
