@@ -13,7 +13,7 @@ import headcount as hc
 import records
 import zoo
 from headcount.studies.plan import Data, Plan
-from headcount.studies.point import PointFile, Work
+from headcount.studies.point import PointFile, PointInputs
 from headcount.studies.tradeoff import tradeoff
 from tokens import sentences, word_tokenizer
 
@@ -36,7 +36,7 @@ def resumed(examples: int = 300) -> dict[str, float]:
     statistics = tasks[-1].quality(model).statistics
     draw, sample = np.random.default_rng(0), records.tradeoff().parts.points[0]
     with tempfile.TemporaryDirectory() as folder:
-        work = Work(model, data, plan, Path(folder))
+        work = PointInputs(model, data, plan, Path(folder))
         for arm in arms:
             point = replace(sample, way=arm.way.name, keep=arm.keep, seed=arm.seed)
             rows = (statistics * draw.uniform(0.9, 1.1, statistics.shape)).tolist()
