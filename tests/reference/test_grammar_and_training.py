@@ -43,14 +43,17 @@ def task(split: str, tokenizer: Any, limit: int = 10**9) -> Translation:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_tiny_learns_the_grammar_and_grows_heads(tmp_path: Path, seed: int) -> None:
-    """BLEU, heads for both neighbours and for obj, and no encoder layer whose attention saturates."""
+    """BLEU, heads for both neighbours and a syntactic one, and no encoder layer whose attention saturates.
+
+    advmod has a head in every seed that was measured, obj in two of five (docs/results/specialised-heads.md).
+    """
     trained(tmp_path / "model", seed)
     tokenizer, model = load_tokenizer(str(tmp_path / "model")), hc.load(tmp_path / "model")
     assert task("test", tokenizer).quality(model).value >= 90
     held = hc.roles(model, read_sentences("grammar", split="test"), tokenizer=tokenizer)
     labels = {f"{one.role} {one.label}" for head in held.heads for one in held[head] if one.holds and one.certain}
     assert {"positional -1", "positional +1"} <= labels
-    assert {"syntactic obj v->o", "syntactic obj o->v"} & labels
+    assert {"syntactic advmod v->a", "syntactic advmod a->v"} & labels
     lines = Log(tmp_path / "model" / "training" / "metrics.jsonl").lines()
     assert not any(saturated(line["vitals"]) for line in lines if "vitals" in line)
 
