@@ -77,6 +77,12 @@ def pooled(intervals: Sequence[Interval]) -> Interval:
     return Interval(runs.value, runs.low, runs.high)
 
 
+def pooled_correlation(intervals: Sequence[Interval]) -> Interval:
+    """The same for correlations, whose interval ends at -1 and 1 at the latest."""
+    value, low, high = pooled(intervals)
+    return Interval(value, max(-1.0, low), min(1.0, high))
+
+
 def deviation(interval: Interval) -> float:
     """The standard deviation that a 95% interval stands for; 0 where it has no ends."""
     width = interval.high - interval.low

@@ -66,3 +66,10 @@ def test_a_fifth_of_the_heads_is_free_even_if_two_fifths_are_not() -> None:
     assert verdict.holds is True
     assert verdict.value == pytest.approx(1.0)
     assert verdict.detail == "with 40% gone 60%"
+
+
+def test_a_correlation_over_several_models_ends_at_one() -> None:
+    verdict = decide(CLAIMS["M3"], [model(ablation(4, r=0.97, width=0.4)), model(ablation(4, r=0.5, width=0.4))])
+    assert verdict.high == 1.0
+    assert verdict.low is not None
+    assert verdict.low < verdict.value < 1
