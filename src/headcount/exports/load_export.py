@@ -14,15 +14,15 @@ _ONE_FILE = (".gguf", ".onnx")
 
 def load_export(path: str | Path, *, threads: int = 1) -> Measured | None:
     """An export, ready to be timed; None where the path holds none, but perhaps a checkpoint."""
-    place = Path(path)
-    if not place.exists():
+    file = Path(path)
+    if not file.exists():
         return None
     for name, runtime in RUNTIMES.items():
         absent = missing(runtime.checkers)
-        if not absent and (measured := runtime.open(place, threads=threads)) is not None:
+        if not absent and (measured := runtime.open(file, threads=threads)) is not None:
             return measured
-        if absent and place.suffix == f".{name}":
-            raise UsageError(f"Running {place} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
-    if place.suffix in _ONE_FILE:
-        raise UsageError(f"{place} is not an export that headcount can load.")
+        if absent and file.suffix == f".{name}":
+            raise UsageError(f"Running {file} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
+    if file.suffix in _ONE_FILE:
+        raise UsageError(f"{file} is not an export that headcount can load.")
     return None

@@ -69,7 +69,7 @@ def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
     """Whether a layer keeps even or whole groups without some heads; their number is not looked at."""
 
     def check(gone: Collection[int]) -> bool:
-        sizes = [(sum(place not in gone for place in group), len(group)) for group in groups]
+        sizes = [(sum(index not in gone for index in group), len(group)) for group in groups]
         even = shape.groups == "any" or len({kept for kept, _ in sizes if kept}) <= 1
         return even and (shape.unit == "head" or all(kept in (0, size) for kept, size in sizes))
 
@@ -79,8 +79,8 @@ def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
 def _group_places(site: Site) -> list[list[int]]:
     """The heads of a site by their places, in groups that share a key/value head."""
     groups: dict[int, list[int]] = {}
-    for place, head in enumerate(site.heads):
-        groups.setdefault(head // site.group_size, []).append(place)
+    for index, head in enumerate(site.heads):
+        groups.setdefault(head // site.group_size, []).append(index)
     return list(groups.values())
 
 

@@ -109,7 +109,7 @@ class LmEval(Task):
     def quality(self, model: nn.Module) -> Quality:
         samples = self._run(model)
         count = len(self._measures)
-        rows = [_statistics(samples[each.task], each, place, count) for place, each in enumerate(self._measures)]
+        rows = [_statistics(samples[each.task], each, index, count) for index, each in enumerate(self._measures)]
         arguments = {"metric": self.metric.name, "tasks": list(self.names), "limit": self._limit}
         return Quality.of(self.metric, np.concatenate(rows), Signature(data=self.fingerprint, arguments=arguments))
 
@@ -118,8 +118,8 @@ class LmEval(Task):
         quality = self.quality(model)
         sums = quality.statistics.sum(0)
         each = {
-            f"{measure.task} {measure.metric}": float(_value(sums, place, measure))
-            for place, measure in enumerate(self._measures)
+            f"{measure.task} {measure.metric}": float(_value(sums, index, measure))
+            for index, measure in enumerate(self._measures)
         }
         columns = tuple(f"{each.task} {part}" for each in self._measures for part in (each.metric, "weight"))
         besides = each if len(each) > 1 else {}
@@ -181,25 +181,25 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
     names = list(dict.fromkeys(measure.metric for measure in measures))
 
     def of_sums(sums: np.ndarray) -> np.ndarray:
-        return np.mean([_value(sums, place, measure) for place, measure in enumerate(measures)], axis=0)
+        return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
     return Metric(name, of_sums, higher_is_better=directions.pop())
 
 
-def _value(sums: np.ndarray, place: int, measure: _Measure) -> np.ndarray:
+def _value(sums: np.ndarray, index: int, measure: _Measure) -> np.ndarray:
     """The metric of one task, of sums [..., 2 x tasks]."""
-    ratio = sums[..., 2 * place] / np.maximum(sums[..., 2 * place + 1], 1e-300)
+    ratio = sums[..., 2 * index] / np.maximum(sums[..., 2 * index + 1], 1e-300)
     return _AGGREGATIONS[measure.aggregation][1](ratio)
 
 
-def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, place: int, tasks: int) -> np.ndarray:
+def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, index: int, tasks: int) -> np.ndarray:
     """[N, 2 x tasks]: what the examples of one task add; where answers are filtered in several ways, by the first."""
     first = samples[0]["filter"]
     columns = _AGGREGATIONS[measure.aggregation][0]
     rows = [columns(sample[measure.metric]) for sample in samples if sample["filter"] == first]
     table = np.zeros((len(rows), 2 * tasks))
-    table[:, 2 * place : 2 * place + 2] = rows
+    table[:, 2 * index : 2 * index + 2] = rows
     return table
 
 

@@ -67,8 +67,8 @@ def _logits(model: PreTrainedModel, text: Batch, ids: Tensor, mask: Tensor) -> T
         if is_pair(model):
             result = model(**text, decoder_input_ids=ids, use_cache=False)
         else:
-            place = positions(model, mask, ids.shape[1])
-            result = model(input_ids=ids, attention_mask=mask, use_cache=False, **place)
+            position_inputs = positions(model, mask, ids.shape[1])
+            result = model(input_ids=ids, attention_mask=mask, use_cache=False, **position_inputs)
     return result.logits.float()
 
 
