@@ -25,7 +25,8 @@ def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
     mapping = getattr(transformers, TASKS[task])._model_mapping
     if type(config) not in mapping:
         raise CheckpointError(
-            f"{name} is a {config.model_type} model; transformers has none of that type for {task}. Choose another with --task or task=."
+            f"{name} is a {config.model_type} model; transformers has none of that type for {task}. "
+            "Choose another with --task or task=."
         )
     return _classes(mapping, type(config))[0]
 
