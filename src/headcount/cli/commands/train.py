@@ -291,6 +291,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
     changes = {name: value for name, value in arguments.items() if value is not None}
     size = replace(base.size, **{name: changes[name] for name in _SIZE if name in changes})
     recipe = base.recipe if size.norm == "pre" else base.post_norm
+    shared = size.norm == "pre" or arguments["shared"]
     if "steps" in changes:
         recipe = recipe.with_steps(changes["steps"])
     if "factor" in changes and "rate" not in changes:
@@ -299,7 +300,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
         data=" ".join([source.data, *source.languages, *source.columns.values()]),
         size=size,
         recipe=replace(recipe, **_asked_recipe(arguments, recipe.chunk)),
-        vocabulary=changes.get("vocabulary", base.vocabulary),
+        vocabulary=changes.get("vocabulary", base.vocabulary if shared else base.vocabulary_of_each),
         shared=arguments["shared"],
         lowercase=arguments["lowercase"],
         dev_bleu=arguments["dev_bleu"],
