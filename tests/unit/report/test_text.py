@@ -137,3 +137,15 @@ def test_roles_with_their_clearest_heads_first() -> None:
     text = screen(terminal_table(SECTIONS["roles"].tables([("m", record)])[0]), 100)
     assert "positional     36  decoder.2.11" in text
     assert text.splitlines()[-1].split()[:3] == ["no", "role", "0"]
+
+
+def test_speed_is_the_paired_ratio_and_medians_are_named() -> None:
+    """Medians say 1.0 times as fast here, paired repeats 1.2: the answer and the first number are the latter."""
+    record = records.speed()
+    (table, _) = SECTIONS["speed"].tables([("model-a", record)])
+    names = [column.name for column in table.columns]
+    assert names[4:] == ["times as fast", "95% interval", "median ms", "median per second"]
+    assert [row[4:6] for row in table.rows[:2]] == [[None, "reference"], [1.2, "1.10 to 1.30"]]
+    assert "in each repeat" in table.note
+    assert "Medians are of each model alone" in table.note
+    assert "1.20 times as fast (paired ratio, 95% 1.10 to 1.30; reading, batch 1)" in SECTIONS["speed"].answer(record)
