@@ -73,21 +73,15 @@ def _way(parts: Pruning) -> str:
 
 
 def _quality(parts: Pruning) -> list[str]:
-    """Quality of the whole model, before fine-tuning where there was some, and at the end, with 95% intervals."""
-    quality = parts.quality
-    if quality.after is None:
+    """Quality at each stage of pruning, with 95% intervals."""
+    stages = parts.stages
+    if not stages:
         return []
-    stages = {"whole": quality.before, "pruned": quality.after}
-    if "tuning" in parts.training:
-        stages = {"whole": quality.before, "pruned, not fine-tuned": quality.cut, "pruned": quality.after}
-    rows = [
-        f"| {name} | {stage.value:.4g} | {stage.low:.4g} to {stage.high:.4g} |"
-        for name, stage in stages.items()
-        if stage is not None
-    ]
+    rows = [f"| {name} | {stage.value:.4g} | {stage.low:.4g} to {stage.high:.4g} |" for name, stage in stages.items()]
     held_out = parts.measured_on is None or parts.measured_on.held_out is not False
-    note = [] if held_out else ["", "Measured on texts that heads were chosen on, which flatters."]
-    return ["## Quality", f"| | {quality.after.metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
+    note = [] if held_out else ["", "Measured on texts that heads were chosen on, so the quality is overestimated."]
+    metric = next(iter(stages.values())).metric
+    return ["## Quality", f"| | {metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
 
 
 def _costs(costs: Costs) -> list[str]:

@@ -70,6 +70,7 @@ class GateSettings:
     annealed: float | None = None  # share of the steps over which the temperature falls
 
 
+TUNED = "after tuning"  # the last stage
 SETTLED = 0.9  # share of the gates from which on they count as done
 
 
@@ -181,6 +182,27 @@ class Pruning(Result):
     training: Mapping[str, TrainingStage] = field(default_factory=dict)  # gates, tuning
     fault: str | None = None  # what verification found wrong
     loaded_by: str | None = None  # what loads the saved model: stock, standalone or headcount
+
+    @property
+    def stages(self) -> dict[str, Quality]:
+        """Quality at every stage that was measured, in order, by what had been done to the model."""
+        measured = {
+            "whole model": self.quality.before,
+            "heads masked": self._masked,
+            f"after {self.compensation.method}" if self.compensation else "heads removed": self.quality.cut,
+            TUNED: self.quality.after if "tuning" in self.training else None,
+        }
+        return {name: quality for name, quality in measured.items() if quality is not None}
+
+    @property
+    def _masked(self) -> Quality | None:
+        """Quality with the heads masked, where it differs from that of the smaller model because of compensation."""
+        cut = self.quality.cut
+        if self.compensation is None or cut is None or not self.curve:
+            return None
+        last = self.curve[-1]
+        masked = Quality(cut.metric, last.value, last.low, last.high)
+        return None if masked == cut else masked  # the same: the curve has no masked step, its last one is compensated
 
     @property
     def gates(self) -> Gates | None:

@@ -76,7 +76,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
         ]  # fmt: skip
 
     columns = [
-        Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("just cut", digits),
+        Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("before tuning", digits),
         Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
         *([Column("gates settled, %", 0)] if gated else []),
     ]  # fmt: skip
