@@ -8,10 +8,12 @@ from pathlib import Path
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 
+from headcount.checkpoints.chosen_on import FILE as CHOSEN_ON
 from headcount.checkpoints.folder import CONFIG
 from headcount.errors import CheckpointError
 
-_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*")  # locks, and states to resume training from
+# Locks, states to resume training from, and hashes of texts, which may be private.
+_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*", CHOSEN_ON)
 
 
 def push(folder: str | os.PathLike[str], name: str, *, private: bool = False, endpoint: str | None = None) -> str:

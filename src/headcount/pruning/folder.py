@@ -79,7 +79,7 @@ def prune_in_folder(
         with _unfinished(out, settings) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
-            saving.save(pruned.model, out, record)
+            saving.save(pruned.model, out, record, pruned.chosen_on)
         return record
     check_apart(data.train, data.measure)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
@@ -123,7 +123,7 @@ def _prune(
             values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
             journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
         with folder.new_checkpoint() as path:
-            saving.save(pruned.model, path, record)
+            saving.save(pruned.model, path, record, pruned.chosen_on)
     folder.accelerator.wait_for_everyone()
     return record
 

@@ -36,7 +36,7 @@ from headcount.surgery.exercise import exercise
 from headcount.surgery.price import in_heads
 from headcount.surgery.remove import remove
 from headcount.tasks.distilled import distilled
-from headcount.tasks.overlap import measured_on
+from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Quality, Task
 
 _USUAL = Execution()
@@ -49,6 +49,7 @@ class Pruned:
     model: nn.Module
     mask: HeadGrid
     record: Record[Pruning]
+    chosen_on: tuple[Examples, ...] = ()  # what heads were chosen, calibrated or trained on
 
 
 def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:
@@ -68,8 +69,9 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     signature = Signature(
         "", weight_hash(model), _fingerprint(data), pipeline.seed if pipeline.random else None, pipeline.to_plain()
     )
-    small, mask, parts = _Stages(pipeline, data, execution).take(model)
-    return Pruned(small, mask, Record("prune", signature, parts))
+    stages = _Stages(pipeline, data, execution)
+    small, mask, parts = stages.take(model)
+    return Pruned(small, mask, Record("prune", signature, parts), tuple(map(Examples.of, stages.seen())))
 
 
 def _fitted(model: nn.Module, pipeline: Pipeline) -> Budgets | None:
@@ -244,14 +246,14 @@ class _Stages:
             choice_details=choice.details or ChoiceDetails(),
             metric=judge.metric.name if judge is not None else None,
             higher_is_better=judge.metric.higher_is_better if judge is not None else None,
-            measured_on=measured_on(self._seen(), judge) if judge is not None else None,
+            measured_on=measured_on(self.seen(), judge) if judge is not None else None,
             curve=tuple(step.to_result(pipeline.kinds or mask.kinds) for step in steps) or None,
             compensation=replace(compensation.to_result(), quality=quality.get("cut")) if compensation else None,
             training=training,
             fault=fault or None,
         )
 
-    def _seen(self) -> Iterable[Task]:
+    def seen(self) -> Iterable[Task]:
         """What heads were chosen, calibrated or trained on."""
         pipeline, data = self.pipeline, self.data
         if pipeline.chooser.needs_data and not pipeline.chooser.trains:

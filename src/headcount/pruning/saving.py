@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headcount import processes
 from headcount.checkpoints.card import write_card
+from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import save
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import VerificationError
 from headcount.record import Record
 from headcount.record.results.prune import Pruning
+from headcount.tasks.overlap import Examples
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -35,16 +38,20 @@ class Saving:
         signature = replace(record.signature, model=self.source)
         return replace(record, signature=signature, parts=replace(record.parts, loaded_by=loaded_by))
 
-    def save(self, small: PreTrainedModel, folder: Path, record: Record[Pruning]) -> None:
+    def save(
+        self, small: PreTrainedModel, folder: Path, record: Record[Pruning], chosen_on: Sequence[Examples] = ()
+    ) -> None:
         """Save a model with its `completed` record; of several processes one does.
 
         A model that verification found wrong goes to another folder, which the VerificationError names.
+        chosen_on: the examples that heads were chosen, calibrated or trained on.
         """
         fault = record.parts.fault
         target, folder = folder, unverified_folder(folder) if fault else folder
 
         def add_files(fresh: Path) -> None:
             copy_companions(self.source, fresh, revision=self.revision)
+            write_chosen_on(fresh, [*read_chosen_on(self.source), *chosen_on])
             record.save(fresh / "record.json")
             write_card(fresh, record, source=self.source, revision=self.revision)
 

@@ -48,6 +48,7 @@ def COMMAND(  # noqa: N802
     task files.
     """
     from headcount import journal
+    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show
     from headcount.studies.evaluation import evaluate
 
@@ -56,11 +57,12 @@ def COMMAND(  # noqa: N802
     if work.kind.writes:  # reads as much as the model can
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
     with show.working(f"Measuring {model}"):
-        task = work.build(model, loading)  # wrong data is said before a large model is loaded
+        task = work.build(model, loading)  # wrong data is reported before a large model is loaded
+        chosen_on = read_chosen_on(model)
         live = loading.load(model, task=work.loaded_for)
     with show.Bars() as bars:
         data_name = work.task if work.by_harness else f"{work.source.data} {work.source.split}"
-        record = evaluate(live, task, name=model, data=data_name, progress=bars.show)
+        record = evaluate(live, task, name=model, data=data_name, chosen_on=chosen_on, progress=bars.show)
     if output.out and record.parts.translations is not None:
         lines = "".join(f"{line}\n" for line in record.parts.translations)
         journal.write_text(output.out / "translations.txt", lines)

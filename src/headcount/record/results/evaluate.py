@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headcount.record.result import Quality, Result
+from headcount.record.result import MeasuredOn, Quality, Result
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Evaluation(Result):
     statistics: tuple[tuple[float, ...], ...]  # one row per example, from which the quality follows
     settings: Mapping[str, str]  # of the metrics, as other tools write them
     translations: tuple[str, ...] | None = None  # one per example
+    measured_on: MeasuredOn | None = None  # of a pruned model: whether its heads were chosen on other texts
 
 
 RESULT = Evaluation
