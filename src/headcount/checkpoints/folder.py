@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from headcount.errors import CheckpointError
 
 CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+MODULES = "modules.json"  # of sentence-transformers: the modules after the Transformer, each in a folder
 _GENERATION = "generation_config.json"
 _MOST_NESTED = 100  # levels of JSON; the configs of transformers have about five
 _MOST_LAYERS = 256  # that are believed without weights for them; the deepest model of the hub has 126
@@ -108,24 +109,42 @@ def _check_names(path: Path, settings: dict[str, Any]) -> None:
 
 
 def _check_links(folder: Path) -> None:
-    """Raise at a link to a file elsewhere: what a model's files hold is copied beside the models made from it.
+    """Raise at a link to a file elsewhere: the files of a model are copied into the folders of models made from it."""
+    templates = folder / "additional_chat_templates"  # the one folder of which a tokenizer reads files
+    for path in (*folder.iterdir(), *templates.glob("*")):
+        if path.is_symlink() and (path == templates or not path.is_dir()):
+            _check_inside(folder, path)
+    if (folder / MODULES).is_file():
+        for name in module_folders(folder / MODULES):
+            for path in (folder / name).glob("*"):
+                _check_inside(folder, path)
+
+
+def module_folders(file: Path) -> list[str]:
+    """Names of the folders in a modules.json; the Transformer itself is beside the file and has none."""
+    modules = read_json(file)
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise CheckpointError(f"{file} is not a list of modules, as sentence-transformers writes it.")
+    names = [module.get("path", "") for module in modules]
+    for name in names:
+        if not isinstance(name, str) or (name and (Path(name).name != name or name == "..")):
+            raise CheckpointError(f"{file} names the folder {name!r:.100}; modules must be folders beside the file.")
+    return [name for name in names if name]
+
+
+def _check_inside(folder: Path, path: Path) -> None:
+    """Raise if a path in a model's folder leads elsewhere by a link, its own or that of a folder on the way.
 
     The hub's cache keeps its files as links from models--NAME/snapshots/COMMIT into models--NAME/blobs.
     """
     home = folder.resolve()
-    allowed = [home]
-    if home.parent.name == "snapshots":
-        allowed.append(home.parent.parent / "blobs")
-    templates = folder / "additional_chat_templates"  # the one folder of which a tokenizer reads files
-    for path in (*folder.iterdir(), *templates.glob("*")):
-        if not path.is_symlink() or (path.is_dir() and path != templates):
-            continue
-        target = path.resolve()
-        if not any(target.is_relative_to(root) for root in allowed):
-            raise CheckpointError(
-                f"{path} is a link to {target}, outside the model's folder. Copy the file into the folder "
-                "if it belongs to the model, or delete the link."
-            )
+    allowed = [home, *([home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [])]
+    target = path.resolve()
+    if not any(target.is_relative_to(root) for root in allowed):
+        raise CheckpointError(
+            f"{path} is a link to {target}, outside the model's folder. Copy the file into the folder "
+            "if it belongs to the model, or delete the link."
+        )
 
 
 def _indexed_files(folder: Path) -> list[Path]:
