@@ -46,7 +46,8 @@ class _Commands(Files):
             raise
         except KeyboardInterrupt as interruption:
             kind = _StoppedByScheduler if isinstance(interruption, _Terminated) else click.ClickException
-            raise kind("Interrupted; no partly written files were left behind.") from None
+            notes = getattr(interruption, "__notes__", [])  # what the command has written already
+            raise kind(" ".join(["Interrupted; no partly written files were left behind.", *notes])) from None
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
