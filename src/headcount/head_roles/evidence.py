@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
+from headcount.record.results.roles import MIN_TRIALS as MIN_TRIALS
 from headcount.record.results.roles import Evidence as Evidence
 from headcount.statistics import Interval, holm
 
-MIN_TRIALS = 30  # below it a share says too little for a verdict: 2 of 2 is 100%
 ALPHA = 0.05  # of all verdicts on a model together
 Some = TypeVar("Some", bound=Evidence)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from headcount.record.result import Result
 from headcount.statistics import Comparison, Correlation, Interval
 
+MIN_TRIALS = 30  # fewer are too few for a verdict: 2 of 2 is 100%
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -21,7 +23,7 @@ class Evidence:
     low: float  # 95% bootstrap interval over sentences
     high: float
     trials: int  # queries, or instances of a relation, behind the value
-    holds: bool | None  # the verdict; None: there are too few trials
+    holds: bool | None  # the verdict; None: fewer than MIN_TRIALS trials
     p: float | None = None  # one-sided, that the value is below the threshold; exact, with sentences as observations
     corrected: float | None = None  # p after Holm's correction for all heads and labels that have enough trials
 

@@ -10,7 +10,7 @@ from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
-from headcount.report.verdicts import uncertain, undecided
+from headcount.report.verdicts import missing_trials, uncertain, undecided
 
 
 def _answer(record: Record[RolesFound]) -> str:
@@ -19,10 +19,12 @@ def _answer(record: Record[RolesFound]) -> str:
     with_role = sum(bool(held) for held in parts.roles.values())
     trees = f"{parts.trees} of them with trees" if parts.trees else "none with a tree"
     corpus = f"{parts.sentences} sentences, {trees}"
+    missing = missing_trials([item for items in parts.evidence.values() for item in items])
     if not with_role:
-        return f"No role was found for any of the {len(parts.roles)} heads on {corpus}."
+        return f"No role was found for any of the {len(parts.roles)} heads on {corpus}. {missing}".rstrip()
     named = ", ".join(f"{count} {role}" for role, count in counts.most_common())
-    return f"On {corpus}, {with_role} of {len(parts.roles)} heads play a role that can be named: {named}."
+    answer = f"On {corpus}, {with_role} of {len(parts.roles)} heads play a role that can be named: {named}."
+    return f"{answer} {missing}".rstrip()
 
 
 def _tables(labelled: Labelled) -> list[Table]:
