@@ -155,7 +155,7 @@ def _load(names: Sequence[str], folder: str | None) -> Any:
         return manager.load([str(Path(name).resolve()) if Path(name).is_file() else name for name in names])
     except KeyError as error:
         unknown = next((name for name in names if name in str(error)), names[0])
-        raise UnknownName("task of lm-eval", unknown, manager.all_tasks) from error
+        raise UnknownName("lm-eval task (`lm-eval ls tasks` lists all)", unknown, manager.all_tasks) from error
 
 
 def _measure(name: str, task: Any, metric: str | None) -> _Measure:
