@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 2000  # characters; a damaged file may have a name of a column
 
 
 class HeadcountError(Exception):
-    """Base class of all headcount errors. Very long messages are shortened in the middle."""
+    """Base class of all errors that headcount raises. Very long messages are shortened in the middle."""
 
     def __init__(self, message: str = "") -> None:
         if len(message) > LONGEST_MESSAGE:

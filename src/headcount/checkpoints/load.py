@@ -38,23 +38,29 @@ def load(
     trust_remote_code: bool = False,
     **options: Any,
 ) -> PreTrainedModel:
-    """Load a model in eval mode from a folder or a hub id, plain or pruned by headcount.
+    """Load a model in eval mode from a folder or hub id, plain or pruned by headcount.
 
-    Weights that the checkpoint lacks would be random. They are refused unless `classes` or `new_weights` allows them.
+    Raises an error if the checkpoint lacks weights, which would be random, unless `classes` or `new_weights` allows it.
 
     Args:
         source: Folder or hub id of a checkpoint.
-        task: One of `TASKS`, such as "classification" or "masked-language-modelling". It selects the model class, whose
-            weights the checkpoint must have. By default the class that the checkpoint was saved from.
-        model_class: The class itself, for classes that are not part of transformers.
-        classes: Class names of a new classifier to fine-tune. Its weights are random where the checkpoint has none of
+        task: One of `TASKS`, such as "classification" or "masked-language-modelling". It selects the model class. By
+            default the class that the checkpoint was saved from.
+        model_class: Model class, for classes that are not part of transformers.
+        classes: Class names of a new classifier to fine-tune. Its output layer is random if the checkpoint has none of
             that size.
-        new_weights: Which weights may be random because you train them: "head" for those on top of the model's body,
+        new_weights: Weights that may be random because you train them: "head" for those on top of the model's body,
             "any" for all outside its layers.
         dtype: Data type of the weights. By default that of the checkpoint.
         device_map: Devices to place the model on, as in `from_pretrained`.
         trust_remote_code: Whether code in the checkpoint may run.
         options: Further options of `from_pretrained`, such as `revision` or `attn_implementation`.
+
+    Returns:
+        The model, an instance of its transformers class.
+
+    Raises:
+        CheckpointError: If the folder is not a valid checkpoint or lacks weights.
     """
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)

@@ -31,18 +31,25 @@ def save(
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
 
-    The config of a pruned model carries the manifest of its heads, and stock `from_pretrained` refuses the folder. An
-    evenly pruned model is written as a stock checkpoint where its architecture can state the smaller shape.
+    The config of a pruned model lists its heads, and stock `from_pretrained` refuses the folder. If every layer keeps
+    equally many heads and the architecture can express that, the folder is a stock checkpoint instead.
 
     Args:
         model: The model.
         folder: Folder to write.
         tokenizer: Tokenizer to save with the model.
-        standalone: Add code with which `from_pretrained(..., trust_remote_code=True)` loads it without headcount.
-        overwrite: Replace an existing checkpoint. Other files of the folder stay.
+        standalone: Add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without
+            headcount.
+        overwrite: Replace an existing checkpoint. Other files in the folder are kept.
         max_shard_size: Largest size of one weight file.
-        add_files: Function that writes more files into the folder before it appears under its name.
-        push_to: Hub name, user/name, to upload the folder to.
+        add_files: Function that writes further files into the new folder before it gets its name.
+        push_to: Repository on the Hugging Face Hub, user/name, to upload the folder to.
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        CheckpointError: If the folder is not empty, or cannot be written.
     """
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):

@@ -49,19 +49,32 @@ _KINDS = ("encoder", "decoder", "cross")
 
 
 class Roles(HeadGrid):
-    """For each head its evidence, one entry for each role and label that had trials; none where a head did not run."""
+    """Evidence for the roles of every head, as `hc.roles` measures it: a HeadGrid of lists of `Evidence`.
 
-    confidence: HeadGrid  # Interval of each head; None where it did not run
-    left_out: HeadGrid  # share of attention on special tokens; NaN where a head did not run
+    A head has one entry for each role and label with trials, and an empty list if it did not run.
+
+    Attributes:
+        confidence: Mean of the largest attention weight of each head with its interval; None if the head did not run.
+        left_out: Share of each head's attention on special tokens; NaN if the head did not run.
+        signature: Model, data and settings.
+        skipped: Number of skipped sentences or instances, by reason.
+        relations: Number of instances of every relation in the trees.
+        relative: Number of instances of every relation by the offset, in words, of the other word.
+        sentences: Number of sentences measured.
+        trees: Number of these that have a tree.
+    """
+
+    confidence: HeadGrid
+    left_out: HeadGrid
     signature: Signature
-    skipped: Counter[str]  # sentences or instances by reason
-    relations: Counter[str]  # instances of every relation in the trees
-    relative: Mapping[str, Mapping[int, int]]  # label -> offset of the partner in words -> instances
+    skipped: Counter[str]
+    relations: Counter[str]
+    relative: Mapping[str, Mapping[int, int]]
     sentences: int
     trees: int
 
     def held(self) -> HeadGrid:
-        """The roles each head plays, clearest first."""
+        """The roles that each head has, those with the largest margin first."""
         return self.map(held)
 
     def _shown(self, value: Any) -> str:
@@ -88,21 +101,28 @@ def roles(
     progress: Progress = silent,
     **reading: Any,
 ) -> Roles:
-    """Measure what every head of a model does: evidence for each role, its baseline and bootstrap intervals.
+    """Measure what every head of a model does: the evidence for each role, with baseline and bootstrap interval.
 
     Args:
         model: The model.
-        corpus: Trees (a treebank, or the trees of the grammar) or plain texts, which have no syntax.
+        corpus: Trees (of a treebank or the embedded grammar), or plain texts, on which syntactic roles cannot be
+            measured.
         tokenizer: Tokenizer of the model.
-        targets: Translations of the sentences. Without them only the encoder of an encoder-decoder is measured.
+        targets: Translations of the sentences. Without them, only the encoder of an encoder-decoder is measured.
         roles: Names of the roles to measure. By default all.
         frequencies: Token frequencies in the training data, for the rare role. By default counted in the corpus.
         tokens: Most tokens in a batch, padding included.
-        resamples: Bootstrap resamples of the sentences.
+        resamples: Number of bootstrap resamples of the sentences.
         seed: Random seed of the bootstrap.
-        progress: Called with what is done and how much there is.
-        reading: How definitions are read: relations, directions, margin, excess, diagonal, edges, thresholds, furthest,
-            common; see `Reading`.
+        progress: Function called with (stage, step, number of steps).
+        reading: Variants of the definitions: relations, directions, margin, excess, diagonal, edges, thresholds,
+            furthest, common. `Reading` explains them.
+
+    Returns:
+        The evidence of every head; `.held()` gives the roles that heads have.
+
+    Raises:
+        CorpusError: If no sentence of the corpus can be used.
     """
     _check_text(model)
     read = Reading(**reading)

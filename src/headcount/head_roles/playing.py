@@ -45,17 +45,16 @@ def played(
     elsewhere: Elsewhere = "own",
     **reading: Any,
 ) -> Iterator[None]:
-    """Make heads do exactly what a role says inside the block: attend to its targets evenly, and to nothing else.
+    """Replace the attention of heads by a role inside the block: equal attention to its targets, none elsewhere.
 
     Args:
         model: The model.
         parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest".
         tokenizer: Tokenizer of the model, for syntactic and rare roles.
-        trees: Trees of the sentences that will be run, for syntactic roles. In plain texts a syntactic role has no
-            targets.
+        trees: Trees of the sentences that will be run, for syntactic roles. Plain texts have no syntactic targets.
         frequencies: Token frequencies, for the rare role.
-        elsewhere: What the head does for queries without a target: its "own" attention, or "zero" output.
-        reading: How definitions are read, see `Reading`.
+        elsewhere: What a head does for queries without a target: "own" keeps its attention, "zero" gives no output.
+        reading: Variants of the definitions, see `Reading`.
     """
     if elsewhere not in get_args(Elsewhere):
         raise UnknownName("behaviour elsewhere", elsewhere, get_args(Elsewhere))

@@ -110,9 +110,9 @@ def gated(
     gates: HardConcreteGates | None = None,
     seed: int = 0,
 ) -> Iterator[HardConcreteGates]:
-    """Put trainable gates on a model's heads inside the block and take them off after it.
+    """Attach trainable gates to the heads of a model inside the block, and remove them after it.
 
-    In training mode every run draws new gates; in eval mode they have their test-time values.
+    In training mode every forward pass samples new gates; in eval mode gates have their test-time values.
 
         with hc.gated(model, kinds=("encoder",)) as gates:
             optimizer = Adam([{"params": model.parameters()}, {"params": gates.parameters(), "lr": 0.02}])
@@ -123,11 +123,14 @@ def gated(
     Args:
         model: The model.
         kinds: Kinds of attention to gate. By default all.
-        heads: Names of the heads to gate. By default all of these kinds.
+        heads: Names of the heads to gate. By default all heads of these kinds.
         variant: "default", "paper" or "voita2019-code". Gates of the last are soft at test time; `hc.fold_gates`
             multiplies them into the weights before heads are removed.
-        gates: Gates of an earlier block to continue with, instead of the other arguments.
-        seed: Random seed of the draws.
+        gates: Gates of an earlier block to continue with, instead of the arguments above.
+        seed: Random seed of the samples.
+
+    Yields:
+        The gates: `parameters()` to train, `penalty()` to add to the loss, `mask()` of the open heads.
     """
     if gates is not None and (kinds is not None or heads is not None or variant != "default"):
         raise UsageError("gates= already sets kinds, heads and variant: leave those arguments out.")

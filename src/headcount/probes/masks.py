@@ -34,16 +34,19 @@ def masked(
     calibration: Iterable[Mapping[str, object]] | None = None,
     repeat: int = 1,
 ) -> Iterator[None]:
-    """Multiply every head's output by its value in `mask` inside the block.
+    """Multiply the output of every head by its value in `mask` inside the block.
 
     Args:
         model: The model.
-        mask: A HeadGrid, or a tensor [H] or [B, H] with columns in the order of `locate(model).heads`. A tensor may
+        mask: A HeadGrid, or a tensor [H] or [B, H] with columns in the order of `hc.locate(model).heads`. A tensor may
             require gradients and may be changed in place inside the block.
-        replace: What a masked head gives instead: "zero"; "mean", its mean output over `calibration`; the means that
-            `mean_outputs` returned; or "resample", its output on the previous example of the batch.
+        replace: What a masked head outputs instead: "zero"; "mean", its mean output over `calibration`; the means that
+            `hc.mean_outputs` returned; or "resample", its output for the previous example of the batch.
         calibration: Batches over which "mean" averages.
         repeat: Rows of the model's batch per row of a [B, H] mask: the number of beams in beam search.
+
+    Raises:
+        MaskError: If the mask does not fit the model.
     """
     sites = locate(model)
     values = site_values(sites, mask)

@@ -72,18 +72,20 @@ class Taps:
 
 @contextmanager
 def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None = None) -> Iterator[Taps]:
-    """Read from every site while the model runs inside the block.
+    """Read values from every attention module while the model runs inside the block.
 
-    Reading attention computes it eagerly inside the block, whatever backend the model has; in training mode the
-    probabilities are those after dropout, as the model used them. Under reentrant gradient checkpointing values
-    carry no gradient.
+    Attention is computed eagerly inside the block, whatever backend the model has. In training mode it includes
+    dropout, as the model uses it. With reentrant gradient checkpointing the values have no gradient.
 
     Args:
         model: The model.
-        what: "outputs", each head's output [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q, K];
-            "max", "argmax", "entropy" of it per query [B, H, Q]; or a function of the attention. Several at once give
-            a dict per site. Reductions are computed as each layer runs, so no attention map is stored.
-        sink: Function of (site, value) that takes the values instead of the returned Taps.
+        what: "outputs", the output of each head [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q,
+            K]; its "max", "argmax" or "entropy" per query [B, H, Q]; or a function of the attention. A list of these
+            gives a dict per site. Reductions are computed layer by layer, so no attention map is stored.
+        sink: Function called with (site, value) for each value, instead of storing it.
+
+    Yields:
+        The values by site.
     """
     single = isinstance(what, str) or callable(what)
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]

@@ -44,12 +44,19 @@ _USUAL = Execution()
 
 @dataclass(frozen=True)
 class Pruned:
-    """What a pipeline gives: the smaller model, which heads it has, and how it came about."""
+    """Result of `hc.prune`.
+
+    Attributes:
+        model: The pruned model.
+        mask: Mask over the heads of the original model, 1 for those that were kept.
+        record: Quality at every stage, costs, times and settings, as a `Record`.
+        chosen_on: Hashes of the examples that heads were chosen, calibrated or trained on.
+    """
 
     model: nn.Module
     mask: HeadGrid
     record: Record[Pruning]
-    chosen_on: tuple[Examples, ...] = ()  # what heads were chosen, calibrated or trained on
+    chosen_on: tuple[Examples, ...] = ()
 
 
 def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:

@@ -54,7 +54,7 @@ def _sections(title: str, kind: object, described: set[object], level: str = "##
         f"| `{name}` | {_spelled(hint)}{'' if name in required else ', optional'} | {comments.get(name, '')} |"
         for name, hint in hints.items()
     ]
-    about = inspect.cleandoc(kind.__doc__ or "")
+    about = inspect.cleandoc(kind.__doc__ or "").partition("\n\nAttributes:")[0]  # the table has the fields
     yield "\n".join([f"{level} {title}", "", about, "", "| key | type | |", "|---|---|---|", *rows, ""])
     for hint in hints.values():
         for inner in _classes(hint):

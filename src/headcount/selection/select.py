@@ -25,15 +25,26 @@ def select(
     price: Callable[[HeadGrid], float] | None = None,
     **constraints: Any,
 ) -> HeadGrid:
-    """A mask that keeps the best heads of these kinds within the budget; heads of other kinds all stay.
+    """Select the best heads within a budget.
 
-    The best heads are those with the highest sum of scores among all sets that have the shape.
-    kinds: the kinds whose heads the budget counts; all, if not given.
-    shape: what the heads that stay must look like; or fields of `Shape` by keyword, such as rule="uniform", at_least=1.
-    groups: heads that share a key/value head (`sites.groups`), for shapes that ask for even or whole groups.
-    units: heads that stay or go together, such as `sites.groups`: short for `groups` and unit="group".
-    price: what the model costs under a mask, for budgets that do not count heads; `surgery.price` has some.
-    Equal scores: the head that comes first in the model stays.
+    Among all sets of heads that fit the budget and the shape, the mask keeps the one with the highest sum of scores. If
+    scores are equal, the head that comes first in the model is kept.
+
+    Args:
+        scores: Scores of all heads; higher means more important.
+        budget: How much to keep.
+        kinds: Kinds of attention that the budget counts. Heads of other kinds are all kept. By default all kinds.
+        shape: Constraints on the remaining heads. Its fields can also be given as keywords, such as rule="uniform".
+        groups: Heads that share a key/value head (`sites.groups`), for shapes with even or whole groups.
+        units: Heads that are kept or removed together: the same as `groups` with unit="group".
+        price: Function from a mask to the cost of the model, for budgets that do not count heads.
+            `headcount.surgery.price` has some.
+
+    Returns:
+        A mask with 1 for heads to keep and 0 for heads to remove.
+
+    Raises:
+        UsageError: If scores are NaN, or no number of heads fits the budget and the shape.
     """
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")

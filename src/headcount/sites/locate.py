@@ -30,7 +30,18 @@ _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
 
 
 def locate(model: nn.Module) -> Sites:
-    """Find every attention head of a model: plain, pruned, compiled, wrapped or bare."""
+    """Find all attention heads of a model: plain, pruned, compiled or wrapped.
+
+    Args:
+        model: The model.
+
+    Returns:
+        One site per attention module, in the order of kinds and layers. `.heads` lists all heads, `.mask()` makes
+        masks.
+
+    Raises:
+        UnknownArchitecture: If no attention module is recognised.
+    """
     if not isinstance(model, nn.Module):
         raise UsageError(f"Expected a PyTorch model; got {type(model).__name__}. Load one with hc.load(...).")
     model = original_module(model)
@@ -66,7 +77,15 @@ def reads_both_ways(model: nn.Module) -> bool:
 
 
 def add_family(name: str, family: Family) -> None:
-    """Teach headcount an architecture for this process; for good, add a file to `sites/families`."""
+    """Register an architecture for this process. To add it permanently, add a file to `sites/families`.
+
+    Args:
+        name: Name of the family.
+        family: Description of its attention modules.
+
+    Raises:
+        UsageError: If a family of this name exists.
+    """
     families.add(name, family)
     _by_class.cache_clear()
 

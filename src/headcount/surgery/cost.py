@@ -18,12 +18,15 @@ from headcount.sites.site import Site
 
 
 def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | None = None) -> Cost:
-    """Count parameters, operations of one forward pass over one example, and key/value cache, in total and by kind.
+    """Count parameters, FLOPs of one forward pass over one example, and bytes of key/value cache.
 
     Args:
         model: The model.
-        length: Tokens of the example.
-        batch: The example to count operations on. By default a synthetic one.
+        length: Number of tokens of the example.
+        batch: Example to count FLOPs on. By default a synthetic one.
+
+    Returns:
+        The counts of the whole model and of its heads by kind.
     """
     if length < 1:
         raise UsageError(f"length (tokens) must be at least 1; got {length}.")

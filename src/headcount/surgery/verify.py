@@ -45,21 +45,20 @@ def verify(
     batch: Mapping[str, Tensor] | None = None,
     compensation: Compensation | None = None,
 ) -> float:
-    """Compare a model under a mask with its pruned version.
+    """Compare a masked model with its pruned version.
 
     Args:
         model: The whole model.
         small: The pruned model.
-        mask: Which heads it kept.
-        batch: Batch to compare them on, a small one: the output of every site is held in memory. By default a
-            synthetic one.
-        compensation: What was folded into the pruned model. The masked model then runs with it attached.
+        mask: The mask that it was pruned with.
+        batch: Small batch to compare them on: the output of every site is held in memory. By default a synthetic one.
+        compensation: Compensation in the weights of the pruned model; the masked model then runs with it too.
 
     Returns:
-        The largest difference of a head, a site or an output as a share of its own size.
+        The largest difference of a head, site or output, relative to its size.
 
     Raises:
-        VerificationError: If a difference is more than rounding explains.
+        VerificationError: If a difference is larger than rounding explains.
     """
     model, small = original_module(model), original_module(small)
     if _dtype(model) != _dtype(small):

@@ -32,16 +32,25 @@ Batch = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a model is at a task: one number, and what each example contributes to it."""
+    """Quality of a model at a task: the value of a metric, and the statistics of each example behind it.
+
+    Attributes:
+        name: Name of the metric.
+        value: Value of the metric over all examples.
+        statistics: Array [examples, columns] with what each example contributes. Paired tests compare these.
+        signature: Data and arguments that the value was measured with.
+        metric: Function from summed statistics to the value; also applied to resampled examples.
+    """
 
     name: str
     value: float
-    statistics: np.ndarray  # [examples, columns]; paired tests compare these
+    statistics: np.ndarray
     signature: Signature
-    metric: Metric  # makes the value of the statistics, also of resampled ones
+    metric: Metric
 
     @classmethod
     def of(cls, metric: Metric, statistics: np.ndarray, signature: Signature | None = None) -> Quality:
+        """The quality that follows from the statistics of all examples."""
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
 
@@ -286,26 +295,44 @@ tasks: Registry[type[Task]] = Registry("task", "headcount.tasks", "TASK")
 
 
 class _Tasks:
-    """`hc.task("classification", texts=..., labels=..., tokenizer=...)`, or `hc.task.of(batches, nll=f)`."""
+    """The type of `hc.task`, which creates tasks."""
 
     def __call__(self, name: str, **data: Any) -> Task:
-        """name: one of `tasks`, or `lm-eval:TASK[,TASK]`, tasks of the lm-evaluation-harness."""
+        """Create a task by name: "classification", "embedding", "language-modelling", "masked-language-modelling",
+        "translation", or "lm-eval:TASK[,TASK]" for tasks of the lm-evaluation-harness. The data is given by keyword.
+        """
         if is_harness(name):
             return tasks[HARNESS](**{"names": task_names(name), **data})
         return tasks[name](**data)
 
     def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:
-        """A task from batches (a list or a DataLoader) and a function of (model, batch) that gives losses [batch]."""
+        """Create a task from batches.
+
+        Args:
+            batches: List or DataLoader of batches, read several times.
+            nll: Function of (model, batch) that returns the loss of each example, a tensor [batch].
+        """
         if isinstance(batches, Iterator):
             raise UsageError("Batches are read several times: give a list or a DataLoader, not an iterator.")
         return BatchTask(batches, nll)
 
     def read(self, name: str, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
-        """A task on data by name: `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)`."""
+        """Create a task from a `Source`: `hc.task.read("classification", hc.Source("folder/", split="dev"),
+        tokenizer)`.
+        """
         return tasks[name].read(source, tokenizer, reading)
 
 
 task = _Tasks()
+"""Create a task: data, the loss of each example, and the metric of quality.
+
+- `hc.task("classification", texts=..., labels=..., tokenizer=...)` takes the data by keyword. The other names are
+  "embedding", "language-modelling", "masked-language-modelling", "translation", and "lm-eval:TASK[,TASK]" for tasks of
+  the lm-evaluation-harness.
+- `hc.task.of(batches, nll=function)` takes a list or DataLoader of batches, and a function of (model, batch) that
+  returns the loss of each example, a tensor [batch].
+- `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)` reads a file, folder or hub data set.
+"""
 
 
 def fingerprint(items: Iterable[object]) -> str:

@@ -23,10 +23,26 @@ from headcount.training.penalty import Penalty
 
 
 class GateCallback(TrainerCallback):
-    """`callback = hc.GateCallback(keep=10); Trainer(model, ..., callbacks=[callback]).train()`, then
-    `hc.remove(model, callback.mask())`.
+    """Train gates on heads with the Trainer of Hugging Face.
 
-    keep: heads that are to be left, of all gated ones or of each kind; or penalty: lambda, fixed.
+    The loss and the optimizer of the Trainer stay as they are. The callback adds the gradient of the gates' penalty
+    before each step of the weights and steps the gates afterwards.
+
+        callback = hc.GateCallback(keep=10)
+        Trainer(model, ..., callbacks=[callback]).train()
+        small = hc.remove(model, callback.mask())
+
+    Args:
+        keep: Number of gated heads to keep, in total or by kind. The strength of the penalty is adapted to reach it.
+        penalty: Fixed strength of the penalty (lambda), instead of `keep`.
+        kinds: Kinds of attention to gate. By default all.
+        heads: Names of the heads to gate. By default all heads of these kinds.
+        variant: Form of the gates: "default", "paper" or "voita2019-code".
+        rate: Learning rate of the gates.
+        seed: Random seed of the gates.
+
+    Raises:
+        UsageError: When training starts with several processes, fp16, `load_best_model_at_end` or a resumed state.
     """
 
     gates: HardConcreteGates
@@ -102,7 +118,10 @@ class GateCallback(TrainerCallback):
                 state.log_history[-1] |= report
 
     def mask(self) -> HeadGrid:
-        """1 for heads that stay: exactly as many as were asked for, by rank where the gates' own rule misses them."""
+        """The mask of heads to keep, after training.
+
+        If the gates did not close exactly as many heads as `keep` asks for, the heads are ranked by their gates.
+        """
         if not hasattr(self, "partner"):
             raise UsageError("The gates are not trained yet: call trainer.train() first.")
         return exact_mask(self.gates, self.partner.groups)[0]
@@ -111,5 +130,5 @@ class GateCallback(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """Take the gates off the model; after an exception in `train()`, which does not tell its callbacks."""
+        """Remove the gates from the model. Call it if `train()` raised an exception."""
         self._block.close()

@@ -13,7 +13,10 @@ MIN_TRIALS = 30  # fewer are too few for a verdict: 2 of 2 is 100%
 
 @dataclass(frozen=True)
 class Evidence:
-    """One role with one label (`positional -1`, `syntactic nsubj v->s`) as measured on one head."""
+    """How one head scores on one role and label, such as `positional -1` or `syntactic nsubj v->s`.
+
+    `holds` is the verdict: whether the head has the role, or None if there are too few trials.
+    """
 
     role: str
     label: str
@@ -29,12 +32,12 @@ class Evidence:
 
     @property
     def certain(self) -> bool:
-        """Whether the whole interval is on the side of the verdict; always so where the role holds."""
+        """Whether the whole interval agrees with the verdict. It always does if the role holds."""
         return bool(self.holds) or (self.holds is False and self.high < self.threshold)
 
     @property
     def margin(self) -> float:
-        """How far the value is above what it has to reach."""
+        """Difference between the value and the threshold."""
         return self.value - self.threshold
 
     def __str__(self) -> str:
