@@ -24,7 +24,7 @@ from difflib import get_close_matches
 from typing import Any
 
 MOST_LISTED = 60  # known names that an error lists
-LONGEST_MESSAGE = 2000  # characters; a damaged file may have a name of a column as long as itself
+LONGEST_MESSAGE = 2000  # characters; a damaged file may have a column name as long as the file
 
 
 class HeadcountError(Exception):
@@ -84,9 +84,12 @@ class NotExportable(ModelError):
 
 
 class VerificationError(HeadcountError):
-    """The pruned model computes something else than the masked model.
+    """The pruned model and the masked model compute different outputs.
 
-    reason: what differs. model: the pruned model, so that no work is lost. result: the pruning result, if any.
+    Attributes:
+        reason: What differs.
+        model: The pruned model, so that no work is lost.
+        result: The pruning result, if there is one.
     """
 
     def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: object = None) -> None:

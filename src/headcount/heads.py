@@ -1,4 +1,4 @@
-"""Head and HeadGrid: the name of a head, and one value per head. Knows numpy, not torch, and no model."""
+"""Head and HeadGrid: the name of a head, and one value per head. Depends on numpy, not on torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headcount.errors import UnknownHead, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-# What Voita et al. 2019, section 5, found heads to do; all other members of `roles` are beyond the paper.
+# Roles in Voita et al. 2019, section 5. The other members of `roles` are not from the paper.
 PAPER_ROLES = ("positional", "syntactic", "rare")
 _NAME = re.compile(r"(?P<kind>[A-Za-z][\w-]*)\.(?P<layer>\d{1,9})\.(?P<index>\d{1,9})")
 _TYPES = re.compile("object|bool|u?int(8|16|32|64)|float(16|32|64)")  # of the values of a grid, as numpy names them
@@ -220,7 +220,7 @@ class HeadGrid(Mapping[Head, Any]):
         return f"{type(self).__name__}, {len(self)} heads\n" + "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """A table in Jupyter: one row per site, one column per number of a head; the stronger, the larger."""
+        """A table in Jupyter: one row per site, one column per head index; darker cells have larger values."""
         columns = range(1 + max((head.index for head in self.heads), default=-1))
         cells = {
             head: notebook.Cell(self._shown(value), f"{head}: {self._tooltip(head, value)}", strength)
@@ -235,15 +235,15 @@ class HeadGrid(Mapping[Head, Any]):
         )
 
     def _shown(self, value: object) -> str:
-        """A value in a few signs."""
+        """A value as short text."""
         return _short(value)
 
     def _tooltip(self, head: Head, value: object) -> str:
-        """What a cell says under the pointer."""
+        """The tooltip of a cell."""
         return f"{value:.6g}" if isinstance(value, float) else _short(value)
 
     def _from(self) -> str:
-        """Where the values come from, below the table."""
+        """The line below the table: where the values come from."""
         return ""
 
     def _pairs(self) -> Iterator[tuple[Head, Any]]:
@@ -258,7 +258,7 @@ class HeadGrid(Mapping[Head, Any]):
 
 
 def _array(values: list[object], dtype: str | None) -> np.ndarray:
-    """[heads], read-only: numeric where all values are numbers, of objects otherwise."""
+    """A read-only array [heads]: numeric if all values are numbers, otherwise of objects."""
     if dtype != "object" and all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values):
         array = np.array(values, dtype=dtype)
     else:
@@ -269,7 +269,7 @@ def _array(values: list[object], dtype: str | None) -> np.ndarray:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of which the plain reader would keep the last of two values of one head."""
+    """A JSON object without repeated names; json.loads would silently keep the last value."""
     content = dict(pairs)
     if len(content) < len(pairs):
         raise UsageError("a name occurs twice")
