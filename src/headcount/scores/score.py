@@ -1,4 +1,4 @@
-"""Scores: a HeadGrid of numbers with what makes it trustworthy. Always higher = keep."""
+"""Scores: one number per head with interval and signature. Higher always means keep."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def scores(
     normalize: bool,
     details: Mapping[str, Any] | None = None,
 ) -> Scores:
-    """Scores from numbers in the order of `heads`, with a normal interval where their standard error is known.
+    """Scores from numbers in the order of `heads`, with a normal interval if their standard error is given.
 
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """

@@ -1,4 +1,4 @@
-"""Budget: how much of a model may stay: heads, or what the whole model costs without the others."""
+"""Budget: how much of a model to keep: a number of heads, or a cost of the pruned model."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Budget:
         return cls(**{str(unit): amount})
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """The text form that `parse` reads."""
         spelling = next(text for text, unit in _SPELLINGS.items() if unit == self.counts)
         if self.share is not None:
             return f"{100 * self.share:.12g}%{spelling}"
@@ -106,7 +106,7 @@ class Budget:
 
 
 def parse_budgets(text: str) -> tuple[Budget | dict[str, Budget], str | None]:
-    """Budgets as they are written: 10 or 40%; encoder=10, which is a budget and a kind; encoder=8,cross=50%."""
+    """Parse budgets: 10 or 40%; encoder=10, which gives a budget and a kind; encoder=8,cross=50%."""
     if "=" not in text:
         return Budget.parse(text), None
     parts = [part.partition("=") for part in text.split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""select: the heads with the highest scores stay, as many as the budget allows. Pure: knows numbers, no model."""
+"""select: keep the heads with the highest scores within a budget. A pure function that knows no model."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[in
             f"With {numbers[0]} of these heads the model still costs {cost(numbers[0]):,.4g} {what}; the budget allows "
             f"{limit:,.4g}. Pruning heads cannot save more than that."
         )
-    low, high = 0, len(numbers)  # within, and not known to be
+    low, high = 0, len(numbers)  # index within the limit; first index that may exceed it
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if cost(numbers[middle]) <= limit else (low, middle)
@@ -92,7 +92,7 @@ def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[in
 
 
 def _top(scores: HeadGrid, layers: Layers, keep: int) -> set[Head]:
-    """The best heads of every layer, as many as it keeps at least, and the best of all others."""
+    """The best heads of every layer up to its minimum, and the best of all others."""
     order = sorted(scores.heads, key=lambda head: -scores[head])
     sure: set[Head] = set()
     for site in layers.by_layer:

@@ -1,4 +1,4 @@
-"""Shape: what the heads that stay must look like, layer by layer, so that a runtime takes them. Imports no torch."""
+"""Shape: constraints on the remaining heads of each layer, so that a runtime accepts the model. Imports no torch."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Shape(Options):
         return max(self.at_least, self.at_least_first if layer == 0 else 0)
 
     def __str__(self) -> str:
-        """As `parse` reads it: `uniform:at-least=1`; empty without constraints."""
+        """The text form that `parse` reads, such as `uniform:at-least=1`; empty without constraints."""
         words = [word for word, (name, value) in _WORDS.items() if getattr(self, name) == value]
         defaults = self.defaults()
         numbers = [
@@ -106,7 +106,7 @@ class Shape(Options):
 
     def violations(self, mask: HeadGrid, groups: Sequence[Sequence[Head]]) -> list[str]:
         """Where a mask breaks the constraints. `groups`: the heads that may be removed, by key/value head."""
-        layers: dict[tuple[str, int], list[tuple[int, int]]] = {}  # of each group: heads that stay, heads
+        layers: dict[tuple[str, int], list[tuple[int, int]]] = {}  # (heads to keep, heads) of each group
         for group in groups:
             layers.setdefault(group[0].site, []).append((sum(bool(mask[head]) for head in group), len(group)))
         problems = [f"{kind}.{layer} {text}" for (kind, layer), sizes in layers.items()
