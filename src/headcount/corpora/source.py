@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headcount.corpora.plain import PlainTexts
     from headcount.corpora.sentences import Sentences
 
-COLUMNS = ("source", "target", "text", "label", "pair")  # what a column may hold
+COLUMNS = ("source", "target", "text", "label", "pair")  # possible contents of a column
 LONGEST = 250  # words of a sentence of parallel text
 
 
@@ -119,7 +119,7 @@ class Source:
         )
 
     def _warn_of_skipped(self, skipped: Counter[str]) -> None:
-        """Say how many rows are not among the examples: their number is in no other place of a result."""
+        """Warn of skipped rows: the result does not report their number."""
         if skipped.total():
             reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
             warnings.warn(f"Rows of {self.data} were skipped: {reasons}.", stacklevel=4)
