@@ -1,4 +1,4 @@
-"""head_mask: the argument that transformers 5 silently ignores, as a block that works."""
+"""head_mask: a context manager that replaces the argument which transformers 5 silently ignores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _columns(site: Site, rows: dict[int, Tensor]) -> Tensor:
 
 
 def _join(sites: Sites, columns: list[Tensor | None]) -> Tensor:
-    """[H] or [B, H] over all heads of the model, ones where no mask was given."""
+    """[H] or [B, H] over all heads of the model, 1 if no mask was given."""
     present = [column for column in columns if column is not None]
     if not present:
         return torch.ones(len(sites.heads))

@@ -65,7 +65,7 @@ def masked(
 
 
 def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], Tensor] | None]:
-    """For each site, a function that gives its values [H] or [B, H] of the moment; None where all stay 1."""
+    """For each site, a function that returns its current values [H] or [B, H]; None if all are 1."""
     if isinstance(mask, HeadGrid):
         return {key: _constant(values) for key, values in align(sites, mask).items()}
     if not isinstance(mask, Tensor | np.ndarray):
@@ -90,7 +90,7 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
 
 
 def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
-    """The values of a grid by site; a grid that is not over this model's heads is an error.
+    """The values of a grid by site. Raises MaskError if the grid does not have the heads of this model.
 
     Heads that were already removed from the model may be in the grid, with the value 0.
     """
@@ -151,9 +151,9 @@ def _check_means(sites: Sites, means: Means) -> None:
 def multiply(
     site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None = None, repeat: int = 1, *, resample: bool = False
 ) -> Callable[[Tensor], Tensor]:
-    """context [.., H*D] -> the same with each head scaled, moved towards its mean where one is given.
+    """A function of the context [.., H*D] that scales each head, towards its mean if one is given.
 
-    resample: moved towards the output on the example before it, the last one's for the first.
+    resample: scale towards the output for the previous example (the last one for the first).
     """
 
     def function(context: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Taps: read what each head computes while the model runs. Know sites, not tasks; change nothing.
+"""Taps: read the values of each head while the model runs. Nothing is changed.
 
 Shapes: B batch, Q queries, K keys, H heads of a site, D head size.
 """
@@ -38,7 +38,7 @@ WHAT = ("outputs", *REDUCTIONS)
 
 
 class Taps:
-    """What was read, by site: `taps["encoder.0"]`; several runs of the model add up in `taps.calls("encoder.0")`."""
+    """Values by site: `taps["encoder.0"]` of the last run, `taps.calls("encoder.0")` of all runs."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
@@ -107,7 +107,7 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
 
 
 class _Reader:
-    """Reads from one site; a value is delivered when all that is wanted of one run has come."""
+    """Reads from one site and delivers a value when all parts of one run are complete."""
 
     def __init__(self, site: Site, reductions: dict[str, Reduction | None], several: bool, deliver: Sink) -> None:
         self._site = site
