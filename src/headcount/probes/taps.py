@@ -38,7 +38,7 @@ WHAT = ("outputs", *REDUCTIONS)
 
 
 class Taps:
-    """Values by site: `taps["encoder.0"]` of the last run, `taps.calls("encoder.0")` of all runs."""
+    """Values by site: `taps["encoder.0"]` if the model ran once, `taps.calls("encoder.0")` for all runs."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites

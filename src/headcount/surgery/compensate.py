@@ -105,7 +105,7 @@ def compensate(
 
 
 def losing(model: nn.Module, mask: HeadGrid) -> dict[SiteKey, list[int]]:
-    """The sites that lose heads, and the places of those that stay."""
+    """The sites that lose heads, and the indices of their remaining heads."""
     values = align(locate(model), mask)
     by_site: dict[SiteKey, list[int]] = {}
     for site in locate(model):
@@ -117,7 +117,7 @@ def losing(model: nn.Module, mask: HeadGrid) -> dict[SiteKey, list[int]]:
 
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:
-    """The fitted projection over all heads of the site, zeros where heads go."""
+    """The fitted projection over all heads of the site, with zeros for removed heads."""
     weight_OA = torch.zeros_like(calibration.projection.weight_OK)
     weight_OA[:, calibration.places] = fit.weight_OK
     return Projection(weight_OA, fit.bias_O)
@@ -125,7 +125,7 @@ def spread(calibration: Calibration, fit: Fit) -> Projection:
 
 @torch.no_grad()
 def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
-    """Write a projection over `heads` (original numbers) into the plain weights of a site that has some of them."""
+    """Write a projection over `heads` (original numbers) into the weights of a site that has some of them."""
     weight, bias = site.output.weight, site.output.bias
     kept_OK = projection.weight_OK[:, columns([heads.index(head) for head in site.heads], site.head_dim)]
     weight.copy_(kept_OK.T if isinstance(site.output, Conv1D) else kept_OK)  # type: ignore[operator]

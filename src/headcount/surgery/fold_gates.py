@@ -1,4 +1,4 @@
-"""Fold gates: gates that are neither 0 nor 1 at test time become part of the weights, before heads are removed."""
+"""Fold gates: multiply gates that are neither 0 nor 1 at test time into the weights, before heads are removed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fold_gates(model: nn.Module, gates: Gates) -> None:
 
 
 def check_foldable(model: nn.Module, gates: Gates) -> None:
-    """Raise where soft gates cannot be part of the weights."""
+    """Raise if soft gates cannot be multiplied into the weights."""
     for site in _gated(model, gates):
         if gates.soft and site.entry is not site.output:
             raise UsageError(

@@ -100,7 +100,7 @@ def _compensation(
 
 
 def _warn_of_idle(expectation: Expectation, sites: Sequence[Site]) -> None:
-    """A site about to be cut that does not run is no evidence, and said so."""
+    """Warn if a site that loses heads does not run: it cannot be verified."""
     idle = [site.name for site in sites if expectation.is_idle(site)]
     if idle:
         warnings.warn(
@@ -110,9 +110,9 @@ def _warn_of_idle(expectation: Expectation, sites: Sequence[Site]) -> None:
 
 
 def _check(expectation: Expectation, small: nn.Module, sites: Sites) -> None:
-    """Raise where the pruned model is wrong; the error carries it, so that no work is lost.
+    """Raise if the pruned model is wrong. The error has the model, so that no work is lost.
 
-    That it does not run at all can only happen to architectures no family describes.
+    Only architectures that no family describes can fail to run at all.
     """
     try:
         expectation.check(small)
