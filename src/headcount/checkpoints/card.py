@@ -34,7 +34,7 @@ def write_card(folder: Path, record: Record[Pruning], *, source: str, revision: 
 
 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
-    """The settings at the head of a model's own card; empty where it has none."""
+    """The metadata of the model's card; empty if it has none."""
     path = cached_file(
         source,
         "README.md",
@@ -64,7 +64,7 @@ def _text(record: Record[Pruning], name: str) -> str:
 
 
 def _way(parts: Pruning) -> str:
-    """All stages: how heads were chosen, what compensates for them, what was trained."""
+    """All stages in words: how heads were chosen, the compensation, and the training."""
     words = ["heads chosen by hand" if parts.method == "given" else f"heads chosen by {parts.method}"]
     words += [f"compensated for by {parts.compensation.method}"] if parts.compensation else []
     stages = {"gates": "trained with gates", "tuning": "fine-tuned"}

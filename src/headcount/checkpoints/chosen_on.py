@@ -1,6 +1,6 @@
 """chosen_on.json of a pruned model: the examples that its heads were chosen, calibrated or trained on, as hashes.
 
-Whoever measures the model later can tell whether examples are held out, without the texts themselves.
+A later evaluation can then tell whether its examples are held out, without the texts themselves.
 """
 
 from __future__ import annotations

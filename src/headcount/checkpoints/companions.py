@@ -39,7 +39,7 @@ _MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-
 
 
 def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Any:
-    """The tokenizer that stands beside a model; where it has no padding token, the end of text serves."""
+    """The tokenizer of a model. If it has no padding token, the end token is used."""
     check_source(source)
     options = {"revision": revision} if revision else {}
     try:
@@ -68,7 +68,7 @@ def load_config(source: str, *, revision: str | None = None, trust_remote_code: 
 
 
 def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
-    """What the classes of a checkpoint stand for, by number; None where nobody named them (LABEL_0, LABEL_1, ...)."""
+    """The class names of a checkpoint, by number; None if they are the default ones (LABEL_0, LABEL_1, ...)."""
     config = load_config(source, revision=revision, trust_remote_code=trust_remote_code)
     names = tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
     return None if not names or all(name.startswith("LABEL_") for name in names) else names
@@ -103,7 +103,7 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
 
 
 def _copy(source: str, name: str, folder: Path, revision: str | None) -> bool:
-    """Copy one file of a checkpoint, if it is there."""
+    """Copy one file of a checkpoint, if it exists."""
     path = _find(source, name, revision)
     if path is None:
         return False

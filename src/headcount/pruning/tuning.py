@@ -1,4 +1,4 @@
-"""Tuning: how weights learn, after heads were removed and, with choosers that train, before. Imports no torch."""
+"""Tuning: settings of training after heads were removed and, with choosers that train, before. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from headcount.options import Options, option
 from headcount.registry import Registry
 
-STEPS = 1050  # after gates: 1200 steps with theirs
+STEPS = 1050  # after gates; 1200 steps with those of the gates
 tuners: Registry[Any] = Registry("tuner", "headcount.pruning.tuners", "TUNER")
 
 

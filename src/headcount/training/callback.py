@@ -1,8 +1,4 @@
-"""Gates in Hugging Face's Trainer: a callback that attaches them, adds their penalty and lets them learn.
-
-The Trainer's loss and optimizer stay as they are: the penalty's gradients are added before each step of the weights,
-and the gates take their own step after it.
-"""
+"""Gates in the Trainer of Hugging Face: a callback that attaches them, adds their penalty and trains them."""
 
 from __future__ import annotations
 
@@ -78,7 +74,7 @@ class GateCallback(TrainerCallback):
             )
         if getattr(args, "fp16", False):
             raise UsageError("fp16 scales the loss, but not the gates' penalty: use bf16 or full precision.")
-        self.close()  # of a training that did not end
+        self.close()  # gates of a training that did not end
         self.gates = HardConcreteGates(model, **self._gating)  # type: ignore[arg-type]
         self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
         self.partner.to(next(model.parameters()).device)

@@ -13,9 +13,9 @@ class Preset:
     """A size of model, of vocabulary, and how to train it."""
 
     size: Size
-    vocabulary: int  # pieces: of both sides together where they share one, else of each
+    vocabulary: int  # pieces: of a shared vocabulary, else of each side
     recipe: Recipe
-    post_norm: Recipe  # for models that normalise after each sum, which a linear decay from a high rate saturates
+    post_norm: Recipe  # for post-norm models, which a linear decay from a high rate saturates
 
 
 # Few layers and heads, dropout of attention weights and a long straight decay: heads then take one role each

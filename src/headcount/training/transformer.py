@@ -1,4 +1,4 @@
-"""A new translation model: the Transformer of Vaswani et al. 2017 as a Hugging Face model, with its first weights.
+"""A new translation model: the Transformer of Vaswani et al. 2017 as a Hugging Face model, with initial weights.
 
 norm "pre"    normalised before each sublayer and once at the end, as Voita et al. 2019 trained: the class Pegasus
 norm "post"   normalised after each sum, as in Vaswani et al. 2017: the class Marian
@@ -31,7 +31,7 @@ NORMS = ("pre", "post")
 
 @dataclass(frozen=True)
 class Size:
-    """How large a translation model is, and where it normalises."""
+    """Size of a translation model, and position of its layer norms."""
 
     encoder_layers: int
     decoder_layers: int
@@ -127,7 +127,7 @@ def size_like(folder: str | Path) -> Size:
 
 
 def without_heads_like(model: TranslationModel, folder: str | Path) -> TranslationModel:
-    """A new model with the heads that the model in a folder has, each as large as ever."""
+    """A new model with the heads of the model in a folder, of the original head size."""
     manifest = getattr(AutoConfig.from_pretrained(str(folder)), KEY, None)
     if manifest is not None:
         rebuild(model, manifest)
@@ -136,7 +136,7 @@ def without_heads_like(model: TranslationModel, folder: str | Path) -> Translati
 
 
 def forget(model: nn.Module, *, seed: int) -> None:
-    """Give a model new random weights in place: those that training begins with."""
+    """Replace the weights of a model by new initial weights, in place."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if isinstance(model, TranslationModel):
@@ -152,7 +152,7 @@ def forget(model: nn.Module, *, seed: int) -> None:
 
 
 def _initialise(model: TranslationModel) -> None:
-    """Glorot for matrices, zero for biases, norms that change nothing, and embeddings by the place of the norms."""
+    """Glorot for matrices, zero for biases, identity norms, and embeddings by the position of the norms."""
     pre = is_pre_norm(model)
     width = int(model.config.d_model)
     for stack, branches in ((model.model.encoder, 2), (model.model.decoder, 3)):
@@ -177,9 +177,9 @@ _PRE_NORM_EMBEDDING = 0.5
 
 
 def _post_norm_gain(name: str, depth: int) -> float:
-    """Queries, keys and values count as one matrix, and each residual branch starts as small as its stack is deep.
+    """Gain for post-norm models: queries, keys and values count as one matrix, and deeper stacks start smaller.
 
-    Layers normalised after the sum then learn from the first epoch on (docs/decisions/009).
+    Post-norm layers then learn from the first epoch on (docs/decisions/009).
     """
     if name.endswith(("out_proj", "fc2")):
         return float(depth**-0.5)
