@@ -234,7 +234,7 @@ def seed(what: str, default: int | None = 0) -> Command:
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """The members of a list with commas; none where nothing was given."""
+    """The members of a list with commas; none if nothing was given."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 

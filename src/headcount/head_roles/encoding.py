@@ -166,7 +166,7 @@ class Batch:
 
     @cached_property
     def words_BUT(self) -> Tensor:
-        """1 where a token belongs to a unit."""
+        """1 if a token belongs to a unit."""
         most = max(len(row.words) for row in self.rows)
         table = np.zeros((len(self.rows), max(1, most), self.ids_BT.shape[1]), dtype=np.float32)
         belongs = [

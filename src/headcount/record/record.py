@@ -1,4 +1,4 @@
-"""Record and Signature: what was measured, and what makes it trustworthy. Knows JSON, not torch, and no model."""
+"""Record and Signature: the result of a measurement with its provenance. Knows JSON, not torch."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ else:
 
     Parts = TypeVar("Parts")
 
-SCHEMA = 2  # of what is around the parts; each result has a version of its own
+SCHEMA = 2  # version of the record around the parts; each result has its own version
 results: Registry[type[Any]] = Registry("result", "headcount.record.results", "RESULT")  # by study
-_COMMANDS = re.compile("[\x7f-\x9f]")  # to terminals: DEL and C1, of which U+009B begins an escape sequence
+_COMMANDS = re.compile("[\x7f-\x9f]")  # terminal control characters: DEL and C1; U+009B begins an escape sequence
 _PACKAGES = ("headcount", "torch", "transformers", "numpy")
 
 
@@ -40,7 +40,7 @@ def _now() -> str:
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of what the numbers depend on, read without importing any of it."""
+    """Versions of the packages that results depend on, read without importing them."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -147,7 +147,7 @@ class Record(Generic[Parts]):
         return cls.from_plain(journal.read_json(path), source=str(path))
 
     def _repr_html_(self) -> str:
-        """A table in Jupyter: what there is by part, and where it comes from."""
+        """A table in Jupyter: a summary of each part, and the signature."""
         parts: Any = self.parts
         values = {item.name: getattr(parts, item.name) for item in fields(parts)}
         rows = [(name, [notebook.Cell(_summed_up(part))]) for name, part in values.items()]
@@ -158,7 +158,7 @@ class Record(Generic[Parts]):
 
 @dataclass(frozen=True)
 class _Plain:
-    """What a record's file holds beside the schema number."""
+    """The content of a record file besides the schema number."""
 
     study: str
     version: int
@@ -175,9 +175,9 @@ def _check_version(what: str, number: int, current: int, source: str) -> None:
 
 @contextlib.contextmanager
 def displayed(records: Iterable[str | Path]) -> Iterator[None]:
-    """Show records that others may have written: a part that is missing or of another type is an error of the record.
+    """Turn errors inside the block into RecordError: a record from elsewhere may lack parts or have wrong types.
 
-    records: their files, for the message.
+    records: files to name in the message.
     """
     try:
         yield
@@ -191,7 +191,7 @@ def displayed(records: Iterable[str | Path]) -> Iterator[None]:
 
 
 def _summed_up(part: object) -> str:
-    """A part in a few words: its value where it is one, else how much there is of what."""
+    """A short summary of a part: its value, or the number of its items."""
     if isinstance(part, Mapping):
         examples = ", ".join(map(str, list(part)[:3]))
         return f"{len(part)}: {examples}{', ...' if len(part) > 3 else ''}" if part else "none"

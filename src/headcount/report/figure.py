@@ -45,7 +45,7 @@ class Figure:
     obstacle: Callable[[Record], str | None] = lambda _: None  # why a record with all parts does not do, if so
 
     def lacks(self, record: Record) -> str | None:
-        """Why a record has no such figure, None where it has; `lacking` of a record says why a part is missing."""
+        """Why a record has no such figure, None if it has; `lacking` of a record says why a part is missing."""
         for name in self.parts:
             part = part_of(record, name)
             if part is None or (name in self.reasons and not part):
@@ -129,7 +129,7 @@ def _csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def part_of(record: Record, name: str) -> Any:
-    """A part of a record, None where it has none; a.b is part b of part a."""
+    """A part of a record, None if it has none; a.b is part b of part a."""
     part: Any = record.parts
     for key in name.split("."):
         part = part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)

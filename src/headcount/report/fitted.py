@@ -52,7 +52,7 @@ class FittedTable(Table):
     def blocks(self, width: int) -> list[Block]:
         """Every column in one block if that is possible, wrapped if need be; else the keys with some of the others.
 
-        Empty where the keys leave no room for some column.
+        Empty if the keys leave no room for some column.
         """
         indices = range(len(self.columns))
         longest = [_longest_line(column) for column in self.columns]

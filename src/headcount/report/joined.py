@@ -48,7 +48,7 @@ class RoleImportance(Result):
 
 
 def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
-    """Roles and importance of one model side by side; None where a side is missing or of other weights."""
+    """Roles and importance of one model side by side; None if a side is missing or of other weights."""
     roles = next((record for record in records if isinstance(record.parts, RolesFound) and record.parts.roles), None)
     if roles is None:
         return None

@@ -29,7 +29,7 @@ _NAMED_HEADS = 3  # heads that an answer names at most
 
 @dataclass(frozen=True)
 class Tile:
-    """A question with its answer, empty where nothing was measured; command: what measures it."""
+    """A question with its answer, empty if nothing was measured; command: what measures it."""
 
     question: str
     answer: str

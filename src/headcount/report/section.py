@@ -19,7 +19,7 @@ Labelled = Sequence[tuple[str, Record]]  # what each record is called, and the r
 
 @dataclass(frozen=True)
 class Printed:
-    """A number that a paper printed, beside ours; none where ours was not measured."""
+    """A number that a paper printed, beside ours; none if ours was not measured."""
 
     what: str
     paper: str

@@ -28,7 +28,7 @@ class Subject:
     missing: dict[str, str] = field(default_factory=dict)  # part of a study -> why it could not be measured
 
     def first(self, kind: type[Parts]) -> Parts | None:
-        """The result of this kind, None where there is none."""
+        """The result of this kind, None if there is none."""
         return next((record.parts for record in self.records if isinstance(record.parts, kind)), None)
 
     def of(self, *studies: str) -> list[Record]:

@@ -90,7 +90,7 @@ def _scores(
 
 
 def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, Correlation]:
-    """All heads, and those of each kind: r with its interval over heads; NaN where it is not defined."""
+    """All heads, and those of each kind: r with its interval over heads; NaN if it is not defined."""
     groups = {"all": exact.kinds, **({kind: (kind,) for kind in exact.kinds} if len(exact.kinds) > 1 else {})}
     return {group: spearman(scores.of(*kinds).numbers(), exact.of(*kinds).numbers()) for group, kinds in groups.items()}
 

@@ -156,7 +156,7 @@ def gain_over(qualities: Sequence[Quality]) -> Runs:
     return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)])
 
 
-_MIDDLE = (0.15, 0.65)  # shares of the heads gone: where orders differ
+_MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ
 _BEYOND = (0.6 + 1e-6, 1.0)  # and where kinds do (Michel et al. 2019, section 5)
 
 

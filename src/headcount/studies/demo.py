@@ -66,7 +66,7 @@ def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch |
 
 
 def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:
-    """Raise where the model that is there is another one than the seed, or the length of the run, would make."""
+    """Raise if the model that is there is another one than the seed, or the length of the run, would make."""
     file = model / "training" / "settings.json"
     if not file.is_file():  # a model of the user's own
         return

@@ -51,7 +51,7 @@ class Looking:
 
 
 def drift(before_roles: Held, left: Held) -> RoleChanges:
-    """What became of the roles of the heads that are left."""
+    """What became of the roles of the remaining heads."""
     changes = Counter(_change(_names(before_roles.get(head, ())), _names(now)) for head, now in left.items())
     before, after = (
         Counter(role for head in left for role in _names(roles.get(head, ()))) for roles in (before_roles, left)

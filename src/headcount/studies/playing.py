@@ -1,7 +1,7 @@
 """playing: what is lost when a head is replaced by its role, beside what is lost without the head.
 
-The head's share that its role gives is 1 - (loss with the role - loss) / (loss without the head - loss): 1 where the
-role is all that the head does, 0 where the head might as well be off.
+The head's share that its role gives is 1 - (loss with the role - loss) / (loss without the head - loss): 1 if the
+role is all that the head does, 0 if the head might as well be off.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def comparison(
 
 
 def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
-    """None where the interval of what the head is worth has 0 in it: a share of nothing says nothing."""
+    """None if the interval of what the head is worth has 0 in it: a share of nothing says nothing."""
     worst = max(metric.gain(off.low), metric.gain(off.high))
     if not worst < 0:
         return None

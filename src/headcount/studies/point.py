@@ -84,7 +84,7 @@ class PointFile:
 
 
 def point(inputs: PointInputs, arm: Arm, *, wait: bool = False) -> PointFile | None:
-    """A point as it is on disk, or made here and kept; None where another process is at it and `wait` is not asked."""
+    """A point as it is on disk, or made here and kept; None if another process is at it and `wait` is not asked."""
     if processes.count() > 1:
         return _together(inputs, arm)
     file = inputs.file(arm)

@@ -67,7 +67,7 @@ class StudySettings:
 
 
 def trained_on(model: str) -> str:
-    """The embedded corpus that `headcount train` made a model from; empty where it is another one, or not known."""
+    """The embedded corpus that `headcount train` made a model from; empty if it is another one, or not known."""
     record = training_record(model)
     data = str(record.signature.arguments.get("data", "")) if record else ""
     return data if data and Location.of(data).kind == "grammar" else ""

@@ -71,7 +71,7 @@ class StudySubject:
 
     @cached_property
     def other(self) -> Any:
-        """The task on a second split; None where none is named."""
+        """The task on a second split; None if none is named."""
         return self.task(self.work.on(self.settings.other_split)) if self.settings.other_split else None
 
     @cached_property
@@ -96,7 +96,7 @@ class StudySubject:
 
     @cached_property
     def frequencies(self) -> Any:
-        """Of tokens in the training data; None where those are not the model's, or there are none."""
+        """Of tokens in the training data; None if those are not the model's, or there are none."""
         if self.settings.trees:
             return None
         return self.work.frequencies(self.tokenizer, self.settings.train_limit or None)

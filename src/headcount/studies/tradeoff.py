@@ -58,7 +58,7 @@ def tradeoff(
 ) -> Record[Tradeoff]:
     """Measure every point of the plan, and compare the ways, paired on the same examples.
 
-    looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
+    looking: sentences to find out on what the remaining heads do; unlooked: why there are none.
     models: where the smaller models are kept. command: what makes a point, around the arguments of its pipeline.
     """
     gated = _gated(model, plan)

@@ -145,7 +145,7 @@ class Workload:
         return self.kind.sentences(self.source)
 
     def frequencies(self, tokenizer: PreTrainedTokenizerBase, limit: int | None = None) -> Any:
-        """Of tokens in what such models have learned from; None where the data do not have it."""
+        """Of tokens in what such models have learned from; None if the data do not have it."""
         from headcount.corpora.frequencies import count_tokens
 
         texts = self.kind.training_texts(self.source)

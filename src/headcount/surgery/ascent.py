@@ -3,7 +3,7 @@
 The full model runs once and its output at every site is stored. Then the pruned model runs up to the first site, that
 site gets its new output projection, and the run continues to the next. Layers below are not computed again, so that
 all of it costs about one more run over the data. Knows models and rows, not what is fitted to them.
-Shapes: B batch, T tokens, N rows (tokens without padding), A = heads of a site x head size, K = heads that stay x
+Shapes: B batch, T tokens, N rows (tokens without padding), A = heads of a site x head size, K = remaining heads x
 head size, O outputs.
 """
 

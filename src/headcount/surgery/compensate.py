@@ -1,6 +1,6 @@
 """compensate: fit the remaining heads to make up for the removed ones, from calibration data and without training.
 
-Shapes: A = heads of a site x head size, K = heads that stay x head size, O outputs.
+Shapes: A = heads of a site x head size, K = remaining heads x head size, O outputs.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class _Job:
         return pipeline
 
     def _named_heads(self) -> Chooser | None:
-        """The chooser of heads that are named; None where --choose finds them."""
+        """The chooser of heads that are named; None if --choose finds them."""
         values = self.values
         if values["choose"] is not None:
             if values["remove"] is not None:

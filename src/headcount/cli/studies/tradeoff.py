@@ -1,4 +1,4 @@
-"""headcount study tradeoff: quality against the heads that are left, by learned pruning and its controls."""
+"""headcount study tradeoff: quality against the remaining heads, by learned pruning and its controls."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from headcount.record.result import MeasuredOn, Result
 class EpochStep:
     """The model of one epoch with some of its heads masked."""
 
-    removed: int  # number of heads gone
+    removed: int  # number of removed heads
     share: float
     value: float  # of the metric
     low: float  # 95% interval over examples
     high: float
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     kept_share: float  # of the epoch's own score with all heads
 
 

@@ -16,7 +16,7 @@ class Evaluation(Result):
     quality: Quality
     measures: Mapping[str, float]  # everything that was measured, the quality first
     examples: int
-    columns: tuple[str, ...]  # of the statistics; empty where they have no names
+    columns: tuple[str, ...]  # of the statistics; empty if they have no names
     statistics: tuple[tuple[float, ...], ...]  # one row per example, from which the quality follows
     settings: Mapping[str, str]  # of the metrics, as other tools write them
     translations: tuple[str, ...] | None = None  # one per example

@@ -48,7 +48,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
-    """Heads left in all -> kind -> heads left of it, mean over seeds; the whole model among them."""
+    """Heads left in all -> kind -> number of remaining heads of it, mean over seeds; the whole model among them."""
     kept_counts = [record.parts.of, *(point.kept_by_kind for point in record.parts.points if point.way == way)]
     sizes = {sum(counts.values()) for counts in kept_counts}
     return {

@@ -1,4 +1,4 @@
-"""What the encoder heads that are left do, one column per pruned model (Voita et al. 2019, Figure 8)."""
+"""Roles of the remaining encoder heads, one column per pruned model (Voita et al. 2019, Figure 8)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _behind(parts: Tradeoff) -> str:
 
 
 def _unlooked(parts: Tradeoff) -> str:
-    """Why it is not known what the heads that are left do, where it is not."""
+    """The reason why the roles of the remaining heads were not measured; empty if they were."""
     reason = parts.lacking.get("whole_roles")
     return f" Roles of the remaining heads: {reason}." if reason and not parts.drift else ""
 
@@ -124,7 +124,7 @@ def _by_seed(comparison: Difference, digits: int) -> str | None:
 
 
 def _drift_table(labelled: Labelled) -> Table:
-    """What became of the roles of the heads that are left, most heads first."""
+    """What became of the roles of the remaining heads, most heads first."""
 
     def rows(record: Record) -> list[list[Any]]:
         cells = []

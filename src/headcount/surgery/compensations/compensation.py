@@ -1,7 +1,7 @@
 """The interface of a compensation: from the calibration data of one site to its new output projection.
 
 A member is a function from a `Calibration` to a `Fit`; `compensations["lstsq"]` is in `lstsq.py`.
-Shapes: N rows (tokens that are no padding), K = heads that stay x head size, A = all heads of the site x head size,
+Shapes: N rows (tokens that are no padding), K = remaining heads x head size, A = all heads of the site x head size,
 O outputs.
 """
 
@@ -24,7 +24,7 @@ from headcount.surgery.compensations.ridge import Normal
 class Calibration:
     """The calibration data of one site.
 
-    Inputs X are the outputs of the heads that stay, in the pruned model; targets Y are the site's output in the full
+    Inputs X are the outputs of the remaining heads, in the pruned model; targets Y are the site's output in the full
     model at the same tokens.
     """
 

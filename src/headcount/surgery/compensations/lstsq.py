@@ -1,6 +1,6 @@
 """lstsq: refit the output weights of the remaining heads by ridge regression towards their old values.
 
-Shapes: K = heads that stay x head size, O outputs.
+Shapes: K = remaining heads x head size, O outputs.
 """
 
 from __future__ import annotations
