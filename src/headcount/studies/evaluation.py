@@ -1,4 +1,4 @@
-"""Evaluation of a model: how good it is at its task, with an interval; of a translation model also what it writes."""
+"""Evaluation of a model: its quality at its task with an interval; for translation models also the translations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def evaluate(
     chosen_on: Sequence[Examples] = (),
     progress: Progress = silent,
 ) -> Record[Evaluation]:
-    """The quality of a model at a task with its 95% interval over examples, and what else the task measures.
+    """The quality of a model at a task with its 95% interval over examples, and further measures of the task.
 
     chosen_on: examples that the heads of a pruned model were chosen on; the record says how many are measured on.
     """
@@ -58,7 +58,7 @@ def evaluate(
 def translate(
     model: nn.Module, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], **decoding: Any
 ) -> list[str]:
-    """The model's translation of each sentence; an empty one stays empty."""
+    """The model's translation of each sentence; empty for an empty sentence."""
     filled = [index for index, sentence in enumerate(sentences) if sentence.strip()]
     translations = [""] * len(sentences)
     if not filled:
