@@ -1,4 +1,4 @@
-"""Measured on: one sentence on which texts a result comes from, and whether they were held out."""
+"""Measured on: one sentence about the texts of a result, and whether they were held out."""
 
 from __future__ import annotations
 

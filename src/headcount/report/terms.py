@@ -1,6 +1,6 @@
 """Terms: the words of the page that a newcomer may not know, each explained in a sentence.
 
-The page shows the explanation where a term is pointed at or tapped. `python -m headcount.report.terms` prints the same
+The page shows the explanation when a term is hovered over or tapped. `python -m headcount.report.terms` prints the same
 as the table at the top of docs/glossary.md.
 """
 
@@ -104,7 +104,7 @@ TERMS = (
     Term("from scratch", "Trained from the beginning with few heads, instead of being made smaller afterwards."),
 )
 
-# What heads of a role do, to follow "2 heads": one verb form for one head, one for several.
+# Verb phrases for roles, to follow "2 heads": singular and plural.
 ROLE_WORDS = {
     "positional": ("looks at a neighbouring token", "look at a neighbouring token"),
     "syntactic": ("follows a grammatical relation", "follow a grammatical relation"),

@@ -1,4 +1,4 @@
-"""Verdicts: what the evidence of a record says of a role, in the words that every table uses."""
+"""Verdicts: the wording of the evidence for a role, the same in all tables."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _NAMED = 3  # roles without a verdict that a sentence names
 
 
 def verdict(evidence: Evidence) -> str:
-    """Whether the role is held, or why that is open."""
+    """Whether the head has the role, or why there is no verdict."""
     if evidence.holds is None:
         return f"not enough trials ({evidence.trials} of {MIN_TRIALS})"
     return "yes" if evidence.holds else "no"
 
 
 def undecided(evidence: Iterable[Evidence]) -> list[str]:
-    """Roles with their labels that have no verdict, each once: trials depend on the text, not on the head."""
+    """Roles with labels without a verdict, each once: trials depend on the text, not on the head."""
     reasons = (f"{item.role} {item.label}: {verdict(item)}" for item in evidence if item.holds is None)
     return list(dict.fromkeys(reasons))
 
 
 def uncertain(evidence: Iterable[Evidence]) -> int:
-    """How often a role reaches its threshold by value, but not beyond doubt."""
+    """Number of values that reach their threshold, but not with the whole interval."""
     return sum(item.holds is False and item.value >= item.threshold > item.baseline for item in evidence)
 
 

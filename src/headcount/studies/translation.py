@@ -156,9 +156,7 @@ def _texts(pairs: Dataset, column: str) -> Any:
 def _task(
     data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: TranslationSettings
 ) -> Translation:
-    texts = (
-        {"source": (), "target": ()} if split == "train" else data[split][:]
-    )  # train: only ids are needed
+    texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # train: only ids are needed
     return Translation(
         **texts,
         tokenizer=tokenizer,

@@ -20,7 +20,7 @@ _DATA = (
     "Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for an "
     "encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Default: embedded English sentences"
 )
-_TEXTS = 12  # that a page has room for
+_TEXTS = 12  # that fit on a page
 
 
 @click.command("explore")

@@ -1,4 +1,4 @@
-"""Smaller models that were made: what went, what it cost, what is left (Voita et al. 2019, section 6)."""
+"""Pruned models: removed heads, quality and costs (Voita et al. 2019, section 6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headcount.report.table import Column, Table, digits_for, interval
 
 
 def _ends(parts: Pruning) -> tuple[Quality, Quality] | None:
-    """Quality before and after, where it was measured."""
+    """Quality before and after, if measured."""
     before, after = parts.quality.before, parts.quality.after
     return (before, after) if before and after else None
 
@@ -39,7 +39,7 @@ def _answer(record: Record[Pruning]) -> str:
 
 
 def _training(parts: Pruning) -> str:
-    """What was trained, and what became of learned gates, where there were any."""
+    """The training, and the state of learned gates, if there are any."""
     stages, gates = list(parts.training.values()), parts.gates
     sentences = ""
     if stages:
@@ -81,7 +81,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _details(record: Record[Pruning]) -> list[Table]:
-    """How one model was pruned, and what that costs."""
+    """Details of one pruned model, and its costs."""
     parts = record.parts
     tables = [_curve_table(parts.curve, parts.metric or "quality", _measured_as(parts))] if parts.curve else []
     tables += [_compensation_table(parts.compensation)] if parts.compensation else []
@@ -113,7 +113,7 @@ def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:
 
 
 def _compensation_table(fitted: CompensationFit) -> Table:
-    """How well each site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
+    """Quality of the compensation of each site: shares of the full site's variance explained on held-out rows."""
     columns = [Column("site"), Column("rho"), Column("explained without", 3), Column("explained", 3)]
     rows = [[name, _strength(site), site.explained_without, site.explained] for name, site in fitted.sites.items()]
     quality = fitted.quality

@@ -32,7 +32,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def heads_by_role(parts: RolesFound) -> dict[str, dict[str, list[Evidence]]]:
-    """role -> head -> evidence of the labels it holds; the paper's roles first, the clearest head and label first."""
+    """role -> head -> evidence of its labels; the paper's roles first, then by margin."""
     by_role: dict[str, dict[str, list[Evidence]]] = {}
     for head, held in parts.roles.items():
         for evidence in held:
@@ -85,7 +85,7 @@ def _held(labelled: Labelled) -> Table:
 
 
 def _doubts(labelled: Labelled) -> str:
-    """Roles without a verdict, and how often one was near."""
+    """Roles without a verdict, and the number of close ones."""
     evidence = [item for _, record in labelled for items in record.parts.evidence.values() for item in items]
     open_roles, close = undecided(evidence), uncertain(evidence)
     sentences = [f"No verdict: {'; '.join(open_roles)}."] if open_roles else []

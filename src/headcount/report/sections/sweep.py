@@ -1,4 +1,4 @@
-"""How quality falls as learned gates close ever more heads (Voita et al. 2019, Figures 7 to 10, Table 2)."""
+"""Quality as learned gates close more heads (Voita et al. 2019, Figures 7 to 10, Table 2)."""
 
 from __future__ import annotations
 
