@@ -73,7 +73,7 @@ def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
 
 
 def check_direction(model: PreTrainedModel, name: str) -> None:
-    """Raise if a language model attends to the tokens it predicts: an encoder without is_decoder in its config."""
+    """Raise if a language model attends to the tokens it predicts: an encoder with is_decoder=False."""
     if reads_both_ways(model):
         raise CheckpointError(
             f"{name} attends in both directions, so that as a language model ({type(model).__name__}) it would see the "

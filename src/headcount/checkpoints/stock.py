@@ -71,7 +71,7 @@ def _gathers(module: nn.Module) -> bool:
 
 
 def _weights(model: PreTrainedModel, sites: Sites) -> dict[str, Tensor] | None:
-    """The model's weights, including a sliced position bias if all layers share one and keep the same heads."""
+    """The model's weights, with a position bias shared by all layers sliced; None if layers keep different heads."""
     weights = model.state_dict()
     if not any(site.attention.shared_bias for site in sites):
         return weights

@@ -42,7 +42,7 @@ def pool(studies: Sequence[Record[Combined]]) -> Record[Pool]:
 
 
 def pooled_records(records: Sequence[Record]) -> list[Record]:
-    """The same records with whole studies of different models pooled, where they are of one name, task and metric."""
+    """The same records, with whole studies of different models pooled if name, task and metric are the same."""
     loose = [record for record in records if not studies_of(record)]
     groups: dict[str, list[Record[Combined]]] = {}
     for study in (study for record in records for study in studies_of(record)):

@@ -128,7 +128,7 @@ class Bars(_Display):
     """One bar per stage of long work."""
 
     def __init__(self, *, every_part: bool = False) -> None:
-        """every_part: where there are lines, one for each stage too, however short."""
+        """every_part: if plain lines are printed, print one at the start of each stage too."""
         super().__init__(TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._tasks: dict[str, TaskID] = {}
         self._every_part = every_part and self._progress.disable

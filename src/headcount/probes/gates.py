@@ -87,7 +87,7 @@ class Gates(nn.Module, ABC):
         return HeadGrid(list(zip(self.heads, self.mean().detach().double().tolist(), strict=True)))
 
     def settled(self, within: float = SETTLED) -> float:
-        """Share of the gates whose mean is within SETTLED of 0 or 1."""
+        """Share of the gates whose mean is at most `within` from 0 or 1."""
         mean_G = self.mean().detach()
         return float(((mean_G < within) | (mean_G > 1 - within)).double().mean())
 

@@ -53,8 +53,8 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
 def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lambda _: True) -> list[int]:
     """As many heads of a site as `gone`, chosen so that |sum of their gradients|^2 is smallest.
 
-    allowed: whether these heads may go together. Exact where there are few enough sets of heads; otherwise `gone` is
-    improved by swaps while that helps.
+    allowed: whether these heads may be removed together. Exact if there are few enough sets of heads; otherwise `gone`
+        is improved by swaps while that helps.
     """
     heads, count = len(block_PP), len(gone)
     if math.comb(heads, count) <= _SETS:

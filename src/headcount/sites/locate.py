@@ -71,7 +71,7 @@ def locate(model: nn.Module) -> Sites:
 
 
 def reads_both_ways(model: nn.Module) -> bool:
-    """Whether every token attends to later tokens: an encoder whose config does not say is_decoder."""
+    """Whether every token attends to later tokens: an encoder whose config has is_decoder=False."""
     config = getattr(original_module(model), "config", None)
     return getattr(config, "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}
 

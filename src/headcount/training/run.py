@@ -102,7 +102,7 @@ class Run:
         return [path for path in journal.contents(self.out) if path != self.work or journal.contents(path)]
 
     def abandon(self) -> None:
-        """Delete the settings so that others can be tried, unless steps were taken, which would be lost."""
+        """Delete the work folder so that other settings can be tried, unless steps were taken, which would be lost."""
         if not any(self.work.rglob(STATE)):
             journal.remove_folder(self.work)
 

@@ -31,7 +31,7 @@ class Epoch:
     points: tuple[EpochStep, ...]
 
     def kept_at(self, share: float) -> float:
-        """The share of its own score that is left with about this share of heads gone."""
+        """The share of its own score that remains with about this share of heads removed."""
         return min(self.points, key=lambda point: abs(point.share - share)).kept_share
 
 

@@ -196,7 +196,7 @@ class Pruning(Result):
 
     @property
     def _masked(self) -> Quality | None:
-        """Quality with the heads masked, where it differs from that of the smaller model because of compensation."""
+        """Quality with the heads masked, if compensation makes it differ from that of the pruned model."""
         cut = self.quality.cut
         if self.compensation is None or cut is None or not self.curve:
             return None

@@ -96,7 +96,7 @@ class Drafts:
         self.pending_P = self.pending_P[:0]
 
     def _settle(self, model: PreTrainedModel, index: int, ids: list[int]) -> None:
-        """The output of a pending row, truncated at its limit."""
+        """Store the output of a pending row, truncated at its limit."""
         row = int(self.pending_P[index])
         tokens = int((self.source_BT[row] != self.padding).sum())
         self.outputs[row] = ids[: most_new_tokens(model, tokens)]
