@@ -34,11 +34,12 @@ def select(
         scores: Scores of all heads; higher means more important.
         budget: How much to keep.
         kinds: Kinds of attention that the budget counts. Heads of other kinds are all kept. By default all kinds.
-        shape: Constraints on the remaining heads. Its fields can also be given as keywords, such as rule="uniform".
+        shape: Constraints on the remaining heads.
         groups: Heads that share a key/value head (`sites.groups`), for shapes with even or whole groups.
         units: Heads that are kept or removed together: the same as `groups` with unit="group".
         price: Function from a mask to the cost of the model, for budgets that do not count heads.
             `headcount.surgery.price` has some.
+        constraints: Fields of `Shape` as keywords, such as rule="uniform" or at_least=1.
 
     Returns:
         A mask with 1 for heads to keep and 0 for heads to remove.
