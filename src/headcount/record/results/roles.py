@@ -15,7 +15,18 @@ MIN_TRIALS = 30  # fewer are too few for a verdict: 2 of 2 is 100%
 class Evidence:
     """How one head scores on one role and label, such as `positional -1` or `syntactic nsubj v->s`.
 
-    `holds` is the verdict: whether the head has the role, or None if there are too few trials.
+    Attributes:
+        role: Name of the role.
+        label: Label of the role: an offset, a relation with its direction, and so on.
+        value: Share of trials in which the head attends to a target. For `monotone` from -1 to 1.
+        baseline: Value without such a head: chance, or the best fixed offset.
+        threshold: Value that the lower end of the interval has to reach.
+        low: Lower end of the 95% bootstrap interval over sentences.
+        high: Upper end.
+        trials: Number of queries, or of instances of a relation.
+        holds: The verdict: whether the head has the role. None if there are fewer than MIN_TRIALS trials.
+        p: One-sided p-value that the value is below the threshold.
+        corrected: The p-value after Holm's correction for all heads and labels with enough trials.
     """
 
     role: str
