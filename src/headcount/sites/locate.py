@@ -36,8 +36,7 @@ def locate(model: nn.Module) -> Sites:
         model: The model.
 
     Returns:
-        One site per attention module, in the order of kinds and layers. `.heads` lists all heads, `.mask()` makes
-        masks.
+        One site per attention module, by kind and layer. `.heads` lists all heads, `.mask()` makes a mask.
 
     Raises:
         UnknownArchitecture: If no attention module is recognised.
