@@ -17,13 +17,14 @@ from headcount.record import Record
 from headcount.tasks.overlap import Examples
 
 FILE = "chosen_on.json"
+MOST_HASHES = 500_000  # about 18 MB; of more examples, only the hash of all of them is written
 _VERSION = 1
 
 
 def write_chosen_on(folder: Path, examples: Iterable[Examples]) -> None:
     """Write the file, also without examples: a folder that is replaced must not keep an older one."""
     entries = [
-        {"split": part.split, "data": part.fingerprint, "hashes": part.example_hashes}
+        {"split": part.split, "data": part.fingerprint, "hashes": _few(part.example_hashes)}
         for part in dict.fromkeys(examples)
     ]
     journal.write_text(folder / FILE, json.dumps({"version": _VERSION, "examples": entries}) + "\n")
@@ -45,6 +46,10 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
         Examples(entry["split"], entry["data"], None if entry["hashes"] is None else tuple(entry["hashes"]))
         for entry in entries
     )
+
+
+def _few(hashes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if hashes is None or len(hashes) > MOST_HASHES else hashes
 
 
 def _is_entry(entry: Any) -> bool:
