@@ -1,4 +1,4 @@
-"""Quality against the heads that are left, by each way of choosing them (Voita et al. 2019, Figure 7)."""
+"""Quality against the remaining heads, by each way of choosing them (Voita et al. 2019, Figure 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quality against the seconds that each way of pruning takes, for each number of heads left."""
+"""Quality against the seconds that each way of pruning takes, for each number of remaining heads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             rows += [_row(record, point) for point in points]
         plot.set_xscale("log")
         low, high = plot.get_xlim()
-        plot.set_xlim(min(low, 0.5 * high), max(high, 2.0 * low))  # ways that take alike stand side by side
+        plot.set_xlim(min(low, 0.5 * high), max(high, 2.0 * low))  # ways of similar duration are side by side
         plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         plot.xaxis.set_major_formatter(ScalarFormatter())
         plot.xaxis.set_minor_formatter(NullFormatter())
