@@ -66,14 +66,12 @@ def test_a_folder_is_replaced_when_asked_and_the_model_itself_never(models: Path
     assert len(hc.locate(hc.load(models / "llama")).heads) == 7
 
 
-@pytest.mark.parametrize(("model", "to", "out"), [("llama", "gguf", "half.gguf"), ("bert", "openvino", "half")])
-def test_a_file_above_the_limit_is_said_in_one_line(
-    models: Path, model: str, to: str, out: str, tmp_path: Path
-) -> None:
+def test_a_file_above_the_limit_is_said_in_one_line(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "half.gguf"
     with file_size_limit(30_000):
-        done = run(models / model, "--to", to, "--no-check", "--out", tmp_path / out)
+        done = run(models / "llama", "--to", "gguf", "--no-check", "--out", out)
     assert done.exit_code == 1
-    assert done.output.startswith(f"Error: {tmp_path / out} was not written: it would be larger than a file may be")
+    assert done.output.startswith(f"Error: {out} was not written: it would be larger than a file may be here")
     assert not list(tmp_path.iterdir())
 
 
