@@ -85,7 +85,7 @@ COMMANDS: dict[str, Command] = {
         model="marian",
     ),
     "study tradeoff": Command(
-        f"study tradeoff bert {_CURVES} --keep 6,4 --ways l0,rank-gradient,greedy,scratch --steps 3 --tune 2 "
+        f"study tradeoff bert {_CURVES} --keep 4 --ways l0,rank-gradient,greedy,scratch --steps 3 --tune 2 "
         "--scratch-steps 3 --no-roles --save-models --out OUT"
     ),
     "study michel2019": Command(

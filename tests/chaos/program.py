@@ -17,6 +17,7 @@ import headcount
 from chaos.process import Program
 from headcount.cli.main import main
 from headcount.corpora.source import Source
+from headcount.scores.shapley import shapley
 from headcount.studies import demo
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.translation import TranslationSettings
@@ -34,6 +35,7 @@ _SIZE = Size(encoder_layers=2, decoder_layers=1, heads=2, width=16, inner=16, dr
 
 def _prepare(cache: Path) -> None:
     datasets.config.HF_DATASETS_CACHE = cache
+    shapley.__kwdefaults__["permutations"] = 4  # no option of `study agreement`
     _small_demo()
 
 
