@@ -6,6 +6,7 @@ import contextlib
 import errno
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -20,10 +21,16 @@ from headcount import locks
 from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
 
+try:
+    import resource
+except ImportError:  # no such limits on this system
+    resource = None  # type: ignore[assignment]
+
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
 _SCRATCH, _LOCK, _NEW, _OLD, _GONE = ".headcount-", "lock", "new", "old", "gone"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: more than `ulimit -f` allows
+_LEAST_ROOM = 1 << 16  # bytes; less is a full disk: what is left of a block, or of a buffer, may still be free
 _ATTEMPTS = 100  # to create a scratch folder, which another process may take for an abandoned one and remove
 
 
@@ -163,11 +170,41 @@ def _scratch(target: Path) -> Iterator[Path]:
         with contextlib.ExitStack() as stack:
             scratch = _locked_scratch(target, stack)
             stack.callback(_clear, scratch, target)
-            yield scratch
+            with _explained_shortage(scratch):
+                yield scratch
     except Exception as error:
         if is_disk_full(error):
             raise FolderError(_no_room(target, error)) from error
         raise
+
+
+@contextlib.contextmanager
+def _explained_shortage(scratch: Path) -> Iterator[None]:
+    """An error of a library that does not say why it could not write gets the reason that the disk shows.
+
+    numpy says "4096 requested and 1931 written", streams of C++ "iostream error".
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        number = None if getattr(error, "errno", None) else _shortage(scratch)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number)) from error
+
+
+def _shortage(folder: Path) -> int | None:
+    """What keeps files in a folder from growing: the number of the error that writing more would be; None: nothing."""
+    largest = max((path.stat().st_size for path in folder.rglob("*") if path.is_file()), default=0)
+    if largest >= _file_size_limit():
+        return errno.EFBIG
+    return errno.ENOSPC if shutil.disk_usage(folder).free < _LEAST_ROOM else None
+
+
+def _file_size_limit() -> float:
+    """Bytes that `ulimit -f` allows a file."""
+    soft = resource.getrlimit(resource.RLIMIT_FSIZE)[0] if resource else math.inf
+    return math.inf if resource and soft == resource.RLIM_INFINITY else soft
 
 
 def _locked_scratch(target: Path, stack: contextlib.ExitStack) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections import Counter
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.corpora.lines import read_lines
 from headcount.corpora.tables import read_rows, text_cell
-from headcount.errors import CorpusError
+from headcount.errors import CorpusError, FolderError
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -71,8 +72,28 @@ class PairFiles:
 
         # As text: datasets would treat a list as shards.
         key = " ".join([str(_READER), *(f"{path.resolve()} {_content_hash(path)}" for path in self.paths)])
-        dataset: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": self, "key": key})
+        with _explained_cache():
+            dataset: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": self, "key": key})
         return dataset
+
+
+@contextlib.contextmanager
+def _explained_cache() -> Iterator[None]:
+    """A cache of `datasets` that cannot be written is an error that names it, and what to do."""
+    from datasets import config
+    from datasets.exceptions import DatasetGenerationError
+
+    try:
+        yield
+    except (OSError, DatasetGenerationError) as error:
+        cause = error.__cause__ if isinstance(error, DatasetGenerationError) else error
+        if not isinstance(cause, OSError):
+            raise
+        raise FolderError(
+            f"Pairs of sentences could not be written to {config.HF_DATASETS_CACHE}, the cache of datasets: "
+            f"{cause.strerror or cause}. Make room there or raise the limit of file sizes (ulimit -f), or set "
+            "HF_DATASETS_CACHE to another folder, and run the same command again."
+        ) from error
 
 
 def _generate(files: PairFiles, key: str) -> Iterator[Pair]:  # noqa: ARG001

@@ -72,6 +72,10 @@ class Signature:
     versions: Mapping[str, str] = field(default_factory=installed_versions)
     time: str = field(default_factory=_now)
 
+    def __post_init__(self) -> None:
+        """Arguments are what their JSON holds: a record that was saved and loaded says the same in reports."""
+        object.__setattr__(self, "arguments", encode(self.arguments))
+
     def __str__(self) -> str:
         parts = {
             "model": self.model,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from headcount.record.results.prune import SETTLED
 from headcount.record.results.tradeoff import Point, Tradeoff
 
+NONE_FINISHED = {"points": "no point of the trade-off is finished yet"}  # why figures of points cannot be drawn
+
 
 def smaller(parts: Tradeoff) -> list[Point]:
     """The points of pruned models; all points if there are none."""

@@ -13,7 +13,7 @@ from headcount.report.canvas import band, panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import MARKERS, kind_colour
-from headcount.report.points import shown_way, way_heading
+from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 from headcount.statistics import Interval, mean_interval
 
 
@@ -68,4 +68,4 @@ def one_kind(record: Record) -> str | None:
 
 
 _PARTS = ("points", "of")
-FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", _PARTS, _draw, obstacle=one_kind)
+FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", _PARTS, _draw, NONE_FINISHED, one_kind)

@@ -14,7 +14,7 @@ from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
-from headcount.report.points import shown_way, way_heading
+from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,4 +89,5 @@ def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Mappin
     plot.spines[:].set_visible(False)
 
 
-FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", ("points", "heads_by_site"), _draw)
+_PARTS = ("points", "heads_by_site")
+FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", _PARTS, _draw, NONE_FINISHED)

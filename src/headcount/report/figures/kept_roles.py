@@ -11,7 +11,7 @@ from headcount.record.results.tradeoff import HeldRole
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
-from headcount.report.points import shown_way, way_heading
+from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,6 +184,6 @@ def _spelled(held: Sequence[HeldRole]) -> str:
     return "; ".join(f"{evidence.role}: {evidence.label}" for evidence in held)
 
 
-_WITHOUT = {"whole_roles": "roles of the remaining heads were not measured (--roles)"}
+_WITHOUT = {**NONE_FINISHED, "whole_roles": "roles of the remaining heads were not measured (--roles)"}
 _PARTS = ("points", "whole_roles", "looked")
 FIGURE = Figure("Roles of the remaining heads", "Voita et al. 2019, Figure 8", _PARTS, _draw, _WITHOUT)

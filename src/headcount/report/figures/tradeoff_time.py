@@ -13,7 +13,7 @@ from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
-from headcount.report.points import smaller
+from headcount.report.points import NONE_FINISHED, smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -68,4 +68,5 @@ def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
     }  # fmt: skip
 
 
-FIGURE = Figure("Quality against seconds spent", "Beyond the papers", ("points", "seconds_by_way", "whole"), _draw)
+_PARTS = ("points", "seconds_by_way", "whole")
+FIGURE = Figure("Quality against seconds spent", "Beyond the papers", _PARTS, _draw, NONE_FINISHED)
