@@ -1,4 +1,8 @@
-"""MkDocs hooks: a folder in the navigation stands for its pages; links to files outside docs/ become plain text."""
+"""MkDocs hooks: folders in the navigation, links out of docs/, and what the program says of itself.
+
+A folder in the navigation stands for its pages; links to files outside docs/ become plain text. Pages of commands and
+studies end with the command's --help, and the glossary with the terms of the report.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
+
+from headcount.cli.main import main
+from headcount.report.terms import glossary_table
+
 DOCS = Path(__file__).parent
+TERMS = "<!-- terms of the report -->"
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]+)(#[^)]*)?\)")
+_GROUPS = {"commands": (), "studies": ("study",)}  # folder -> the commands above those of its pages
 
 
 def on_config(config: Any) -> Any:
@@ -16,7 +27,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    folder = (DOCS / page.file.src_path).parent
+    path = Path(page.file.src_path)
+    folder = (DOCS / path).parent
 
     def plain_if_outside(match: re.Match[str]) -> str:
         target = match[2]
@@ -24,7 +36,20 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return match[0]
         return match[1]
 
-    return _LINK.sub(plain_if_outside, markdown)
+    text = _LINK.sub(plain_if_outside, markdown).replace(TERMS, glossary_table())
+    if path.parent.name in _GROUPS and path.stem != "README":
+        text += f"\n## All options\n```text\n{_help(*_GROUPS[path.parent.name], path.stem)}\n```\n"
+    return text
+
+
+def _help(*names: str) -> str:
+    """What `headcount NAMES --help` prints."""
+    command: Any = main
+    context = click.Context(command, info_name="headcount", terminal_width=100)
+    for name in names:
+        command = command.get_command(context, name)
+        context = click.Context(command, info_name=name, parent=context, terminal_width=100)
+    return str(command.get_help(context))
 
 
 def _pages(entry: Any) -> Any:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -32,6 +35,19 @@ def test_every_command_has_help(name: str) -> None:
     done = run(name, "--help")
     assert done.exit_code == 0
     assert "Usage:" in done.output
+
+
+def options(command: click.Command) -> Iterator[click.Option]:
+    context = click.Context(command)
+    yield from (parameter for parameter in command.params if isinstance(parameter, click.Option))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from options(command.get_command(context, name))
+
+
+def test_help_of_every_option_is_a_sentence() -> None:
+    unclear = {option.opts[0]: option.help for option in options(main) if not re.match("[A-Z]", option.help or "")}
+    assert not unclear
 
 
 def test_inspect_shows_every_site(model: str) -> None:

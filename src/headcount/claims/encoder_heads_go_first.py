@@ -65,7 +65,7 @@ CLAIM = Claim(
         "share of heads left, mean over budgets: of the other kinds less of the encoder, and of cross attention less "
         "of the other kinds, whichever is smaller; both above 0"
     ),
-    command="headcount study tradeoff MODEL --keep 28,18 --ways l0 --seeds 0,1,2 --task TASK --data DATA --out DIR",
+    command="headcount study tradeoff MODEL --keep 10,7 --ways l0 --seeds 0,1,2 --task TASK --data DATA --out DIR",
     part="all-kinds",
     changed_by="more seeds or models: one seed has no interval",
     measure=_measure,

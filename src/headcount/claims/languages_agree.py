@@ -4,38 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import TypeAlias
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+import numpy as np
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled_correlation
 from headcount.claims.studied import StudiedModel
 from headcount.claims.syntactic_heads_beat_offsets import paper_relations
 from headcount.record.results.roles import RolesFound
 from headcount.statistics import Interval, pearson
 
+Leads: TypeAlias = dict[str, float]  # relation -> lead of its best head over the best offset
 
-def _accuracies(model: StudiedModel) -> dict[str, float]:
+
+def _leads(model: StudiedModel) -> Leads:
     roles = model.first(RolesFound)
     return {row.label: row.value - row.baseline for row in paper_relations(roles)} if roles else {}
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    by_model = [(model, rows) for model in models if model.language and (rows := _accuracies(model))]
+    by_language: dict[tuple[str, str], list[Leads]] = {}
+    for model in models:
+        if model.language and (rows := _leads(model)):
+            by_language.setdefault((model.domain, model.language), []).append(rows)
     pairs = [
-        (left, right)
-        for (left_name, left), (other, right) in combinations(by_model, 2)
-        if left_name.language != other.language and left_name.domain == other.domain
+        (by_language[left], by_language[right]) for left, right in combinations(by_language, 2) if left[0] == right[0]
     ]
     if not pairs:
         return missing("it needs studies of models with other target languages, on the same source sentences")
-    correlations = []
-    for left, right in pairs:
-        shared = sorted(left.keys() & right.keys())
-        correlations.append(pearson([left[label] for label in shared], [right[label] for label in shared]))
-    defined = [Interval(row.r, row.low, row.high) for row in correlations if row.r == row.r]
-    if not defined:
+    correlations = [interval for left, right in pairs if (interval := _correlation(left, right))]
+    if not correlations:
         return missing("the models share fewer than four relations with enough instances")
-    interval = pooled(defined)
-    languages = sorted({model.language for model, _ in by_model})
-    return Measurement(interval, above(interval, 0.0), len(by_model), len(defined), f"target: {', '.join(languages)}")
+    interval = _mean(correlations)
+    languages = ", ".join(sorted({language for _, language in by_language}))
+    runs = min(min(len(left), len(right)) for left, right in pairs)
+    studied = sum(map(len, by_language.values()))
+    return Measurement(interval, above(interval, 0.0), studied, runs, f"target: {languages}")
+
+
+def _correlation(left: Sequence[Leads], right: Sequence[Leads]) -> Interval | None:
+    """Of the models of two languages: over the models of either, whichever interval is wider.
+
+    Each model counts once, with its mean over those of the other language: pairs that share a model are not apart.
+    """
+    sides = [[_mean_correlation(row, others) for row in rows] for rows, others in ((left, right), (right, left))]
+    intervals = [pooled_correlation(defined) for side in sides if (defined := [row for row in side if row])]
+    return max(intervals, key=lambda interval: interval.high - interval.low, default=None)
+
+
+def _mean_correlation(leads: Leads, others: Sequence[Leads]) -> Interval | None:
+    shared = [(other, sorted(leads.keys() & other.keys())) for other in others]
+    rows = [pearson([leads[label] for label in labels], [other[label] for label in labels]) for other, labels in shared]
+    defined = [Interval(row.r, row.low, row.high) for row in rows if row.r == row.r]
+    return _mean(defined) if defined else None
+
+
+def _mean(intervals: Sequence[Interval]) -> Interval:
+    """As wide as they are on average, because they are not independent."""
+    return Interval(*map(float, np.mean(intervals, axis=0)))
 
 
 CLAIM = Claim(
@@ -46,6 +72,6 @@ CLAIM = Claim(
     statistic="Pearson's correlation over relations of the best head's lead over the best offset, two models; above 0",
     command="headcount study voita2019 MODEL --data grammar:bare --out DIR",
     part="roles",
-    changed_by="a language in whose model another relation leads; pairs of models are the runs",
+    changed_by="a language in whose models another relation leads; the runs are the models of the language with fewer",
     measure=_measure,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import log
 
@@ -29,21 +30,39 @@ def _subject_lead(roles: RolesFound) -> Interval | None:
     return Interval(row.value - row.baseline, row.low - row.baseline, row.high - row.baseline)
 
 
+@dataclass(frozen=True)
+class _Domain:
+    """The models of one domain, with one target language."""
+
+    name: str
+    varieties: list[float]
+    leads: list[Interval]
+
+    @property
+    def variety(self) -> float:
+        return sum(self.varieties) / len(self.varieties)
+
+
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    measured = [
-        (model.domain, _variety(roles), lead)
-        for model in models
-        if (roles := model.first(RolesFound)) and (lead := _subject_lead(roles)) is not None
-    ]
+    domains: dict[tuple[str, str], _Domain] = {}
+    for model in models:
+        roles = model.first(RolesFound)
+        if roles and (lead := _subject_lead(roles)) is not None:
+            domain = domains.setdefault((model.language, model.domain), _Domain(model.domain, [], []))
+            domain.varieties.append(_variety(roles))
+            domain.leads.append(lead)
     pairs = [
-        sorted(pair, key=lambda row: -row[1])
-        for pair in combinations(measured, 2)
-        if pair[0][0] != pair[1][0] and abs(pair[0][1] - pair[1][1]) > _VARIETY
+        sorted((domains[left], domains[right]), key=lambda domain: -domain.variety)
+        for left, right in combinations(domains, 2)
+        if left[0] == right[0] and abs(domains[left].variety - domains[right].variety) > _VARIETY
     ]
     if not pairs:
         return missing("it needs studies of models of two domains whose subjects differ in person")
-    interval = pooled([difference(varied[2], uniform[2]) for varied, uniform in pairs])
-    return Measurement(interval, above(interval, 0.0), len(measured), len(pairs), f"more varied: {pairs[0][0][0]}")
+    # Means over models first: differences of single models that share one of the two are not apart.
+    interval = pooled([difference(pooled(varied.leads), pooled(uniform.leads)) for varied, uniform in pairs])
+    studied = sum(len(domain.leads) for pair in pairs for domain in pair)
+    fewer = min(len(domain.leads) for pair in pairs for domain in pair)
+    return Measurement(interval, above(interval, 0.0), studied, fewer, f"more varied: {pairs[0][0].name}")
 
 
 CLAIM = Claim(

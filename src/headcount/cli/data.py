@@ -21,15 +21,19 @@ Command = Callable[..., Any]
 TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
 NAMES = tuple(name for name in TASKS.names() if name != HARNESS)  # those that a model learns
 PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
-SENTENCES = "grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel text, or a text file with a sentence per line"
+SENTENCES = "Sentences: grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel text, or .txt with one per line"
 ANY = f"Labelled text: .tsv, .jsonl; plain text: .txt; a folder of them by split; hf:NAME. Parallel text: {PARALLEL}"
 _METRICS = "Metric: bleu, loss, perplexity, accuracy, f1 or matthews. Default: that of the task."
 _COLUMNS = {"text": "text_column", "label": "label", "pair": "pair"}
 _FIELDS = {
     "languages": click.option(
-        "--languages", help="File extensions of the two languages in a folder, SOURCE,TARGET: en,de (translation)."
+        "--languages",
+        help="File extensions of the languages, SOURCE,TARGET: en,de (translation). Default: the only two.",
     ),
-    "columns": click.option("--columns", help="Columns with the two sides of a pair: SOURCE,TARGET (translation)."),
+    "columns": click.option(
+        "--columns",
+        help="Columns with a pair of texts: SOURCE,TARGET (translation). Default: the languages, or source,target.",
+    ),
     "longest": click.option(
         "--longest",
         default=LONGEST,
@@ -38,9 +42,12 @@ _FIELDS = {
         help="Skip sentences with more words than this (translation).",
     ),
     "limit": options.limit(),
-    "text_column": click.option("--text-column", help="Column with the text (classification, language modelling)."),
-    "label": click.option("--label", help="Column with the label (classification)."),
-    "pair": click.option("--pair", help="Column with the second text (classification)."),
+    "text_column": click.option(
+        "--text-column",
+        help="Column with the text (classification, language modelling). Default: text, sentence or content.",
+    ),
+    "label": click.option("--label", help="Column with the label (classification). Default: label, labels or class."),
+    "pair": click.option("--pair", help="Column with the second text (classification). Default: none."),
     "lowercase": click.option("--lowercase", is_flag=True, help="Ignore case in BLEU (translation)."),
 }
 
@@ -105,7 +112,7 @@ class TaskName(click.Choice[str]):
 
 measure_task = click.option(
     "--measure-task", metavar="lm-eval:TASK[,TASK]", callback=lambda _ctx, _param, value: _measure_task(value),
-    help="Measure quality by tasks of the lm-evaluation-harness instead; heads are chosen on --data.",
+    help="Measure quality by tasks of the lm-evaluation-harness instead; heads are chosen on --data. Default: --task.",
 )  # fmt: skip
 
 

@@ -124,7 +124,11 @@ def output(function: Command, *, shared: bool = False) -> Command:
         refuse_checkpoint(out)
         return function(output=Output(out, formats, all_rows), **rest)
 
-    return every_row(figure_formats(out_folder("Folder for record.json and figures.", shared=shared)(command)))
+    return every_row(
+        figure_formats(
+            out_folder("Folder for record.json and figures. Default: nothing is saved.", shared=shared)(command)
+        )
+    )
 
 
 def refuse_checkpoint(out: Path | None) -> None:
@@ -150,11 +154,11 @@ def read_records(paths: Iterable[Path]) -> list[Any]:
 model = click.argument("model")
 _LOADING = (
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
-    click.option("--revision", help="Branch, tag or commit of a hub model."),
+    click.option("--revision", help="Branch, tag or commit of a hub model. Default: main."),
     click.option(
         "--device-map",
         metavar="auto|JSON",
-        help="Spread the model over devices, memory and disk as accelerate does; replaces --device.",
+        help="Spread the model over devices, memory and disk as accelerate does; instead of --device. Default: no.",
     ),
     click.option(
         "--dtype",
@@ -210,7 +214,9 @@ measure_split = click.option(
     "--measure-split",
     help=f"Split to measure on, or {_JOINED}. Default: test, or half of the texts if there is none.",
 )
-other_split = click.option("--other-split", help="Second split, to test whether the same heads matter there.")
+other_split = click.option(
+    "--other-split", help="Second split, to test whether the same heads matter there. Default: none."
+)
 
 
 def limit(default: int | None = None) -> Command:

@@ -45,11 +45,19 @@ def whole(name: str, about: str) -> click.Command:
     @options.batch_size
     @options.max_length
     @click.option(
-        "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with settings."
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="TOML file with settings; options replace them. Default: none.",
     )
     @click.option("--show", "show_settings", is_flag=True, help="Print every setting as TOML and stop.")
-    @click.option("--parts", help="Run only these parts, separated by commas.")
-    @click.option("--out", default=f"study-{name}", show_default=True, type=options.FOLDER)
+    @click.option("--parts", help="Run only these parts, separated by commas. Default: all.")
+    @click.option(
+        "--out",
+        default=f"study-{name}",
+        show_default=True,
+        type=options.FOLDER,
+        help="Folder for the records, figures and unfinished work of the study.",
+    )
     @options.figure_formats
     @options.as_json
     def command(

@@ -1,12 +1,10 @@
 """Terms: the words of the page that a newcomer may not know, each explained in a sentence.
 
-The page shows the explanation where a term is pointed at or tapped. `python -m headcount.report.terms` prints the same
-as the table at the top of docs/glossary.md.
+The page shows the explanation where a term is pointed at or tapped; the glossary of the site has all of them.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 
@@ -127,7 +125,3 @@ def glossary_table() -> str:
     """The terms as Markdown."""
     rows = [f"| {term.name} | {term.text} |" for term in TERMS]
     return "\n".join(["| term | explanation |", "|---|---|", *rows, ""])
-
-
-if __name__ == "__main__":
-    sys.stdout.write(glossary_table())

@@ -30,7 +30,9 @@ class Shape(Options):
     at_least_first: int = option(0, "Heads that the first layer keeps.", minimum=0)
     multiple: int = option(1, "Every layer keeps a multiple of this many heads: for tensor parallelism.", minimum=1)
     groups: Literal["any", "even"] = option(
-        "any", "even: in each layer, every key/value head that stays serves as many heads.", choices=("any", "even")
+        "any",
+        "Which groups may stay: any, or even ones, where every key/value head of a layer serves as many heads.",
+        choices=("any", "even"),
     )
     unit: Literal["head", "group"] = option(
         "head", "What stays or goes as a whole: heads, or groups that share a key/value head.",

@@ -42,6 +42,7 @@ class Size:
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
     norm: str = "pre"
+    small_branches: bool = False  # residual branches of a pre-norm model begin small; those of post-norm always do
 
     def __post_init__(self) -> None:
         if min(self.encoder_layers, self.decoder_layers, self.heads, self.width, self.inner) < 1:
@@ -90,7 +91,8 @@ def new_translation_model(
         torch.manual_seed(seed)
         model: TranslationModel
         if size.norm == "pre":
-            model = PegasusForConditionalGeneration(PegasusConfig(**settings))
+            first_weights = {"small_branches": True} if size.small_branches else {}
+            model = PegasusForConditionalGeneration(PegasusConfig(**settings, **first_weights))
         else:
             decoder_vocabulary = len(tokenizer.encoder if shared else tokenizer.target_encoder)
             model = MarianMTModel(
@@ -123,6 +125,7 @@ def size_like(folder: str | Path) -> Size:
         attention_dropout=config.attention_dropout,
         activation_dropout=config.activation_dropout,
         norm="pre" if isinstance(config, PegasusConfig) else "post",
+        small_branches=getattr(config, "small_branches", False),
     )
 
 
@@ -154,32 +157,33 @@ def forget(model: nn.Module, *, seed: int) -> None:
 def _initialise(model: TranslationModel) -> None:
     """Glorot for matrices, zero for biases, norms that change nothing, and embeddings by the place of the norms."""
     pre = is_pre_norm(model)
+    small = not pre or getattr(model.config, "small_branches", False)
     width = int(model.config.d_model)
     for stack, branches in ((model.model.encoder, 2), (model.model.decoder, 3)):
         depth = branches * len(stack.layers)
         for name, module in stack.layers.named_modules():
             if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight, gain=1.0 if pre else _post_norm_gain(name, depth))
+                nn.init.xavier_uniform_(module.weight, gain=_small_gain(name, depth) if small else 1.0)
                 nn.init.zeros_(module.bias)
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):
             module.reset_parameters()
     nn.init.zeros_(model.final_logits_bias)  # a buffer, which hub models have learned
     for embedding in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
-        nn.init.normal_(embedding.weight, std=(_PRE_NORM_EMBEDDING if pre else 1.0) * width**-0.5)
+        nn.init.normal_(embedding.weight, std=(1.0 if small else _QUIET_EMBEDDING) * width**-0.5)
         with torch.no_grad():
             embedding.weight[embedding.padding_idx].zero_()
 
 
 # Standard deviation of a word's embedding once it is scaled by the square root of the width. Sinusoids have 0.71: at
-# first, words must not drown the differences between neighbouring positions, or no positional heads grow.
-_PRE_NORM_EMBEDDING = 0.5
+# first, words must not drown the differences between neighbouring positions, or no positional heads grow in `tiny`.
+_QUIET_EMBEDDING = 0.5
 
 
-def _post_norm_gain(name: str, depth: int) -> float:
+def _small_gain(name: str, depth: int) -> float:
     """Queries, keys and values count as one matrix, and each residual branch starts as small as its stack is deep.
 
-    Layers normalised after the sum then learn from the first epoch on (docs/decisions/009).
+    Layers normalised after the sum then learn from the first epoch on, and all layers faster (docs/decisions/009).
     """
     if name.endswith(("out_proj", "fc2")):
         return float(depth**-0.5)

@@ -110,3 +110,36 @@ def test_helpers_by_hand() -> None:
     assert gini(np.array([0.0, 0.0, 0.0, 1.0])) == pytest.approx(0.75)
     layers = np.array([0, 0, 1, 1])
     assert within_layers(np.array([2.0, 1.0, 0.0, 9.0]), np.array([True, False, True, False]), layers) == 0.5
+
+
+def test_models_not_pairs_decide_whether_languages_agree() -> None:
+    """Twice as many models of one language make twice as many pairs, but tell no more about the other language."""
+    leads = [0.05 * index + 0.004 * (index % 3) for index in range(8)]
+    noisy = [lead + 0.2 * (-1) ** index for index, lead in enumerate(leads)]
+
+    def decided(copies: int) -> tuple[float, int]:
+        rich = [model(roles(leads=leads), source={"data": "grammar:rich"})] * copies
+        bare = [model(roles(leads=row), source={"data": "grammar:bare"}) for row in (leads, noisy)]
+        verdict = decide(CLAIMS["V6"], [*rich, *bare])
+        return verdict.high - verdict.low, verdict.runs
+
+    assert decided(2) == pytest.approx(decided(6))
+    assert decided(2)[1] == 2
+
+
+def test_domains_are_compared_within_a_language() -> None:
+    varied = model(roles(leads=[0.4], persons={"1": 30, "2": 30, "3": 40}), source={"data": "grammar:bare:dialogue"})
+    uniform = model(roles(leads=[0.1], persons={"1": 3, "2": 2, "3": 95}), source={"data": "grammar:rich:written"})
+    assert decide(CLAIMS["V7"], [varied, uniform]).models == 0
+
+
+def test_models_of_a_domain_count_once() -> None:
+    varied = [
+        model(roles(leads=[lead], persons={"1": 30, "2": 30, "3": 40}), source={"data": "grammar:rich:dialogue"})
+        for lead in (0.1, 0.5)
+    ]
+    uniform = model(roles(leads=[0.05], persons={"1": 3, "2": 2, "3": 95}), source={"data": "grammar:rich:written"})
+    verdict = decide(CLAIMS["V7"], [*varied, *[uniform] * 8])
+    assert verdict.value == pytest.approx(0.25)
+    assert verdict.holds is None  # two models of the varied domain differ by .4: eight of the other do not help
+    assert (verdict.models, verdict.runs) == (10, 2)

@@ -13,13 +13,19 @@ from headcount.cli import data, options
 @click.command("ablate")
 @options.loading
 @data.tasked(split="test")
-@click.option("--other-data", help="Second data set, to test whether the same heads matter there.")
+@click.option("--other-data", help="Second data set, to test whether the same heads matter there. Default: none.")
 @options.other_split
 @click.option(
     "--alone/--no-alone", default=True, show_default=True, help="Also mask all heads of a layer but one, for each head."
 )
 @click.option("--early", is_flag=True, help="Stop measuring a head once it is significant at --alpha (accuracy only).")
-@click.option("--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True))
+@click.option(
+    "--alpha",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Significance level: a head matters if the p-value of its loss is below it.",
+)
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

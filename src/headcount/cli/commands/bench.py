@@ -18,7 +18,13 @@ from headcount.cli import options
 @click.option(
     "--written", default=16, show_default=True, type=click.IntRange(1), help="Tokens to generate, for models that can."
 )
-@click.option("--repeats", default=7, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--repeats",
+    default=7,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Number of times that each model runs; models take turns.",
+)
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

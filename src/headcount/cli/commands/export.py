@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--type",
     "number_format",
     metavar="FORMAT",
-    help="Data type of the weights, such as f16 or q8_0 (gguf). Default: that of the model where the runtime has it.",
+    help="Number format of the weights, such as f16, q8_0 (gguf) or int8 (onnx, ctranslate2). Default: f32.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing export.")
 @click.option("--no-check", is_flag=True, help="Skip running the result in its runtime.")

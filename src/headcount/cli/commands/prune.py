@@ -65,7 +65,8 @@ def _generated(function: object) -> Any:
 @options.loading
 @click.option(
     "--choose", metavar="HOW",
-    help=". With a score, the heads with the lowest scores are removed.",
+    help="How heads are chosen on your data: random, fisher, greedy, l0, subset, or a score such as gradient, "
+         "which removes the heads with the lowest scores.",
 )  # fmt: skip
 @click.option(
     "--keep", metavar="HEADS|N|N%",
@@ -93,7 +94,7 @@ def _generated(function: object) -> Any:
 )
 @_generated
 @click.option("--train-split", default="train", show_default=True, help="Split to train on.")
-@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts.")
+@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts. Default: all.")
 @click.option(
     "--save-seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
     help="Seconds between saved training states.",

@@ -23,7 +23,13 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @click.option("--encoder-only", is_flag=True, help="Skip the decoder of a translation model.")
 @click.option("--roles", "names", help="Roles to measure, separated by commas. Default: all.")
 @click.option("--relations", help="Dependency relations, separated by commas. Default: nsubj,obj,amod,advmod.")
-@click.option("--directions", default="both", show_default=True, type=click.Choice(list(_DIRECTIONS)))
+@click.option(
+    "--directions",
+    default="both",
+    show_default=True,
+    type=click.Choice(list(_DIRECTIONS)),
+    help="Directions of a dependency relation that syntactic heads are searched for.",
+)
 @click.option(
     "--margin", default="relative", show_default=True, type=click.Choice(["relative", "points"]),
     help="Whether a syntactic head must exceed its baseline by a factor (relative) or a difference "
@@ -62,7 +68,13 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
     help="Record of headcount score --method relevance, to compare with roles.",
 )
 @click.option("--play", is_flag=True, help="Also replace heads by their roles and measure the loss; takes longer.")
-@click.option("--resamples", default=1000, show_default=True, type=click.IntRange(10))
+@click.option(
+    "--resamples",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(10),
+    help="Bootstrap samples of sentences behind each interval.",
+)
 @options.seed("the resampling")
 @options.output
 @options.as_json

@@ -17,23 +17,45 @@ _RULES: Registry[Any] = Registry("rule", "headcount.probes.relevance.rules", "RU
 
 @click.command("score")
 @options.loading
-@click.option("--method", default="gradient", show_default=True, type=click.Choice(_METHODS.names()))
+@click.option(
+    "--method",
+    default="gradient",
+    show_default=True,
+    type=click.Choice(_METHODS.names()),
+    help="How heads are scored.",
+)
 @data.tasked(split="dev")
 @click.option(
     "--granularity",
     type=click.Choice(["example", "token", "batch"]),
-    help="Take absolute values per token, example, batch or not at all.",
+    help="Take absolute values per token, example or batch (gradient). Default: example.",
 )
-@click.option("--normalize/--no-normalize", default=None, help="Divide by the norm of each layer.")
-@click.option("--preset", help="Exact variant: michel2019-paper, michel2019-code or hf-bertology (gradient).")
-@click.option("--rule", type=click.Choice(_RULES.names()), help="Rule by which relevance is passed back (relevance).")
-@click.option("--bias", type=click.Choice(["absorb", "redistribute"]), help="Treatment of biases (relevance).")
+@click.option(
+    "--normalize/--no-normalize", default=None, help="Divide by the norm of each layer. Default: as the method does."
+)
+@click.option(
+    "--preset", help="Exact variant: michel2019-paper, michel2019-code or hf-bertology (gradient). Default: none."
+)
+@click.option(
+    "--rule",
+    type=click.Choice(_RULES.names()),
+    help="Rule by which relevance is passed back (relevance). Default: ding.",
+)
+@click.option(
+    "--bias",
+    type=click.Choice(["absorb", "redistribute"]),
+    help="Whether biases absorb relevance or it is redistributed (relevance). Default: absorb.",
+)
 @click.option(
     "--target",
     type=click.Choice(["own", "reference"]),
-    help="Decoder input while tracing relevance: the model's own output or the reference (relevance).",
+    help="Decoder input while tracing relevance: the model's own output or the reference (relevance). Default: own.",
 )
-@click.option("--chunk", type=click.IntRange(1), help="Most padded tokens in one pass; bounds the memory (relevance).")
+@click.option(
+    "--chunk",
+    type=click.IntRange(1),
+    help="Most padded tokens in one pass; bounds the memory (relevance). Default: 1024.",
+)
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802

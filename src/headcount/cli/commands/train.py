@@ -34,7 +34,13 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 
 @click.command("train")
 @click.argument("model", required=False)
-@click.option("--task", default="translation", show_default=True, type=click.Choice(data.NAMES))
+@click.option(
+    "--task",
+    default="translation",
+    show_default=True,
+    type=click.Choice(data.NAMES),
+    help="What to train for; all but translation fine-tune MODEL.",
+)
 @click.option(
     "--like",
     metavar="PRUNED",
@@ -54,23 +60,25 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 )
 @click.option("--dev-split", default="dev", show_default=True, help="Split to monitor training on.")
 @options.max_length
-@click.option("--encoder-layers", type=_COUNT, help="Layers of the encoder.")
-@click.option("--decoder-layers", type=_COUNT, help="Layers of the decoder.")
-@click.option("--heads", type=_COUNT, help="Attention heads of each layer.")
-@click.option("--width", type=_COUNT, help="Width of the model (d_model).")
-@click.option("--inner", type=_COUNT, help="Width of its feed-forward layers.")
+@click.option("--encoder-layers", type=_COUNT, help="Layers of the encoder. Default: of the preset.")
+@click.option("--decoder-layers", type=_COUNT, help="Layers of the decoder. Default: of the preset.")
+@click.option("--heads", type=_COUNT, help="Attention heads of each layer. Default: of the preset.")
+@click.option("--width", type=_COUNT, help="Width of the model (d_model). Default: of the preset.")
+@click.option("--inner", type=_COUNT, help="Width of its feed-forward layers. Default: of the preset.")
 @click.option(
     "--norm",
     type=click.Choice(["pre", "post"]),
     help="Normalise before each sublayer (pre, the default: one vocabulary for both sides) or after it (post).",
 )
 @click.option("--dropout", type=_SHARE, help="Dropout of residual connections. Default: of the preset.")
-@click.option("--attention-dropout", type=_SHARE, help="Dropout of attention weights.")
-@click.option("--activation-dropout", type=_SHARE, help="Dropout inside the feed-forward layers.")
+@click.option("--attention-dropout", type=_SHARE, help="Dropout of attention weights. Default: of the preset.")
+@click.option(
+    "--activation-dropout", type=_SHARE, help="Dropout inside the feed-forward layers. Default: of the preset."
+)
 @click.option(
     "--vocabulary",
     type=click.IntRange(8),
-    help="Largest number of subword pieces: of both languages together, or of each (--norm post).",
+    help="Most subword pieces: of both languages together, or of each (--norm post). Default: of the preset.",
 )
 @click.option(
     "--shared",
@@ -81,29 +89,53 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option(
     "--examples", type=_COUNT, help="Mean number of texts per step (fine-tuning). Default: 32, unless --batch is given."
 )
-@click.option("--batch", type=_COUNT, help="Source tokens per step, over all processes.")
-@click.option("--chunk", type=_COUNT, help="Most source tokens in one forward pass.")
-@click.option("--factor", type=_POSITIVE, help="Factor of the learning rate of Vaswani et al. 2017; instead of --rate.")
-@click.option("--rate", type=_POSITIVE, help="Learning rate after warm-up.")
+@click.option("--batch", type=_COUNT, help="Source tokens per step, over all processes. Default: of the preset.")
+@click.option("--chunk", type=_COUNT, help="Most source tokens in one forward pass. Default: of the preset.")
+@click.option(
+    "--factor",
+    type=_POSITIVE,
+    help="Factor of the learning rate of Vaswani et al. 2017; instead of --rate. Default: of the preset.",
+)
+@click.option(
+    "--rate", type=_POSITIVE, help="Learning rate after warm-up. Default: of the preset; 5e-5 for fine-tuning."
+)
 @click.option("--warmup", type=_COUNT, help="Warm-up steps. Default: of the preset; 6% of the run for fine-tuning.")
-@click.option("--cooldown", type=_ANY, help="Steps at the end over which the learning rate decays to zero.")
-@click.option("--steps", type=_COUNT, help="Stop after this many steps.")
-@click.option("--epochs", type=_COUNT, help="Stop after this many passes over the data.")
-@click.option("--patience", type=_ANY, help="Stop after this many epochs without improvement.")
-@click.option("--metric", help="Metric on the dev split (fine-tuning): accuracy, f1, matthews, perplexity or loss.")
+@click.option(
+    "--cooldown",
+    type=_ANY,
+    help="Steps at the end over which the learning rate decays to zero. Default: of the preset.",
+)
+@click.option("--steps", type=_COUNT, help="Stop after this many steps. Default: of the preset.")
+@click.option(
+    "--epochs", type=_COUNT, help="Stop after this many passes over the data. Default: no limit, or 2 for fine-tuning."
+)
+@click.option(
+    "--patience",
+    type=_ANY,
+    help="Stop after this many epochs without improvement; 0 never stops. Default: of the preset.",
+)
+@click.option(
+    "--metric",
+    help="Metric on the dev split (fine-tuning): accuracy, f1, matthews, perplexity or loss. Default: of the task.",
+)
 @click.option(
     "--watch",
     type=click.Choice(["loss", "bleu", "accuracy", "f1", "matthews"]),
-    help="Metric on the dev split that selects the best epoch.",
+    help="Metric on the dev split that selects the best epoch. Default: loss.",
 )
 @click.option(
-    "--average", type=_COUNT, help="Number of last epochs to average, if the average is better than the best epoch."
+    "--average",
+    type=_COUNT,
+    help="Number of last epochs to average, if the average is better than the best epoch. Default: of the preset.",
 )
-@click.option("--smoothing", type=_SHARE, help="Label smoothing.")
-@click.option("--clip", type=click.FloatRange(0), help="Clip the gradient to this norm; 0 does not clip.")
+@click.option("--smoothing", type=_SHARE, help="Label smoothing. Default: 0.1 for translation, else 0.")
+@click.option(
+    "--clip", type=click.FloatRange(0), help="Clip the gradient to this norm; 0 does not clip. Default: of the preset."
+)
 @options.seed("initial weights, data order and dropout. Default: 0", None)
 @click.option(
-    "--seeds", help="One model for each of these seeds, such as 0-4; processes of the same command share them."
+    "--seeds",
+    help="One model for each of these seeds, such as 0-4; processes of the same command share them. Default: --seed.",
 )
 @click.option("--dev-bleu", is_flag=True, help="Translate dev after every epoch.")
 @click.option(
@@ -291,6 +323,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
     changes = {name: value for name, value in arguments.items() if value is not None}
     size = replace(base.size, **{name: changes[name] for name in _SIZE if name in changes})
     recipe = base.recipe if size.norm == "pre" else base.post_norm
+    shared = size.norm == "pre" or arguments["shared"]
     if "steps" in changes:
         recipe = recipe.with_steps(changes["steps"])
     if "factor" in changes and "rate" not in changes:
@@ -299,7 +332,7 @@ def _settings(source: data.Source, preset: str, arguments: dict[str, Any]) -> An
         data=" ".join([source.data, *source.languages, *source.columns.values()]),
         size=size,
         recipe=replace(recipe, **_asked_recipe(arguments, recipe.chunk)),
-        vocabulary=changes.get("vocabulary", base.vocabulary),
+        vocabulary=changes.get("vocabulary", base.vocabulary if shared else base.vocabulary_of_each),
         shared=arguments["shared"],
         lowercase=arguments["lowercase"],
         dev_bleu=arguments["dev_bleu"],

@@ -17,7 +17,13 @@ _AT_ONCE = 1000  # sentences read before the first translation is written, so th
 @click.option(
     "--beams", default=4, show_default=True, type=click.IntRange(1), help="Beams of beam search; 1 is greedy decoding."
 )
-@click.option("--length-penalty", default=0.6, show_default=True, type=float)
+@click.option(
+    "--length-penalty",
+    default=0.6,
+    show_default=True,
+    type=float,
+    help="Exponent of the length by which the log-probability of a beam is divided.",
+)
 @click.option(
     "--tokens",
     default=4096,

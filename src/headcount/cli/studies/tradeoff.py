@@ -41,11 +41,15 @@ _WAYS = (
     help="Weight of the distillation loss (KL divergence from MODEL's predictions), 0 to 1, of ways with "
          "/distilled.",
 )  # fmt: skip
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Learning rate of the weights (except scratch).")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    help="Learning rate of the weights (except scratch). Default: as in headcount prune.",
+)
 @click.option(
     "--scratch-steps", default=3200, show_default=True, type=click.IntRange(1), help="Training steps of scratch."
 )
-@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts.")
+@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts. Default: all.")
 @click.option(
     "--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Most texts to score heads on."
 )

@@ -111,7 +111,7 @@ SECTION = Section(
     question="Which kinds of attention are pruned first, and could so small a model be trained from scratch?",
     studies=("tradeoff",),
     parts=("all_kinds", "whole", "of"),
-    command="headcount study tradeoff MODEL --keep 28,18 --ways l0,scratch --task TASK --data DATA --out DIR",
+    command="headcount study tradeoff MODEL --keep 10,7 --ways l0,scratch --task TASK --data DATA --out DIR",
     answer=_answer,
     method=(
         "Heads of all kinds can be removed. The model from scratch has the same heads in every layer as the pruned one "
