@@ -1,6 +1,6 @@
 """The embedded corpus and the preset `tiny`, trained to the end: minutes, so run by `make test-slow`.
 
-What these assert is written down with figures in docs/results/translation.md and gates.md.
+Figures of such models are in docs/results/translation.md, specialised-heads.md and gates.md.
 """
 
 from __future__ import annotations
