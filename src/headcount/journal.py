@@ -46,7 +46,17 @@ def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
             raise FolderError(f"{link} is a link to {os.readlink(link)}, which does not exist. Remove the link.")
     recover(path.resolve())
     with locks.held(path, shared=shared):
+        _recover_inside(path)
         yield
+
+
+def _recover_inside(folder: Path) -> None:
+    """Remove what killed processes left in a folder and the folders in it: finished files are not written again."""
+    for inner in (folder, *(path for path in folder.iterdir() if path.is_dir() and not _is_scratch(path))):
+        with contextlib.suppress(OSError):  # of another user, or removed by another process
+            names = {path.name[1:].rpartition(_SCRATCH)[0] for path in inner.iterdir() if _is_scratch(path)}
+            for name in names:
+                recover(inner / name)
 
 
 def check_place(path: Path) -> None:

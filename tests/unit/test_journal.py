@@ -263,3 +263,13 @@ def test_a_library_that_does_not_say_why_it_could_not_write_is_explained(
     with pytest.raises(FolderError, match=r"disk is full: .*a.bin was not"), journal.new_file(tmp_path / "a.bin"):
         raise RuntimeError("basic_ios::clear: iostream error")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_killed_processes_left_beside_finished_files_goes_when_work_resumes(tmp_path: Path) -> None:
+    record = journal.write_text(tmp_path / "out" / "parts" / "roles.json", "{}")
+    for folder in (tmp_path / "out", record.parent):
+        (folder / ".roles.json.headcount-abc").mkdir()
+        (folder / ".roles.json.headcount-abc" / "lock").touch()
+    with journal.reserved(tmp_path / "out"):
+        assert list(record.parent.iterdir()) == [record]
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "out", record.parent, record]
