@@ -165,14 +165,16 @@ def _become(
         program.prepare(cache_of(folder))
         before = set(sys.modules)
         changes = _count_changes(folder, interruption)
+        begun = False
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
+            begun = True
             program.main(arguments, prog_name="headcount")
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
         except KeyboardInterrupt as interrupt:
-            if interrupt.__traceback__ and interrupt.__traceback__.tb_next:
+            if begun and interrupt.__traceback__ and interrupt.__traceback__.tb_next:
                 raise
             status = _INTERRUPTED  # right before the command, or right after it: not the command's to catch
         if counted is not None:

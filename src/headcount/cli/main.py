@@ -5,6 +5,7 @@ Listing commands and `--help` import neither torch nor transformers.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -34,6 +35,13 @@ commands: Registry[click.Command] = Registry("command", "headcount.cli.commands"
 class _Commands(Files):
     """The program's commands, with their errors as one clear line."""
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().main(*arguments, **options)
+        finally:  # last registered, first called: Ctrl-C while other libraries clean up would show their tracebacks
+            atexit.unregister(_ignore_interrupts)
+            atexit.register(_ignore_interrupts)
+
     def make_context(self, *rest: Any, **options: Any) -> click.Context:
         with _ended_by_reader():
             return super().make_context(*rest, **options)
@@ -58,6 +66,10 @@ class _Commands(Files):
         return super().parse_args(
             ctx, ["--debug", *(arg for arg in args if arg != "--debug")] if "--debug" in args else args
         )
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Terminated(KeyboardInterrupt):
