@@ -19,10 +19,17 @@ def _depth(pruning: Pruning, heads: Sequence[str], kind: str) -> float:
     return float((np.mean(left) - np.mean(layers)) / max(*layers, 1)) if left else float("nan")
 
 
+def _is_deep(pruning: Pruning) -> bool:
+    return all(len({head.layer for head in of_kind(pruning.heads, kind)}) > 1 for kind in ("decoder", "cross"))
+
+
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     studied = of_all_kinds(models)
     if not studied:
         return missing("no trade-off with gates on heads of all kinds of an encoder-decoder")
+    studied = [pruning for pruning in studied if _is_deep(pruning)]
+    if not studied:
+        return missing("the decoder has one layer, which is neither low nor high")
     firsts, seconds = [], []
     for pruning in studied:
         decoder, cross = (

@@ -143,3 +143,11 @@ def test_models_of_a_domain_count_once() -> None:
     assert verdict.value == pytest.approx(0.25)
     assert verdict.holds is None  # two models of the varied domain differ by .4: eight of the other do not help
     assert (verdict.models, verdict.runs) == (10, 2)
+
+
+def test_a_decoder_of_one_layer_has_no_depth() -> None:
+    sites = {"encoder.0": 4, "decoder.0": 4, "cross.0": 4}
+    kept = {(2, seed): ["decoder.0.0", "cross.0.0"] for seed in (0, 1)}
+    verdict = decide(CLAIMS["V11"], [model(tradeoff(kept, sites=sites, pruned="heads of all kinds"))])
+    assert verdict.holds is None
+    assert "one layer" in verdict.detail
