@@ -1,4 +1,4 @@
-"""python -m headcount: the command, where its script is not on the path."""
+"""python -m headcount: runs the command line if its script is not on the path."""
 
 from headcount.cli.main import main
 

@@ -23,11 +23,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-LONGEST_MESSAGE = 2000  # characters; a damaged file may have a name of a column as long as itself
+MOST_LISTED = 60  # known names that an error lists
+LONGEST_MESSAGE = 2000  # characters; a damaged file may have a column name as long as the file
 
 
 class HeadcountError(Exception):
-    """Base class of all headcount errors. Very long messages are shortened in the middle."""
+    """Base class of all errors that headcount raises. Very long messages are shortened in the middle."""
 
     def __init__(self, message: str = "") -> None:
         if len(message) > LONGEST_MESSAGE:
@@ -41,13 +42,18 @@ class UsageError(HeadcountError, ValueError):
 
 
 class UnknownName(UsageError, KeyError):
-    """A name that is not among the known ones."""
+    """A name that is not among the known ones.
+
+    The message suggests similar names. It lists all known names, or says how many there are if they are too many.
+    """
 
     def __init__(self, what: str, name: str, allowed: Iterable[str]) -> None:
         names = sorted(allowed)
-        close = get_close_matches(name, names, n=3)
+        listed = len(names) <= MOST_LISTED
+        close = get_close_matches(name, names, n=3 if listed else 5)
         hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-        super().__init__(f"Unknown {what} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
+        known = f"Known: {', '.join(names) or 'none'}." if listed else f"{len(names):,} names are known."
+        super().__init__(f"Unknown {what} {name!r}.{hint} {known}")
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
@@ -78,9 +84,12 @@ class NotExportable(ModelError):
 
 
 class VerificationError(HeadcountError):
-    """The pruned model computes something else than the masked model.
+    """The pruned model and the masked model compute different outputs.
 
-    reason: what differs. model: the pruned model, so that no work is lost. result: the pruning result, if any.
+    Attributes:
+        reason: What differs.
+        model: The pruned model, so that no work is lost.
+        result: The pruning result, if there is one.
     """
 
     def __init__(self, reason: str, advice: str = "", *, model: Any = None, result: object = None) -> None:

@@ -13,7 +13,7 @@ _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # an older kernel, or a f
 
 
 def exchange(path: Path, other: Path) -> bool:
-    """Swap two paths of one file system; False, with nothing changed, where that cannot be done in one step."""
+    """Swap two paths of one file system. Returns False and changes nothing if the system cannot do it atomically."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):  # not Linux, or a C library without it

@@ -1,4 +1,4 @@
-"""Head and HeadGrid: the name of a head, and one value per head. Knows numpy, not torch, and no model."""
+"""Head and HeadGrid: the name of a head, and one value per head. Depends on numpy, not on torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headcount.errors import UnknownHead, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-# What Voita et al. 2019, section 5, found heads to do; all other members of `roles` are beyond the paper.
+# Roles in Voita et al. 2019, section 5. The other members of `roles` are not from the paper.
 PAPER_ROLES = ("positional", "syntactic", "rare")
 _NAME = re.compile(r"(?P<kind>[A-Za-z][\w-]*)\.(?P<layer>\d{1,9})\.(?P<index>\d{1,9})")
 _TYPES = re.compile("object|bool|u?int(8|16|32|64)|float(16|32|64)")  # of the values of a grid, as numpy names them
@@ -25,7 +25,13 @@ _TYPES = re.compile("object|bool|u?int(8|16|32|64)|float(16|32|64)")  # of the v
 
 @dataclass(frozen=True, order=True)
 class Head:
-    """One attention head, written `kind.layer.index`: always its number in the original model."""
+    """One attention head, written `kind.layer.index`. The index is that of the original model, also after pruning.
+
+    Attributes:
+        kind: Kind of attention: "encoder", "decoder", "cross", or the name of a tower.
+        layer: Layer, from 0.
+        index: Number of the head in its layer, from 0.
+    """
 
     kind: str
     layer: int
@@ -33,6 +39,7 @@ class Head:
 
     @classmethod
     def parse(cls, name: str | Head) -> Head:
+        """Parse the name of a head, such as "encoder.0.3". Raises UnknownHead if it is not one."""
         if isinstance(name, Head):
             return name
         match = _NAME.fullmatch(name.strip()) if isinstance(name, str) else None
@@ -44,6 +51,7 @@ class Head:
 
     @property
     def site(self) -> tuple[str, int]:
+        """Kind and layer of the attention module that the head belongs to."""
         return self.kind, self.layer
 
     def __str__(self) -> str:
@@ -51,9 +59,14 @@ class Head:
 
 
 class HeadGrid(Mapping[Head, Any]):
-    """One value per head, in the order of the model: masks, scores, roles, gate values.
+    """One value per head, in the order of the model: a mask, scores, roles or gate values.
 
-    Ragged: layers may differ in their number of heads. Immutable: `map`, `zip` and `replace` give new grids.
+    A mapping from `Head` to value; names such as "encoder.0.3" work as keys too. Layers may have different numbers of
+    heads. A grid is immutable: `map`, `zip` and `replace` return new grids.
+
+    Args:
+        values: Mapping from heads to values, or (head, value) pairs.
+        dtype: NumPy type of the values. By default found from the values.
     """
 
     def __init__(self, values: Mapping[Head, object] | Iterable[tuple[Head, object]], dtype: str | None = None) -> None:
@@ -88,33 +101,35 @@ class HeadGrid(Mapping[Head, Any]):
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Kinds of attention in the grid."""
         return tuple(dict.fromkeys(head.kind for head in self.heads))
 
     @property
     def sites(self) -> tuple[tuple[str, int], ...]:
+        """(kind, layer) of every attention module in the grid."""
         return tuple(dict.fromkeys(head.site for head in self.heads))
 
     @property
     def kept(self) -> tuple[Head, ...]:
-        """The heads whose value is not zero: for a mask, those that stay."""
+        """Heads whose value is not zero. For a mask: the heads to keep."""
         return tuple(head for head, value in zip(self.heads, self._values, strict=True) if value)
 
     def numbers(self) -> np.ndarray:
-        """[heads] as float64, in the order of `heads`."""
+        """All values as a float64 array, in the order of `heads`."""
         try:
             return self._values.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise UsageError(f"This grid holds {self._values.dtype} values, not numbers: {error}.") from error
 
     def layer(self, kind: str, layer: int) -> np.ndarray:
-        """The values of one site, in the order of its heads."""
+        """Values of one attention module, in the order of its heads."""
         places = [i for i, head in enumerate(self.heads) if head.site == (kind, layer)]
         if not places:
             raise UnknownHead(f"There is no site {kind}.{layer} here. {self._extent()}")
         return self._values[places]
 
     def of(self, *kinds: str) -> HeadGrid:
-        """The part of the grid that belongs to these attention kinds."""
+        """The part of the grid with heads of these kinds."""
         missing = set(kinds) - set(self.kinds)
         if missing:
             raise UnknownHead(f"No heads of kind {', '.join(sorted(missing))} here. {self._extent()}")
@@ -123,6 +138,7 @@ class HeadGrid(Mapping[Head, Any]):
     # new grids
 
     def map(self, function: Callable[[Any], Any]) -> HeadGrid:
+        """A new grid with the function applied to every value."""
         return HeadGrid([(head, function(value)) for head, value in self._pairs()])
 
     def zip(self, other: HeadGrid, function: Callable[[Any, Any], Any]) -> HeadGrid:
@@ -135,14 +151,14 @@ class HeadGrid(Mapping[Head, Any]):
         return HeadGrid([(head, function(value, other[head])) for head, value in self._pairs()])
 
     def replace(self, changes: Mapping[Head | str, object]) -> HeadGrid:
-        """The same grid with some values changed."""
+        """A new grid with some values changed."""
         parsed = {Head.parse(head): value for head, value in changes.items()}
         for head in parsed:
             self[head]  # raises for a head that is not here
         return HeadGrid([(head, parsed.get(head, value)) for head, value in self._pairs()])
 
     def rank(self) -> HeadGrid:
-        """1 for the highest value; equal values share the better rank; NaN comes last."""
+        """Rank of every head: 1 for the highest value. Equal values share the better rank, NaN comes last."""
         numbers = np.where(np.isnan(self.numbers()), -np.inf, self.numbers())
         ranks = [1 + int(np.sum(numbers > number)) for number in numbers]
         return HeadGrid(list(zip(self.heads, ranks, strict=True)))
@@ -150,7 +166,7 @@ class HeadGrid(Mapping[Head, Any]):
     # other forms
 
     def to_frame(self) -> pd.DataFrame:
-        """A table with the columns kind, layer, index, value; the row label is the head's name."""
+        """A pandas DataFrame with the columns kind, layer, index and value, and head names as row labels."""
         import pandas as pd
 
         columns = {
@@ -162,12 +178,13 @@ class HeadGrid(Mapping[Head, Any]):
         return pd.DataFrame(columns, index=pd.Index([str(head) for head in self.heads], name="head"))
 
     def to_json(self) -> str:
-        """Strict JSON: the type of the values, then head name -> value. Non-finite numbers are written as text."""
+        """The grid as strict JSON: the type of the values, then head name -> value. Infinity and NaN are text."""
         values = {str(head): _plain(value) for head, value in self._pairs()}
         return json.dumps({"dtype": self._values.dtype.name, "values": values}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> HeadGrid:
+        """Read a grid that `to_json` wrote."""
         try:
             data = json.loads(text, object_pairs_hook=_unique)
             json.dumps(data, allow_nan=False, ensure_ascii=False).encode()  # no NaN, no 1e999, no half of a character
@@ -203,7 +220,7 @@ class HeadGrid(Mapping[Head, Any]):
         return f"{type(self).__name__}, {len(self)} heads\n" + "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """A table in Jupyter: one row per site, one column per number of a head; the stronger, the larger."""
+        """A table in Jupyter: one row per site, one column per head index; darker cells have larger values."""
         columns = range(1 + max((head.index for head in self.heads), default=-1))
         cells = {
             head: notebook.Cell(self._shown(value), f"{head}: {self._tooltip(head, value)}", strength)
@@ -218,15 +235,15 @@ class HeadGrid(Mapping[Head, Any]):
         )
 
     def _shown(self, value: object) -> str:
-        """A value in a few signs."""
+        """A value as short text."""
         return _short(value)
 
     def _tooltip(self, head: Head, value: object) -> str:
-        """What a cell says under the pointer."""
+        """The tooltip of a cell."""
         return f"{value:.6g}" if isinstance(value, float) else _short(value)
 
     def _from(self) -> str:
-        """Where the values come from, below the table."""
+        """The line below the table: where the values come from."""
         return ""
 
     def _pairs(self) -> Iterator[tuple[Head, Any]]:
@@ -241,7 +258,7 @@ class HeadGrid(Mapping[Head, Any]):
 
 
 def _array(values: list[object], dtype: str | None) -> np.ndarray:
-    """[heads], read-only: numeric where all values are numbers, of objects otherwise."""
+    """A read-only array [heads]: numeric if all values are numbers, otherwise of objects."""
     if dtype != "object" and all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values):
         array = np.array(values, dtype=dtype)
     else:
@@ -252,7 +269,7 @@ def _array(values: list[object], dtype: str | None) -> np.ndarray:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of which the plain reader would keep the last of two values of one head."""
+    """A JSON object without repeated names; json.loads would silently keep the last value."""
     content = dict(pairs)
     if len(content) < len(pairs):
         raise UsageError("a name occurs twice")

@@ -1,6 +1,6 @@
-"""Hooks: what is attached to a live model and always detached again. The only file that registers hooks.
+"""Hooks: functions attached to the modules of a live model inside a block. The only file that registers hooks.
 
-Knows modules, not heads. Everything goes through one `Hooks` block, so whatever happens inside, nothing stays.
+Knows modules, not heads. All hooks are registered in a `Hooks` block, which removes them also after an exception.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _attached: set[int] = set()  # ids of all hooks that are registered now; torch g
 class Hooks:
     """A block within which functions are attached to modules.
 
-    Functions that change an input run before those that only look at it, in whatever order they were attached:
-    a tap sees what the output projection sees, masks included.
+    Functions that change an input run before those that only read it, whatever the order they were attached in: a tap
+    sees the input of the output projection after masking.
     """
 
     def __init__(self) -> None:
         self._handles = ExitStack()
 
     def change_input(self, module: nn.Module, function: InputFunction) -> None:
-        """Let `function` replace the module's first positional input."""
+        """Attach a function that replaces the module's first positional input."""
         self._keep(module.register_forward_pre_hook(_on_input(function), prepend=True))
 
     def see_input(self, module: nn.Module, function: InputFunction) -> None:
-        """Show `function` the module's first positional input as the module will take it.
+        """Attach a function that reads the module's first positional input, after all changes.
 
-        What it returns, if anything, is passed on: the same numbers, so that gradients flow through what was seen.
+        If the function returns a tensor (of the same values), it is passed on, so that gradients flow through it.
         """
         self._keep(module.register_forward_pre_hook(_on_input(function)))
 
     def see_call(self, module: nn.Module, function: Callable[[], None]) -> None:
-        """Tell `function` that the module is about to run."""
+        """Attach a function that is called before the module runs."""
         self._keep(module.register_forward_pre_hook(lambda *_: function()))
 
     def see_arguments(self, module: nn.Module, function: Callable[[Mapping[str, Any]], None]) -> None:
-        """Show `function` the arguments of each call by name, however the caller passes them; they stay as they are."""
+        """Attach a function that reads the arguments of each call by name, positional ones too."""
         signature = inspect.signature(module.forward)
 
         def hook(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -59,11 +59,11 @@ class Hooks:
         self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
 
     def set_argument(self, module: nn.Module, name: str, value: object) -> None:
-        """Have the module called with this argument, however its caller passes arguments."""
+        """Set an argument of every call of the module, whether the caller passes it by position or by name."""
         self.change_argument(module, name, lambda _: value)
 
     def change_argument(self, module: nn.Module, name: str, function: Callable[[Any], Any]) -> None:
-        """Let `function` replace an argument, None where it is not given, however the caller passes arguments."""
+        """Attach a function that replaces an argument (None if the caller leaves it out), positional or by name."""
         signature = inspect.signature(module.forward)
 
         def hook(
@@ -76,7 +76,7 @@ class Hooks:
         self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
 
     def change_output(self, module: nn.Module, function: OutputFunction) -> None:
-        """Show `function` what the module returns; what it gives back, unless None, is returned instead."""
+        """Attach a function of the module's output; if it returns a value, that is returned instead."""
 
         def hook(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
             return function(output)
@@ -84,7 +84,7 @@ class Hooks:
         self._keep(module.register_forward_hook(hook))
 
     def replace(self, module: nn.Module, function: Callable[..., Any]) -> None:
-        """Have `function` run instead of the module's own code; hooks on the module stay in force."""
+        """Run `function` instead of the module's forward; hooks on the module still run."""
         before = module.__dict__.get("forward")
         module.__dict__["forward"] = function
 
@@ -127,18 +127,18 @@ def _on_input(function: InputFunction) -> Callable[[nn.Module, tuple[Any, ...]],
 
 
 def forget_compiled_code() -> None:
-    """Make torch.compile look at the modules again.
+    """Make torch.compile compile the modules again.
 
-    Compiled code does not check for hooks that came or went after compilation (by default no guard is made for
-    them), so it would silently ignore a mask. After a reset the next call compiles anew, hooks included.
+    Compiled code does not check for hooks that were added or removed after compilation (by default there is no guard
+    for them), so it would silently ignore a mask. After a reset the next call compiles again, hooks included.
     """
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is not None and not torch.compiler.is_compiling():
-        dynamo.reset()  # next to nothing where nothing was compiled
+        dynamo.reset()  # takes next to no time if nothing was compiled
 
 
 def in_backward() -> bool:
-    """Whether the backward pass is running: a forward seen now is gradient checkpointing's second one."""
+    """Whether the backward pass is running: a forward pass now is the second one of gradient checkpointing."""
     if torch.compiler.is_compiling():
         return False
     running: bool = torch._C._current_graph_task_id() != -1

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -20,18 +21,24 @@ from headcount import locks
 from headcount.errors import FolderError, RecordError, UsageError
 from headcount.exchange import exchange
 
+try:
+    import resource
+except ImportError:  # no such limits on this system
+    resource = None  # type: ignore[assignment]
+
 LARGEST_JSON = 100_000_000  # bytes; 400,000 translations of 20 words are 60 million
 _SCRATCH, _LOCK, _NEW, _OLD, _GONE = ".headcount-", "lock", "new", "old", "gone"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # one half of a character beyond 16 bits, as JSON escapes it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last: more than `ulimit -f` allows
-_ATTEMPTS = 100  # at a scratch folder that another process takes for one that was left behind
+_LEAST_ROOM = 1 << 16  # bytes; less is a full disk: what is left of a block, or of a buffer, may still be free
+_ATTEMPTS = 100  # to create a scratch folder, which another process may take for an abandoned one and remove
 
 
 @contextlib.contextmanager
 def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
-    """Work in a folder that no other process works in; what would prevent writing is an error before any work.
+    """Hold a folder that no other process works in. Raises before any work if the folder cannot be written.
 
-    shared: processes that ask for it work in the folder together.
+    shared: whether processes that also pass it may work in the folder together.
     """
     path = Path(folder)
     for link in (path, *(path.iterdir() if path.is_dir() else ())):
@@ -39,11 +46,21 @@ def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
             raise FolderError(f"{link} is a link to {os.readlink(link)}, which does not exist. Remove the link.")
     recover(path.resolve())
     with locks.held(path, shared=shared):
+        _recover_inside(path)
         yield
 
 
+def _recover_inside(folder: Path) -> None:
+    """Remove what killed processes left in a folder and the folders in it: finished files are not written again."""
+    for inner in (folder, *(path for path in folder.iterdir() if path.is_dir() and not _is_scratch(path))):
+        with contextlib.suppress(OSError):  # of another user, or removed by another process
+            names = {path.name[1:].rpartition(_SCRATCH)[0] for path in inner.iterdir() if _is_scratch(path)}
+            for name in names:
+                recover(inner / name)
+
+
 def check_place(path: Path) -> None:
-    """Raise where a file or folder could not be made: it is prepared beside its place, in the folder around it."""
+    """Raise if a file or folder could not be created. It is prepared in its parent folder, which must be writable."""
     parent = path.resolve().parent
     nearest = next(folder for folder in (parent, *parent.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
@@ -51,7 +68,7 @@ def check_place(path: Path) -> None:
 
 
 def contents(folder: Path) -> list[Path]:
-    """What is in a folder, without locks and what killed processes left; nothing where there is no folder."""
+    """Files of a folder, without locks and leftovers of killed processes. Empty if the folder does not exist."""
     if not folder.is_dir():
         return []
     return [path for path in folder.iterdir() if path.name != locks.FOLDER_LOCK and not _is_scratch(path)]
@@ -63,7 +80,7 @@ def _is_scratch(path: Path) -> bool:
 
 @contextlib.contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
-    """A temporary name to write a file to; on success it is renamed, on failure nothing has changed."""
+    """A temporary name to write a file to. On success the file is renamed; on failure nothing changes."""
     target = Path(path)
     with _scratch(target) as scratch:
         fresh = scratch / target.name
@@ -74,7 +91,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a file: all of it or nothing."""
+    """Write a file atomically."""
     with new_file(path) as fresh:
         fresh.write_text(text, encoding="utf-8")
     return Path(path)
@@ -85,7 +102,7 @@ def write_json(path: str | Path, data: object) -> Path:
 
 
 def read_json(path: str | Path) -> Any:
-    """What a JSON file written by headcount holds; one that cannot be read is an error that names file and cause."""
+    """The content of a JSON file written by headcount. Raises RecordError with file and cause if it cannot be read."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -101,11 +118,11 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_json(text: str, *, source: str) -> Any:
-    """source: what to call the text in an error."""
+    """The content of JSON text. source: name of the text in error messages."""
     try:
         content = json.loads(text, parse_constant=_refuse_constant)
         if _SURROGATE.search(text):
-            json.dumps(content, ensure_ascii=False).encode()  # raises where only half of a pair is there
+            json.dumps(content, ensure_ascii=False).encode()  # raises if half of a surrogate pair is missing
         return content
     except json.JSONDecodeError as error:
         reason = str(error)
@@ -122,9 +139,9 @@ def _refuse_constant(name: str) -> None:
 
 @contextlib.contextmanager
 def new_folder(path: str | Path, *, carry_over: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """Fill a temporary folder; on success it takes the place of `path`, on failure nothing has changed.
+    """Fill a temporary folder. On success it replaces `path`; on failure nothing changes.
 
-    An older folder at `path` is replaced; its files that the new one lacks and `carry_over` accepts come along.
+    Files of an older folder at `path` that the new one lacks are kept if `carry_over` accepts them.
     """
     target = Path(path)
     with _scratch(target) as scratch:
@@ -146,7 +163,7 @@ def _copy(old: Path, new: Path) -> None:
 
 
 def _put_in_place(fresh: Path, target: Path, old: Path) -> None:
-    """Put `fresh` where `target` is: in one step, or by way of `old`, from where it is put back."""
+    """Move `fresh` to `target`: atomically, or by moving the old target to `old`, from where it can be restored."""
     if not target.exists():
         os.rename(fresh, target)
     elif not exchange(fresh, target):
@@ -156,22 +173,52 @@ def _put_in_place(fresh: Path, target: Path, old: Path) -> None:
 
 @contextlib.contextmanager
 def _scratch(target: Path) -> Iterator[Path]:
-    """A hidden folder beside a target to prepare it in, locked; what killed processes left of theirs is removed."""
+    """A locked, hidden folder beside a target to prepare it in. Removes leftovers of killed processes."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         recover(target)
         with contextlib.ExitStack() as stack:
             scratch = _locked_scratch(target, stack)
             stack.callback(_clear, scratch, target)
-            yield scratch
+            with _explained_shortage(scratch):
+                yield scratch
     except Exception as error:
         if is_disk_full(error):
             raise FolderError(_no_room(target, error)) from error
         raise
 
 
+@contextlib.contextmanager
+def _explained_shortage(scratch: Path) -> Iterator[None]:
+    """An error of a library that does not say why it could not write gets the reason that the disk shows.
+
+    numpy says "4096 requested and 1931 written", streams of C++ "iostream error".
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        number = None if getattr(error, "errno", None) else _shortage(scratch)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number)) from error
+
+
+def _shortage(folder: Path) -> int | None:
+    """What keeps files in a folder from growing: the number of the error that writing more would be; None: nothing."""
+    largest = max((path.stat().st_size for path in folder.rglob("*") if path.is_file()), default=0)
+    if largest >= _file_size_limit():
+        return errno.EFBIG
+    return errno.ENOSPC if shutil.disk_usage(folder).free < _LEAST_ROOM else None
+
+
+def _file_size_limit() -> float:
+    """Bytes that `ulimit -f` allows a file."""
+    soft = resource.getrlimit(resource.RLIMIT_FSIZE)[0] if resource else math.inf
+    return math.inf if resource and soft == resource.RLIM_INFINITY else soft
+
+
 def _locked_scratch(target: Path, stack: contextlib.ExitStack) -> Path:
-    """A new scratch folder with a lock in it. Until it is locked another process may take it for an abandoned one."""
+    """A new scratch folder with a lock in it. Before it is locked, another process may take it for an abandoned one."""
     for _ in range(_ATTEMPTS):
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}{_SCRATCH}"))
         with contextlib.suppress(FileNotFoundError):
@@ -183,18 +230,18 @@ def _locked_scratch(target: Path, stack: contextlib.ExitStack) -> Path:
 
 
 def recover(target: Path) -> None:
-    """Remove what killed processes left beside a target, and put back a folder that one had moved away."""
+    """Remove leftovers of killed processes beside a target, and restore a folder that one of them had moved away."""
     if not locks.supported():
         return
     for scratch in target.parent.glob(f".{glob.escape(target.name)}{_SCRATCH}*"):
-        # errors: of another user, or removed by another process
+        # errors: the folder is of another user, or was removed by another process
         with contextlib.suppress(OSError), locks.alone(scratch / _LOCK) as abandoned:
             if abandoned:
                 _clear(scratch, target)
 
 
 def _clear(scratch: Path, target: Path) -> None:
-    """Remove a scratch folder; the old target in it goes back to its place if there is no new one."""
+    """Remove a scratch folder. The old target in it is restored if there is no new one."""
     old = scratch / _OLD
     if old.exists() and not contents(target):
         os.rename(old, target)
@@ -202,14 +249,14 @@ def _clear(scratch: Path, target: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, all of it or nothing: half of it might be taken for the work of other settings."""
+    """Remove a folder atomically: half a folder could be taken for unfinished work."""
     if folder.is_dir():
         with _scratch(folder) as scratch:
             os.rename(folder, scratch / _GONE)
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Also of safetensors, whose errors have no number."""
+    """Whether an error means a full disk. Errors of safetensors have no error number, so their text is searched."""
     return getattr(error, "errno", None) in _FULL or any(os.strerror(number) in str(error) for number in _FULL)
 
 
@@ -227,9 +274,9 @@ def _no_room(target: Path, error: Exception) -> str:
 
 
 def claim(folder: Path, note: str, work: Mapping[str, object]) -> bool:
-    """Start work in a folder by writing down its settings, or check that it was started with the same ones.
+    """Start work in a folder by writing its settings, or check that it was started with the same settings.
 
-    note: name of the file in the folder. Work of other settings is an error. True where it is new.
+    note: name of the settings file in the folder. Returns whether the work is new. Raises if the settings differ.
     """
     file, ours = folder / note, json.loads(json.dumps(dict(work)))
     if not file.is_file():
@@ -249,7 +296,7 @@ class Shelf:
     """Arrays of unfinished work in a folder, to resume from after an interruption. One folder serves one task."""
 
     def __init__(self, folder: Path, work: Mapping[str, object]) -> None:
-        """work: what decides the result; a shelf of other work is an error."""
+        """work: the settings that decide the result. Raises if the folder has arrays of other settings."""
         self.folder = folder
         claim(folder, "work.json", work)
 
@@ -266,5 +313,5 @@ class Shelf:
             save_file({key: np.asarray(value, order="C") for key, value in arrays.items()}, fresh)
 
     def clear(self) -> None:
-        """The work is finished."""
+        """Remove the arrays after the work is finished."""
         remove_folder(self.folder)

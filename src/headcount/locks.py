@@ -13,20 +13,20 @@ from headcount.errors import FolderError, FolderInUse
 
 try:
     import fcntl
-except ImportError:  # no such locks on this system: whoever asks may work
+except ImportError:  # no such locks on this system: every process may work
     fcntl = None  # type: ignore[assignment]
 
 FOLDER_LOCK = ".headcount.lock"
-_ATTEMPTS = 100  # at a lock file that its last holder removes at the same moment
+_ATTEMPTS = 100  # to open a lock file that its last holder may be removing
 _BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
-_held: set[Path] = set()  # folders that this process holds
+_held: set[Path] = set()  # folders held by this process
 
 
 @contextlib.contextmanager
 def alone(path: str | Path) -> Iterator[bool]:
-    """Whether this process may work on something: one at a time may, and its claim ends with it, even if killed.
+    """Whether this process gets the lock. One process at a time does; the lock ends with it, even if it is killed.
 
-    The lock file is there as long as somebody holds it, or was killed while holding it.
+    The lock file exists while a process holds it, and stays if that process was killed.
     """
     if fcntl is None:
         yield True
@@ -43,25 +43,25 @@ def alone(path: str | Path) -> Iterator[bool]:
 
 
 def _open_and_lock(file: Path) -> tuple[int, bool]:
-    """The descriptor of a lock file, made where there is none, and whether it is this process's now."""
+    """The descriptor of a lock file, created if missing, and whether this process now holds it."""
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         locked = _try_lock(descriptor, shared=False)
         if not locked or _is_at(descriptor, file):
             return descriptor, locked
-        os.close(descriptor)  # its last holder has removed it at this moment
+        os.close(descriptor)  # its last holder has just removed it
 
 
 @contextlib.contextmanager
 def held(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold a folder while working in it; one that another process holds is an error that names the process.
+    """Hold a folder while working in it. Raises FolderInUse, which names the process, if another process holds it.
 
-    shared: processes that ask for it hold the folder together, others are kept out.
-    The folder is made where there is none, and removed where nothing was written to it.
+    shared: whether processes that also pass it may hold the folder together.
+    The folder is created if missing, and removed if nothing was written to it.
     """
     path = Path(folder).resolve()
-    if fcntl is None or path in _held:  # by the command that runs this study
+    if fcntl is None or path in _held:  # held already, by the command that runs this study
         yield
         return
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
@@ -78,7 +78,7 @@ def held(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
 
 
 def supported() -> bool:
-    """Whether this system has such locks; without them nobody knows who is still at work."""
+    """Whether this system has such locks. Without them, running processes cannot be detected."""
     return fcntl is not None
 
 
@@ -99,7 +99,7 @@ def _acquire(folder: Path, shared: bool) -> int:
             os.close(descriptor)
             raise FolderInUse(f"{folder} is in use by {holder}. Wait until it ends, stop it, or give another folder.")
         if _is_at(descriptor, folder / FOLDER_LOCK):
-            with contextlib.suppress(OSError):  # the disk is full: the lock holds without the name of its holder
+            with contextlib.suppress(OSError):  # the disk is full: the lock works without the name of its holder
                 os.truncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
             return descriptor
@@ -108,7 +108,7 @@ def _acquire(folder: Path, shared: bool) -> int:
 
 
 def _release(file: Path, descriptor: int) -> None:
-    """Remove the lock file where nobody else holds it: whoever opened it meanwhile sees that it is gone."""
+    """Remove the lock file if no other process holds it. A process that opened it meanwhile notices that it is gone."""
     if _try_lock(descriptor, shared=False) and _is_at(descriptor, file):
         with contextlib.suppress(OSError):
             file.unlink()
@@ -119,12 +119,12 @@ def _try_lock(descriptor: int, *, shared: bool) -> bool:
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
-        return error.errno not in _BUSY  # a file system without locks keeps nobody out
+        return error.errno not in _BUSY  # a file system without locks cannot exclude other processes
     return True
 
 
 def _is_at(descriptor: int, file: Path) -> bool:
-    """Whether an open file is still the one of this name."""
+    """Whether an open file still has this path."""
     try:
         status = file.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Metrics: one number from what the examples contribute. Pure functions of numpy arrays.
+"""Metrics: one number computed from the statistics of all examples. Pure functions of numpy arrays.
 
 Every metric is a function of sums over examples, so any resampling of examples is a matrix product.
 """
@@ -18,15 +18,15 @@ class Metric:
     name: str
     of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
     higher_is_better: bool = True
-    distance: bool = False  # from the whole model: any change makes it larger, no test of "no change" means much
-    bound: float | None = None  # of what one example adds, where the metric is the mean of column 0 over examples
+    distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
+    bound: float | None = None  # of one example's value, if the metric is the mean of column 0
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
         return float(self.of_sums(statistics.sum(0, dtype=np.float64)))
 
     def gain(self, difference: float) -> float:
-        """A difference of the metric, positive where it is an improvement."""
+        """A difference of the metric with its sign changed if necessary, so that positive is better."""
         return difference if self.higher_is_better else -difference
 
 
@@ -55,7 +55,7 @@ def _square(sums: np.ndarray) -> np.ndarray:
 
 
 def _f1(sums: np.ndarray) -> np.ndarray:
-    """Of class 1 where there are two classes, else the mean over classes; 0 where a class never occurs."""
+    """F1 of class 1 for two classes, else the mean over classes. 0 for a class that never occurs."""
     table = _square(sums)
     right = np.diagonal(table, axis1=-2, axis2=-1)
     total = table.sum(-1) + table.sum(-2)
@@ -64,7 +64,7 @@ def _f1(sums: np.ndarray) -> np.ndarray:
 
 
 def _matthews(sums: np.ndarray) -> np.ndarray:
-    """Correlation of answers and labels (Gorodkin 2004 for many classes); 0 where one of them is constant."""
+    """Correlation of answers and labels (Gorodkin 2004 for many classes); 0 if one of them is constant."""
     table = _square(np.asarray(sums, dtype=np.float64))
     labels, answers, count = table.sum(-1), table.sum(-2), table.sum((-1, -2))
     right = np.trace(table, axis1=-2, axis2=-1)

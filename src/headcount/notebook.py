@@ -1,7 +1,7 @@
 """Small tables for Jupyter, as HTML. Knows text and numbers, nothing of heads or records.
 
-All text is escaped. Colours are see-through, so that the same table can be read on light and on dark pages, and they
-only repeat what the numbers in the cells say.
+All text is escaped. Colours are transparent, so that tables are readable on light and dark pages. They only repeat
+the numbers in the cells.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-_UP, _DOWN = "0,114,178", "213,94,0"  # blue and vermilion, told apart by every kind of colour vision
+_UP, _DOWN = "0,114,178", "213,94,0"  # blue and vermilion, safe for colour-blind readers
 _DARKEST = 0.55  # opacity behind the largest number, so that text stays readable
 _CELL = "padding:2px 6px;text-align:{side};white-space:nowrap"
-_LONGEST = 60  # signs of a cell; the rest is in its tooltip
+_LONGEST = 60  # characters of a cell; the full text is in its tooltip
 _LONGEST_BELOW = 160
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, what it says under the pointer, and how strongly it is coloured, from -1 to 1."""
+    """A cell: its text, its tooltip, and the strength of its colour from -1 to 1."""
 
     text: str
     tooltip: str = ""
@@ -35,7 +35,7 @@ def table(
     side: str = "right",
     below: str = "",
 ) -> str:
-    """A table with a name for each row; side: where cells are flush, below: a line in small print."""
+    """An HTML table with a name for each row. side: alignment of cells. below: a line in small print."""
     head = "".join(_th(name, "col", side) for name in ("", *columns))
     lines = [_row(name, cells, side) for name, cells in rows]
     small = _small(below) if below else ""
@@ -61,7 +61,7 @@ def _row(name: str, cells: Sequence[Cell], side: str) -> str:
 
 
 def strengths(values: Sequence[object]) -> list[float]:
-    """Each number relative to the largest, sign kept; 0 for what is no finite number."""
+    """Each number divided by the largest absolute value; 0 for values that are not finite numbers."""
     numbers = [_finite(value) for value in values]
     largest = max(map(abs, numbers), default=0.0) or 1.0
     return [number / largest for number in numbers]

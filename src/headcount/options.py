@@ -1,6 +1,6 @@
-"""Options: the parameters of a stage, each written once: type, default, range and one line of help. Imports no torch.
+"""Options: the parameters of a stage, each defined once with type, default, range and help. Imports no torch.
 
-Keywords in Python, options of the command line, its --help and the arguments of records are made from the fields.
+Python keywords, command-line options, --help and the arguments of records are derived from the fields.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ OptionsType = TypeVar("OptionsType", bound="Options")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a value of an option may be, and what it is for."""
+    """Allowed values of an option, and its help."""
 
     help: str
     type: type
     minimum: float | None = None
-    above: bool = False  # the minimum itself is too small
+    above: bool = False  # the minimum itself is not allowed
     maximum: float | None = None
     choices: Collection[str] = ()
     share: bool = False  # 0.1 in Python, 10% on the command line
     several: bool = False  # on the command line: several values, separated by commas, are a sweep
-    flag: str = ""  # on the command line; made of the name if empty
+    flag: str = ""  # on the command line; derived from the name if empty
 
     def check(self, name: str, value: Any) -> None:
         if value is None:
@@ -48,13 +48,13 @@ class Limits:
 
 
 def option(default: object, about: str, *, type: type | None = None, **limits: Any) -> Any:  # noqa: A002
-    """A field of Options. about: one line of help; type: where the default is None; limits: fields of `Limits`."""
+    """Define a field of Options. about: one line of help. type: needed if the default is None. limits: of `Limits`."""
     return field(default=default, metadata={"limits": Limits(about, type or default.__class__, **limits)})
 
 
 @dataclass(frozen=True)
 class Options:
-    """A frozen dataclass whose fields are options; values out of range are refused when one is made."""
+    """A frozen dataclass whose fields are options. Raises UsageError for values out of range."""
 
     def __post_init__(self) -> None:
         for name, limits in self.limits().items():
@@ -62,7 +62,7 @@ class Options:
 
     @classmethod
     def limits(cls) -> dict[str, Limits]:
-        """Of every option, by name."""
+        """Limits of every option, by name."""
         return {each.name: each.metadata["limits"] for each in fields(cls) if "limits" in each.metadata}
 
     @classmethod
@@ -71,7 +71,7 @@ class Options:
 
     @classmethod
     def of(cls: type[OptionsType], values: Mapping[str, object]) -> OptionsType:
-        """Options by name; one that there is not is an error."""
+        """Create options from names and values. Raises UnknownName for an unknown name."""
         names = cls.limits()
         for name in values:
             if name not in names:
@@ -80,11 +80,11 @@ class Options:
 
     @classmethod
     def flags(cls) -> dict[str, str]:
-        """Name of each option -> how it is spelled on the command line."""
+        """Name of each option -> its flag on the command line."""
         return {name: limits.flag or "--" + name.replace("_", "-") for name, limits in cls.limits().items()}
 
     def to_arguments(self) -> list[str]:
-        """Command-line arguments for what differs from the defaults."""
+        """Command-line arguments for all values that differ from the defaults."""
         arguments: list[str] = []
         for name, flag in self.flags().items():
             value, limits = getattr(self, name), self.limits()[name]

@@ -1,4 +1,4 @@
-"""Processes that share a piece of work, as `accelerate launch` starts them. One process is the usual case."""
+"""Processes that share work, as started by `accelerate launch`. Usually there is only one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def count() -> int:
 
 
 def rank() -> int:
-    """Number of this process, from 0."""
+    """Rank of this process, from 0."""
     return int(os.environ.get("RANK", "0"))
 
 
@@ -24,18 +24,18 @@ def is_main() -> bool:
 
 
 def is_mine(number: int) -> bool:
-    """Whether a piece of the work is this process's: pieces are dealt out in turn."""
+    """Whether this process does a piece of the work: pieces are distributed in turn."""
     return number % count() == rank()
 
 
 def gather(value: Value) -> list[Value]:
-    """The values of all processes, in their order, known to each of them."""
+    """The values of all processes, in order of rank, returned to every process."""
     if count() == 1:
         return [value]
     from accelerate import PartialState
     from accelerate.utils import gather_object, parse_flag_from_env
 
-    # joins the processes where nothing has done so yet; PartialState alone does not read this flag
+    # initialises the process group if nothing has yet; PartialState alone does not read this flag
     joined = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).num_processes
     if joined != count():
         raise UsageError(

@@ -1,8 +1,8 @@
 """Registries of named members: each file of a folder is one member. Independent of what the members do.
 
 A registry over the package `headcount.sites.families` with the attribute `FAMILY` finds `bert` in
-`families/bert.py`, imports that file on first use and returns its `FAMILY`. So adding a member is adding
-a file, and listing the names imports nothing heavy. `-` in a name is `_` in the file.
+`families/bert.py`, imports that file on first use and returns its `FAMILY`. To add a member, add a
+file. Listing the names imports nothing heavy. `-` in a name is `_` in the file.
 
 An installed package adds members by entry points of the group `headcount.families`, `headcount.scores`,
 `headcount.exports` and so on, after the folder's name; they are imported on first use too.
@@ -39,18 +39,18 @@ class Registry(Generic[Member]):
         self.what = what
         self._package = package
         self._attribute = attribute
-        self.group = f"headcount.{package.rpartition('.')[2].removeprefix('head_')}"  # of entry points
+        self.group = f"headcount.{package.rpartition('.')[2].removeprefix('head_')}"  # group of entry points
         self._added: dict[str, Member] = {}
 
     @cached_property
     def _files(self) -> dict[str, str]:
-        """Names of the members and of their modules; the folder is read once, when first asked for."""
+        """Names of the members and of their modules. The folder is read once, on first use."""
         package = importlib.import_module(self._package)
         modules = [info.name for info in pkgutil.iter_modules(package.__path__) if self._defines(package, info)]
         return {name.replace("_", "-"): name for name in modules}
 
     def _defines(self, package: ModuleType, info: pkgutil.ModuleInfo) -> bool:
-        """Whether a file defines the attribute: read, not imported."""
+        """Whether a file defines the attribute. The file is searched, not imported."""
         folder = Path(package.__path__[0])
         file = folder / info.name / "__init__.py" if info.ispkg else folder / f"{info.name}.py"
         return re.search(rf"^(def )?{self._attribute}\b", file.read_text(encoding="utf-8"), re.MULTILINE) is not None
@@ -59,7 +59,7 @@ class Registry(Generic[Member]):
         return tuple(sorted({*self._files, *plug_ins(self.group), *self._added}))
 
     def add(self, name: str, member: Member) -> None:
-        """Register a member of one's own for this process; a name that is taken is an error."""
+        """Register a member for this process. Raises UsageError if the name exists."""
         if name in self:
             raise UsageError(f"The {self.what} {name!r} exists already; choose another name.")
         self._added[name] = member

@@ -1,4 +1,4 @@
-"""Timing two ways side by side: interleaved repeats, so that noise of the machine hits both alike."""
+"""Timing of several functions in interleaved repeats, so that other load on the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TimedCall = Callable[[], object]
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each repeat, by name; repeats of equal number ran next to each other."""
+    """Seconds of each repeat, by name. Repeats with the same index ran one after the other."""
 
     seconds: Mapping[str, np.ndarray]  # name -> [repeats]
 

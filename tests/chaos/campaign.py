@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import math
@@ -11,10 +12,10 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chaos.cases import Bench, Case, Reference, Verdict, planned
 from chaos.commands import Command
@@ -24,6 +25,7 @@ from chaos.results import differences
 _FORK = multiprocessing.get_context("fork")
 _THREADED = ("openvino", "ctranslate2", "onnxruntime", "xllamacpp")  # start threads, which do not survive a fork
 Tell = Callable[[str], None]
+Item, Value = TypeVar("Item"), TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -59,40 +61,41 @@ class Campaign:
         return summary(self, references, verdicts, faults, time.monotonic() - begin)
 
     def _references(self, tell: Tell) -> tuple[dict[str, Reference], list[str]]:
-        """Each command twice without a fault: what does not depend on the clock is the same."""
+        """Each command twice without a fault: what does not depend on the clock is the same.
+
+        The first runs say what to import here; the second ones have it, and give the times.
+        """
         bench = Bench(self.program, self.inputs, self.folder / "reference")
-        references: dict[str, Reference] = {}
+        first: dict[str, Reference] = {}
         faults = []
         for name, command in self.commands.items():
             try:
-                first, outcome = bench.reference(name, command)
-                _preload(outcome)
-                references[name], _ = bench.reference(name, command)
+                first[name], outcome = bench.reference(name, command)
             except RuntimeError as error:
                 faults.append(str(error))
                 tell(f"FAULT {error}")
                 continue
-            unlike = differences(first.results, references[name].results)
+            _preload(outcome)
+        _share_memory()
+        references = {}
+        for name, reference in self._shared(list(first), self._second):
+            unlike = differences(first[name].results, reference.results)
             faults += [f"{name} is not repeatable: {difference}" for difference in unlike]
-            tell(f"{name}: {references[name].seconds:.1f} s, {references[name].changes} changes of the disk")
+            tell(f"{name}: {reference.seconds:.1f} s, {reference.changes} changes of the disk")
             for difference in unlike:
                 tell(f"FAULT not repeatable: {difference}")
-        return references, faults
+            references[name] = reference
+        return {name: references[name] for name in first}, faults
+
+    def _second(self, bench: Bench, name: str) -> tuple[str, Reference]:
+        return name, bench.reference(name, self.commands[name])[0]
 
     def _verdicts(self, work: list[tuple[Case, Command, Reference]], deadline: float, tell: Tell) -> list[Verdict]:
-        """By processes that the cases are dealt out to in turn."""
-        queue = _FORK.SimpleQueue()
-        members = [
-            _FORK.Process(target=self._work, args=(number, work[number :: self.workers], deadline, queue))
-            for number in range(self.workers)
-        ]
-        for member in members:
-            member.start()
+        def judge(bench: Bench, case: tuple[Case, Command, Reference]) -> Verdict | None:
+            return bench.judge(*case) if time.monotonic() < deadline else None
+
         verdicts = []
-        for number in range(len(work)):
-            verdict = queue.get()
-            if isinstance(verdict, str):
-                raise RuntimeError(verdict)
+        for number, verdict in enumerate(self._shared(work, judge)):
             if verdict is None:  # there was no time for it
                 continue
             verdicts.append(verdict)
@@ -100,20 +103,41 @@ class Campaign:
                 tell(f"FAULT {verdict.case}: {fault}")
             if number % 50 == 49:
                 tell(f"{number + 1} of {len(work)} cases")
-        for member in members:
-            member.join()
         names = list(self.commands)
         return sorted(verdicts, key=lambda verdict: (names.index(verdict.case.command), str(verdict.case)))
 
-    def _work(self, number: int, work: Iterable[tuple[Case, Command, Reference]], deadline: float, queue: Any) -> None:
+    def _shared(self, items: Sequence[Item], work: Callable[[Bench, Item], Value]) -> Iterator[Value]:
+        """What the work on each item gives, as it is ready: each process takes the next item when it is free."""
+        queue, taken = _FORK.SimpleQueue(), _FORK.Value("i", 0)
+        members = [
+            _FORK.Process(target=self._take, args=(self.folder / f"worker-{number}", items, work, taken, queue))
+            for number in range(self.workers)
+        ]
+        for member in members:
+            member.start()
+        for _ in items:
+            value, failure = queue.get()
+            if failure:
+                raise RuntimeError(failure)
+            yield value
+        for member in members:
+            member.join()
+
+    def _take(
+        self, folder: Path, items: Sequence[Item], work: Callable[[Bench, Item], Value], taken: Any, queue: Any
+    ) -> None:
         import traceback
 
-        bench = Bench(self.program, self.inputs, self.folder / f"worker-{number}")
+        bench = Bench(self.program, self.inputs, folder)
         try:
-            for case, command, reference in work:
-                queue.put(bench.judge(case, command, reference) if time.monotonic() < deadline else None)
+            while True:
+                with taken.get_lock():
+                    number, taken.value = taken.value, taken.value + 1
+                if number >= len(items):
+                    return
+                queue.put((work(bench, items[number]), ""))
         except BaseException:
-            queue.put(traceback.format_exc())
+            queue.put((None, traceback.format_exc()))
             raise
 
 
@@ -124,6 +148,12 @@ def _preload(outcome: Outcome) -> None:
             continue
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+
+
+def _share_memory() -> None:
+    """Keep the collector of garbage from touching, and so copying, what forked processes have in common."""
+    gc.collect()
+    gc.freeze()
 
 
 def summary(

@@ -9,7 +9,7 @@ _PAIRS = "--data pairs --languages en,xx"
 _TRANSLATION = f"--task translation {_PAIRS} --limit 4"
 _FIGURES = "--format svg"
 _SMALL = (
-    "--preset tiny --encoder-layers 2 --decoder-layers 1 --width 16 --inner 16 --heads 2 --vocabulary 200 --batch 300 "
+    "--preset tiny --encoder-layers 2 --decoder-layers 1 --width 16 --inner 16 --heads 2 --vocabulary 200 --batch 80 "
     "--warmup 4 --save-seconds 0.05"
 )
 _TUNED = "--rate 1e-3 --batch 80 --save-seconds 0.05"
@@ -33,7 +33,7 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "train translation": Command(f"train {_PAIRS} {_SMALL} --epochs 2 --average 2 --out OUT", model="marian"),
     "train like": Command(
-        f"train {_PAIRS} --preset tiny --like marian --batch 300 --warmup 4 --epochs 1 --save-seconds 0.05 --out OUT",
+        f"train {_PAIRS} --preset tiny --like marian --batch 80 --warmup 4 --epochs 1 --save-seconds 0.05 --out OUT",
         model="marian",
     ),
     "train classification": Command(f"train encoder {_TASK} --epochs 2 {_TUNED} --out OUT", model="encoder"),
@@ -85,7 +85,7 @@ COMMANDS: dict[str, Command] = {
         model="marian",
     ),
     "study tradeoff": Command(
-        f"study tradeoff bert {_CURVES} --keep 6,4 --ways l0,rank-gradient,greedy,scratch --steps 3 --tune 2 "
+        f"study tradeoff bert {_CURVES} --keep 4 --ways l0,rank-gradient,greedy,scratch --steps 3 --tune 2 "
         "--scratch-steps 3 --no-roles --save-models --out OUT"
     ),
     "study michel2019": Command(
@@ -102,6 +102,6 @@ COMMANDS: dict[str, Command] = {
     "export onnx": Command("export bert --to onnx --out OUT", out="half.onnx", model=""),
     "export openvino": Command("export bert --to openvino --out OUT"),
     "export ctranslate2": Command("export marian --to ctranslate2 --out OUT", model="marian"),
-    "report": Command("report records/ablation.json records/tradeoff.json --out OUT", out="report.html", model=""),
+    "report": Command("report records/ablation.json --out OUT", out="report.html", model=""),
     "figure": Command("figure all records/ablation.json --out OUT", model=""),
 }

@@ -29,14 +29,15 @@ all_kinds_ways = ["l0"]
 """
 
 
+_WORDS = 3  # of a sentence to translate: a model that has learned nothing writes twice as much, token by token
+
+
 def make(folder: Path) -> None:
     """Everything but the translation model, which a command trains: see `TRANSLATOR`."""
     folder.mkdir(parents=True)
     _texts(folder)
     _models(folder)
-    (folder / "records").mkdir()
-    for name, sample in (("ablation", "ablation-map"), ("tradeoff", "tradeoff")):
-        records.SAMPLES[sample][0].save(folder / "records" / f"{name}.json")
+    records.SAMPLES["ablation-map"][0].save(folder / "records" / "ablation.json")
     (folder / "small.toml").write_text(_SETTINGS)
 
 
@@ -73,8 +74,9 @@ def _texts(folder: Path) -> None:
         (folder / "data" / f"{split}.tsv").write_text("\n".join(["label\ttext", *rows]) + "\n")
         (folder / "texts" / f"{split}.txt").write_text("\n".join(texts) + "\n")
     for split, pairs in laboratory.parallel(60, 12).splits.items():
-        (folder / "pairs" / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
-        (folder / "pairs" / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
+        for language, side in (("en", "source"), ("xx", "target")):
+            short = (" ".join(text.split()[:_WORDS]) for text in pairs[side])
+            (folder / "pairs" / f"{split}.{language}").write_text("\n".join(short) + "\n")
     (folder / "trees.conllu").write_text("\n".join(_tree(words) for words in _SENTENCES) + "\n")
 
 

@@ -47,6 +47,13 @@ The first runs, of a few moments for each command, and the reading that they led
 | `ulimit -f` | "Unexpected OSError" instead of a clear line |
 | a full disk when the lock was taken | a bare errno instead of the file that was not written |
 | `score MODEL --out MODEL` and other measuring commands | the record of training or pruning was replaced |
+| `export --to onnx`, `--to openvino` | both runtimes sent usage data: `.ses` in TMPDIR, an id in the home folder, processes that outlived a kill |
+| `export --to gguf`, `--to openvino` on a full disk or above `ulimit -f` | "Unexpected OSError", "Unexpected RuntimeError" |
+| an export killed after its one file had its name | its scratch folder stayed until `--overwrite` |
+| a kill right after a part of a study had its name | its scratch folder stayed for ever |
+| `score --method relevance` above `ulimit -f` | "Unexpected DatasetGenerationError" instead of the cache and what to do |
+| `explore`, killed or by two processes | tuples in the page where a run without a fault has lists, or the other way round |
+| two processes on one study, all points of the trade-off taken by the first | "Unexpected StopIteration" in the second |
 """
 
 

@@ -20,6 +20,8 @@ from typing import Any
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
 _EXCHANGE = "ctypes.dlopen"  # the step before names are exchanged, which Python has no event for
+_HELD_BACK = (signal.SIGINT, signal.SIGTERM)  # until a run has become the command
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 POLL = 0.002  # seconds
 
 
@@ -86,9 +88,11 @@ class Run:
         self._log.touch()
         self._interruption, self._counted = interruption, counted
         self._begin = time.monotonic()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
         self.pid = os.fork()
         if self.pid == 0:
             _become(program, arguments, folder, self._log, interruption, file_limit, counted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
 
     def wait(self, longest: float) -> Outcome:
         """longest: seconds until a run counts as hanging."""
@@ -161,11 +165,18 @@ def _become(
         program.prepare(cache_of(folder))
         before = set(sys.modules)
         changes = _count_changes(folder, interruption)
+        begun = False
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
+            begun = True
             program.main(arguments, prog_name="headcount")
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except KeyboardInterrupt as interrupt:
+            if begun and interrupt.__traceback__ and interrupt.__traceback__.tb_next:
+                raise
+            status = _INTERRUPTED  # right before the command, or right after it: not the command's to catch
         if counted is not None:
             number = changes[0]
             counted.write_text("\n".join([str(number), *(name for name in list(sys.modules) if name not in before)]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import datasets
@@ -16,6 +17,7 @@ import headcount
 from chaos.process import Program
 from headcount.cli.main import main
 from headcount.corpora.source import Source
+from headcount.scores.shapley import shapley
 from headcount.studies import demo
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.translation import TranslationSettings
@@ -27,11 +29,13 @@ _STUDY = {
     "lengths": (8,), "repeats": 1, "keep": (3,), "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2,
     "all_kinds_keep": (4,), "all_kinds_ways": ("l0",),
 }  # fmt: skip
+_DEMO_PARTS = ("roles", "gradient", "tradeoff")  # `study all` has all of them
 _SIZE = Size(encoder_layers=2, decoder_layers=1, heads=2, width=16, inner=16, dropout=0.1)
 
 
 def _prepare(cache: Path) -> None:
     datasets.config.HF_DATASETS_CACHE = cache
+    shapley.__kwdefaults__["permutations"] = 4  # no option of `study agreement`
     _small_demo()
 
 
@@ -41,13 +45,14 @@ def _small_demo() -> None:
 
     def training_settings(seed: int, *, quick: bool) -> TranslationSettings:
         settings = usual_settings(seed, quick=quick)
-        recipe = replace(settings.recipe, steps=None, epochs=2, average=2, batch=300, chunk=300, warmup=4, cooldown=0)
+        recipe = replace(settings.recipe, steps=None, epochs=2, average=2, batch=80, chunk=80, warmup=4, cooldown=0)
         return replace(settings, size=_SIZE, recipe=recipe, vocabulary=200)
 
     def study(model: Path, *, quick: bool) -> StudySettings:
         return replace(usual_study(model, quick=quick), **_STUDY)
 
     demo.training_settings, demo.study = training_settings, study
+    demo.whole_study = partial(demo.whole_study, parts=_DEMO_PARTS)
     demo.read_parallel = lambda _: usual_reading("pairs", languages=("en", "xx"))
 
 

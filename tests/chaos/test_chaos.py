@@ -163,6 +163,12 @@ def test_a_run_that_hangs_is_ended(tmp_path: Path) -> None:
     assert Run(hanging, [], tmp_path).wait(0.5).status == -signal.SIGABRT
 
 
+def test_a_signal_before_the_command_begins_is_not_the_commands(tmp_path: Path) -> None:
+    early = Program(program, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    outcome = Run(early, ["careful"], tmp_path).wait(30)
+    assert (outcome.status, outcome.output) == (130, "")
+
+
 def test_every_command_that_takes_long_is_broken_on_purpose() -> None:
     named = {line.line.split()[0] for line in COMMANDS.values()}
     assert {name for name, _ in commands.items()} - QUICK <= named | {"study"}

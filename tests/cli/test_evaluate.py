@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 import headcount as hc
 import zoo
+from headcount.corpora.examples import example_hash, in_first_half
 from tokens import sentences, word_tokenizer
 
 TEXTS = sentences(12)
@@ -77,6 +78,28 @@ def test_an_embedding_model_is_compared_with_another(folder: Path, tmp_path: Pat
     done = run("evaluate", small, *plain, "--against", model, "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert hc.Record.load(tmp_path / "record.json").parts.measures["cosine distance"] > 1e-6
+
+
+def test_a_pruned_model_is_told_from_the_texts_its_heads_were_chosen_on(folder: Path, tmp_path: Path) -> None:
+    small, other = tmp_path / "small", tmp_path / "other.txt"
+    other.write_text("".join(f"{text}\n" for text in sentences(5, seed=9)))
+    plain = ["--task", "language-modelling", "--data"]
+    choose = ["--choose", "magnitude", "--keep", "50%", "--compensate", "lstsq", "--out", str(small)]
+    pruned = run("prune", str(folder / "language-modelling"), *plain, str(folder / "plain.txt"), *choose)
+    assert pruned.exit_code == 0, pruned.output
+    chosen = sum(in_first_half(example_hash(text)) for text in TEXTS)
+    same, apart = (run("evaluate", str(small), "--data", str(data)) for data in (folder / "plain.txt", other))
+    assert same.stdout.startswith("NOT all held out: measured on 12 texts of plain.txt")
+    assert f"heads were chosen on {chosen} of them" in same.stdout.splitlines()[0]
+    assert apart.stdout.startswith("Measured on 5 texts of other.txt, held out: heads were chosen on")
+    smaller = str(tmp_path / "smaller")  # its heads are named, those of the model it is made from were chosen
+    head = str(hc.locate(hc.load(small)).heads[0])
+    assert run("prune", str(small), "--remove", head, "--out", smaller).exit_code == 0
+    assert run("evaluate", smaller, "--data", str(folder / "plain.txt")).stdout.startswith("NOT all held out")
+    (small / "chosen_on.json").unlink()
+    assert "unknown" in run("evaluate", str(small), "--data", str(other)).stdout.splitlines()[0]
+    (small / "chosen_on.json").write_text('{"examples": [1]}')
+    assert "chosen_on.json is damaged" in run("evaluate", str(small), "--data", str(other)).output
 
 
 def test_what_is_wrong_is_said(folder: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def explored(model: Path, out: Path, *options: str) -> tuple[Result, Combined]:
         ("roberta", "masked-language-modelling", "masked language modelling"),
         ("llama", "language-modelling", "language modelling"),
         ("t5", "translation", "the targets are the model's own greedy translations"),
-        ("xlm-roberta", "embedding", "It has no objective head. There is no gradient score"),
+        ("xlm-roberta", "embedding", "is a base model: without an output head it predicts nothing"),
         ("bert", "embedding", "needs labelled texts: give them with --data"),
     ],
 )
@@ -106,6 +106,24 @@ def test_sentences_to_look_at_may_change(models: Path, tmp_path: Path) -> None:
     _, parts = explored(models / "llama", tmp_path / "out", "--text", "w20 w21")
     assert parts.records["examples"].parts.examples[0].tokens["source"] == ("<s>", "w20", "w21", "</s>")
     assert roles.stat().st_mtime_ns == before
+
+
+def test_an_interrupted_command_names_the_page(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headcount.studies import explore
+
+    def interrupt(subject: object) -> hc.Record:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    asked = ["explore", str(models / "llama"), *SMALL, "--out", str(out)]
+    monkeypatch.setattr(explore, "_MAKERS", {**explore._MAKERS, "setup": interrupt})
+    assert run(*asked).output.splitlines()[-1] == "Error: Interrupted; no partly written files were left behind."
+    monkeypatch.undo()
+    monkeypatch.setattr(explore, "_MAKERS", {**explore._MAKERS, "roles": interrupt})
+    done = run(*asked)
+    assert done.exit_code == 1
+    assert f"{out / 'report.html'} shows the parts measured so far; run the same command again" in done.output
+    assert (out / "report.html").is_file()
 
 
 def test_what_is_wrong_is_said(models: Path, tmp_path: Path) -> None:

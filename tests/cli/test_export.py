@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import zoo
 from headcount.cli.main import main
+from limits import file_size_limit
 from tokens import byte_level_tokenizer, word_tokenizer
 
 
@@ -63,6 +64,24 @@ def test_a_folder_is_replaced_when_asked_and_the_model_itself_never(models: Path
     assert itself.exit_code == 2
     assert "is the model itself" in itself.output
     assert len(hc.locate(hc.load(models / "llama")).heads) == 7
+
+
+def test_a_file_above_the_limit_is_said_in_one_line(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "half.gguf"
+    with file_size_limit(30_000):
+        done = run(models / "llama", "--to", "gguf", "--no-check", "--out", out)
+    assert done.exit_code == 1
+    assert done.output.startswith(f"Error: {out} was not written: it would be larger than a file may be here")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_process_left_that_was_killed_beside_a_finished_file_goes(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "half.gguf"
+    out.touch()
+    (tmp_path / ".half.gguf.headcount-abc").mkdir()
+    (tmp_path / ".half.gguf.headcount-abc" / "half.gguf").touch()
+    assert "exists; pass overwrite" in run(models / "llama", "--to", "gguf", "--out", out).output
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_a_runtime_that_is_not_installed_leaves_the_result_unchecked(

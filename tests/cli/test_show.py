@@ -96,3 +96,12 @@ def test_bars_of_datasets_stay_out_of_logs() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_DATASETS")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_an_interruption_while_libraries_clean_up_shows_no_traceback() -> None:
+    code = (
+        "import atexit, os, signal; from headcount.cli.main import main;"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); main(['--version'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -325,7 +325,7 @@ def test_prune_by_learning_saves_a_smaller_model_and_goes_on(trained: Path, data
     asked = ["prune", str(trained), "--choose", "l0", "--keep", "encoder=5", *given, "--out", str(out)]
     done = run(*asked)
     assert done.exit_code == 0, done.output
-    for words in ("7 of 28 heads were removed by l0", "Trained: encoder", "6 + 2 steps.", "settled", "fine-tuned"):
+    for words in ("7 of 28 heads were removed by l0", "Trained: encoder", "6 + 2 steps.", "settled", "after tuning"):
         assert words in done.output.replace("\n", " ")
     assert [site.num_heads for site in hc.locate(hc.load(out)) if site.kind != "encoder"] == [4, 4, 4, 4]
     assert run("translate", str(out), input="The dog sees.\n").exit_code == 0

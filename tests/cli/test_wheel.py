@@ -25,6 +25,10 @@ def test_the_wheel_is_built_and_runs(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "installed")
     names = {path.suffix for path in (tmp_path / "installed" / "headcount" / "report" / "page").iterdir()}
     assert names >= {".html", ".css", ".js"}
+    (metadata,) = (tmp_path / "installed").glob("*.dist-info/METADATA")
+    header, _, description = metadata.read_text(encoding="utf-8").partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in header, "else PyPI shows the README as plain text"
+    assert description.strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
     done = subprocess.run(
         [sys.executable, "-m", "headcount", "--version"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -30,6 +31,17 @@ def test_every_public_name_has_one_entry_and_a_line_in_the_index() -> None:
     assert sorted(entries) == hc.__all__
     index = (REFERENCE / "README.md").read_text(encoding="utf-8")
     assert [name for name in hc.__all__ if f"`{name}`" not in index] == []
+
+
+def test_every_parameter_of_a_public_function_is_explained() -> None:
+    """In the section `Args` of its docstring, as the reference is generated from it."""
+    for name in hc.__all__:
+        function = getattr(hc, name)
+        assert inspect.getdoc(function), name
+        parameters = list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
+        explained = (inspect.getdoc(function) or "").partition("Args:")[2]
+        if len(parameters) > 2:
+            assert [each for each in parameters if f"\n    {each}: " not in explained] == [], name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

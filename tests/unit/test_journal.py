@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from safetensors import SafetensorError
 
 from headcount import journal
 from headcount.errors import FolderError, RecordError
+from limits import file_size_limit
 
 
 def test_text_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,3 +249,27 @@ def test_a_file_above_the_limit_is_said_with_its_name(error: Exception, tmp_path
     with pytest.raises(FolderError, match=message), journal.new_file(tmp_path / "a.txt"):
         raise error
     assert not list(tmp_path.iterdir())
+
+
+def test_a_library_that_does_not_say_why_it_could_not_write_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = r"a.bin was not written: it would be larger than a file may be here \(ulimit -f"
+    with pytest.raises(FolderError, match=message), file_size_limit(1000), journal.new_file(tmp_path / "a.bin") as new:
+        np.zeros(1000).tofile(new)
+    with pytest.raises(RuntimeError, match="iostream error"), journal.new_file(tmp_path / "a.bin"):
+        raise RuntimeError("basic_ios::clear: iostream error")  # there is room: something else
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=10**9, free=0))
+    with pytest.raises(FolderError, match=r"disk is full: .*a.bin was not"), journal.new_file(tmp_path / "a.bin"):
+        raise RuntimeError("basic_ios::clear: iostream error")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_killed_processes_left_beside_finished_files_goes_when_work_resumes(tmp_path: Path) -> None:
+    record = journal.write_text(tmp_path / "out" / "parts" / "roles.json", "{}")
+    for folder in (tmp_path / "out", record.parent):
+        (folder / ".roles.json.headcount-abc").mkdir()
+        (folder / ".roles.json.headcount-abc" / "lock").touch()
+    with journal.reserved(tmp_path / "out"):
+        assert list(record.parent.iterdir()) == [record]
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "out", record.parent, record]

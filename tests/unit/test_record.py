@@ -27,6 +27,14 @@ def test_record_survives_a_file(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["record.json"]  # no temporary file stays
 
 
+def test_a_signature_says_the_same_before_and_after_it_was_saved(tmp_path: Path) -> None:
+    arguments = {"relations": ("nsubj", "obj"), "thresholds": {1: (0.5, math.inf)}}
+    record = Record("score", Signature(model="m", arguments=arguments), Scoring("gradient", {}, {}))
+    loaded = Record.load(record.save(tmp_path / "record.json"))
+    assert str(loaded.signature) == str(record.signature)
+    assert "relations:['nsubj', 'obj']" in str(record.signature)
+
+
 def test_signature_says_where_a_number_comes_from() -> None:
     signature = Signature(model="bert", weights="0123456789abcdef", seed=7, arguments={"granularity": "example"})
     assert str(signature).startswith("model:bert|weights:0123456789ab|seed:7|granularity:example|headcount:")

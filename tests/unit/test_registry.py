@@ -49,6 +49,13 @@ def test_unknown_name_suggests(families: Registry[object]) -> None:
     assert not str(caught.value).startswith('"')  # KeyError would quote the message
 
 
+def test_of_very_many_names_only_similar_ones_are_listed() -> None:
+    names = [f"task_{number}" for number in range(1000)] + [f"arc_{level}" for level in ("easy", "easier", "hard")]
+    message = str(UnknownName("task", "arc_eas", names))
+    assert message.endswith("Did you mean 'arc_easy' or 'arc_easier' or 'arc_hard'? 1,003 names are known.")
+    assert "task_1," not in str(UnknownName("task", "zzz", names))
+
+
 def test_added_members_and_taken_names(families: Registry[object]) -> None:
     families.add("mine", object())
     assert "mine" in families.names()

@@ -34,7 +34,7 @@ def write_card(folder: Path, record: Record[Pruning], *, source: str, revision: 
 
 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
-    """The settings at the head of a model's own card; empty where it has none."""
+    """The metadata of the model's card; empty if it has none."""
     path = cached_file(
         source,
         "README.md",
@@ -64,7 +64,7 @@ def _text(record: Record[Pruning], name: str) -> str:
 
 
 def _way(parts: Pruning) -> str:
-    """All stages: how heads were chosen, what compensates for them, what was trained."""
+    """All stages in words: how heads were chosen, the compensation, and the training."""
     words = ["heads chosen by hand" if parts.method == "given" else f"heads chosen by {parts.method}"]
     words += [f"compensated for by {parts.compensation.method}"] if parts.compensation else []
     stages = {"gates": "trained with gates", "tuning": "fine-tuned"}
@@ -73,21 +73,15 @@ def _way(parts: Pruning) -> str:
 
 
 def _quality(parts: Pruning) -> list[str]:
-    """Quality of the whole model, before fine-tuning where there was some, and at the end, with 95% intervals."""
-    quality = parts.quality
-    if quality.after is None:
+    """Quality at each stage of pruning, with 95% intervals."""
+    stages = parts.stages
+    if not stages:
         return []
-    stages = {"whole": quality.before, "pruned": quality.after}
-    if "tuning" in parts.training:
-        stages = {"whole": quality.before, "pruned, not fine-tuned": quality.cut, "pruned": quality.after}
-    rows = [
-        f"| {name} | {stage.value:.4g} | {stage.low:.4g} to {stage.high:.4g} |"
-        for name, stage in stages.items()
-        if stage is not None
-    ]
+    rows = [f"| {name} | {stage.value:.4g} | {stage.low:.4g} to {stage.high:.4g} |" for name, stage in stages.items()]
     held_out = parts.measured_on is None or parts.measured_on.held_out is not False
-    note = [] if held_out else ["", "Measured on texts that heads were chosen on, which flatters."]
-    return ["## Quality", f"| | {quality.after.metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
+    note = [] if held_out else ["", "Measured on texts that heads were chosen on, so the quality is overestimated."]
+    metric = next(iter(stages.values())).metric
+    return ["## Quality", f"| | {metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
 
 
 def _costs(costs: Costs) -> list[str]:

@@ -1,4 +1,4 @@
-"""Classes of transformers: which one a checkpoint is loaded as, and what each is for. Knows no weights."""
+"""Model classes of transformers: which class a checkpoint is loaded as, and its task. Reads no weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TASKS = {
 
 
 def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
-    """The class for a task, of the type of model that a config describes."""
+    """The class for a task and the model type of a config."""
     mapping = getattr(transformers, TASKS[task])._model_mapping
     if type(config) not in mapping:
         raise CheckpointError(
@@ -32,7 +32,7 @@ def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
 
 
 def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) -> Any:
-    """The class that a checkpoint was saved from; AutoModel where its config does not say."""
+    """The class that a checkpoint was saved from; AutoModel if its config does not say."""
     architecture = saved_class_name(config)
     if architecture is None:
         return transformers.AutoModel
@@ -51,15 +51,15 @@ def saved_class(config: PreTrainedConfig, name: str, trust_remote_code: bool) ->
 
 
 def saved_class_name(config: PreTrainedConfig) -> str | None:
-    """The name of the class that a checkpoint was saved from; None where its config does not say."""
+    """The name of the class that a checkpoint was saved from; None if its config does not say."""
     architecture = (config.architectures or [None])[0]
     return None if architecture is None else str(architecture)
 
 
 def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
-    """Raise where a checkpoint was saved from a class for another task.
+    """Raise if a checkpoint was saved from a class for another task.
 
-    A body without a head passes: what it lacks for the task is known once its weights are read.
+    A body without a head passes: missing weights are found when the weights are read.
     """
     architecture = saved_class_name(config)
     purposes = automatic_classes(type(config), architecture) if architecture else []
@@ -73,7 +73,7 @@ def check_task(config: PreTrainedConfig, task: str, name: str) -> None:
 
 
 def check_direction(model: PreTrainedModel, name: str) -> None:
-    """Raise where a language model sees the tokens it predicts: an encoder that is not told to be a decoder."""
+    """Raise if a language model attends to the tokens it predicts: an encoder with is_decoder=False."""
     if reads_both_ways(model):
         raise CheckpointError(
             f"{name} attends in both directions, so that as a language model ({type(model).__name__}) it would see the "
@@ -82,7 +82,7 @@ def check_direction(model: PreTrainedModel, name: str) -> None:
 
 
 def remedy(task: str | None, name: str) -> str:
-    """What to do with a checkpoint that has no trained head for a task."""
+    """Advice for a checkpoint without a trained head for a task."""
     if task in ("classification", "language-modelling"):
         fine_tune = f"Fine-tune it first (headcount train --task {task} --from {name} ...), or load it"
     else:
@@ -91,7 +91,7 @@ def remedy(task: str | None, name: str) -> str:
 
 
 def automatic_classes(config_class: type[PreTrainedConfig], class_name: str) -> list[str]:
-    """The Auto classes of transformers that give this class for this type of config."""
+    """The Auto classes of transformers that return this class for this type of config."""
     names = []
     for name in transformers.__all__:
         automatic = getattr(transformers, name) if name.startswith("AutoModel") else None

@@ -1,4 +1,4 @@
-"""Files of a checkpoint besides the weights: tokenizer and processor files, copied unchanged."""
+"""Files of a checkpoint besides the weights: tokenizer, processor and sentence-transformers files, copied unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 from transformers.utils import cached_file
 
-from headcount.checkpoints.folder import check_settings_files, check_source
+from headcount.checkpoints.folder import MODULES, check_settings_files, check_source, module_folders
 from headcount.errors import CheckpointError
 
 _NAMES = (
@@ -32,11 +32,14 @@ _NAMES = (
     "chat_template.jinja",
     "preprocessor_config.json",
     "processor_config.json",
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
 )
+_MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-transformers, such as 1_Pooling
 
 
 def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Any:
-    """The tokenizer that stands beside a model; where it has no padding token, the end of text serves."""
+    """The tokenizer of a model. If it has no padding token, the end token is used."""
     check_source(source)
     options = {"revision": revision} if revision else {}
     try:
@@ -65,26 +68,58 @@ def load_config(source: str, *, revision: str | None = None, trust_remote_code: 
 
 
 def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
-    """What the classes of a checkpoint stand for, by number; None where nobody named them (LABEL_0, LABEL_1, ...)."""
+    """The class names of a checkpoint, by number; None if they are the default ones (LABEL_0, LABEL_1, ...)."""
     config = load_config(source, revision=revision, trust_remote_code=trust_remote_code)
     names = tuple(str(name) for _, name in sorted((config.id2label or {}).items()))
     return None if not names or all(name.startswith("LABEL_") for name in names) else names
 
 
 def copy_companions(source: str, folder: Path, *, revision: str | None = None) -> list[str]:
-    """Copy the tokenizer and processor files of a checkpoint (folder or hub id) into a folder; their names."""
+    """Copy the tokenizer, processor and sentence-transformers files of a checkpoint into a folder.
+
+    Args:
+        source: Folder or hub id of the checkpoint.
+        folder: Folder to copy to.
+        revision: Revision of a hub id.
+
+    Returns:
+        Names of the files copied.
+    """
     check_source(source)
-    copied = []
-    for name in _NAMES:
-        path = cached_file(
-            source,
-            name,
-            revision=revision,
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-            _raise_exceptions_for_gated_repo=False,
-        )
-        if path is not None:
-            shutil.copyfile(path, folder / name)
-            copied.append(name)
-    return copied
+    copied = [name for name in _NAMES if _copy(source, name, folder, revision)]
+    modules = _find(source, MODULES, revision)
+    if modules is None:
+        return copied
+    for name in module_folders(modules):
+        copied += [file for file in _MODULE_FILES if _copy(source, f"{name}/{file}", folder, revision)]
+        if _find(source, f"{name}/pytorch_model.bin", revision) and not (folder / name / "model.safetensors").is_file():
+            warnings.warn(
+                f"The weights of {name} in {source}, pytorch_model.bin, are not safetensors and were not copied: "
+                "sentence-transformers cannot load the pruned folder without them. Convert them to model.safetensors.",
+                stacklevel=2,
+            )
+    shutil.copyfile(modules, folder / MODULES)
+    return [*copied, MODULES]
+
+
+def _copy(source: str, name: str, folder: Path, revision: str | None) -> bool:
+    """Copy one file of a checkpoint, if it exists."""
+    path = _find(source, name, revision)
+    if path is None:
+        return False
+    (folder / name).parent.mkdir(exist_ok=True)
+    shutil.copyfile(path, folder / name)
+    return True
+
+
+def _find(source: str, name: str, revision: str | None) -> Path | None:
+    """The path of one file of a checkpoint; None if it has no such file."""
+    path = cached_file(
+        source,
+        name,
+        revision=revision,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+        _raise_exceptions_for_gated_repo=False,
+    )
+    return None if path is None else Path(path)

@@ -1,6 +1,6 @@
 """Checks of a checkpoint folder before it is loaded: its path, JSON files, links and weight files.
 
-Knows files, not models. What may be a hub id passes.
+Knows files, not models. Names that may be hub ids pass.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from safetensors import SafetensorError, safe_open
 from headcount.errors import CheckpointError
 
 CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
+MODULES = "modules.json"  # of sentence-transformers: the modules after the Transformer, each in a folder
 _GENERATION = "generation_config.json"
 _MOST_NESTED = 100  # levels of JSON; the configs of transformers have about five
-_MOST_LAYERS = 256  # that are believed without weights for them; the deepest model of the hub has 126
+_MOST_LAYERS = 256  # accepted without checking the weights; the deepest model of the hub has 126
 _LONGEST_NAME = 255  # bytes of the name of a file
-_MOST_LABELS = 1_000_000  # transformers makes a name for each
+_MOST_LABELS = 1_000_000  # transformers creates a name for each
 _COUNTS_LAYERS = re.compile(r"layers?$|hidden_groups$|inner_group_num$")
 
 
 def check_source(name: str) -> None:
-    """Clear words where a local folder is meant and none is there, or where its files cannot be trusted."""
+    """Raise if a local folder does not exist, or if its files cannot be trusted."""
     folder = Path(name)
     looks_local = name.startswith((".", "/", "~")) or name.count("/") > 1 or (os.sep != "/" and os.sep in name)
     if not folder.exists() and looks_local:
@@ -42,7 +43,7 @@ def check_source(name: str) -> None:
 
 
 def check_weight_files(name: str) -> None:
-    """Raise where a local folder lacks the config or the weights, or where its index leads out of it."""
+    """Raise if a local folder lacks the config or weights, or if its index points outside the folder."""
     folder = Path(name)
     if not folder.exists():
         return
@@ -60,17 +61,17 @@ def check_weight_files(name: str) -> None:
 
 
 def check_settings_files(name: str, files: Iterable[str]) -> None:
-    """Raise where one of these JSON files of a local folder cannot be read, with its name and why."""
+    """Raise, with file and reason, if one of these JSON files of a local folder cannot be read."""
     for path in (Path(name) / file for file in files):
         if path.is_file():
             _check_settings(path)
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; CheckpointError with its name where it is damaged or made to hurt."""
+    """The content of a JSON file. Raises CheckpointError with its name if it is damaged or malicious."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: also bytes that are no text, endless integers
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: also not UTF-8, long integers
         raise CheckpointError(f"{path} is not readable JSON: {error}.") from error
     level: list[Any] = [content]
     for _ in range(_MOST_NESTED):
@@ -99,7 +100,7 @@ def _check_settings(path: Path) -> None:
 
 
 def _check_names(path: Path, settings: dict[str, Any]) -> None:
-    """Raise where the model's class or the names of its classes are of another type than transformers writes."""
+    """Raise if the model's class or its class names have another type than transformers writes."""
     classes, labels = settings.get("architectures"), settings.get("id2label")
     if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
         raise CheckpointError(f"architectures in {path} is {classes!r:.100}; expected a list of class names.")
@@ -108,28 +109,46 @@ def _check_names(path: Path, settings: dict[str, Any]) -> None:
 
 
 def _check_links(folder: Path) -> None:
-    """Raise at a link to a file elsewhere: what a model's files hold is copied beside the models made from it.
+    """Raise at a link to a file elsewhere: the files of a model are copied into the folders of models made from it."""
+    templates = folder / "additional_chat_templates"  # the only folder that tokenizers read files from
+    for path in (*folder.iterdir(), *templates.glob("*")):
+        if path.is_symlink() and (path == templates or not path.is_dir()):
+            _check_inside(folder, path)
+    if (folder / MODULES).is_file():
+        for name in module_folders(folder / MODULES):
+            for path in (folder / name).glob("*"):
+                _check_inside(folder, path)
+
+
+def module_folders(file: Path) -> list[str]:
+    """Names of the folders in a modules.json; the Transformer itself is beside the file and has none."""
+    modules = read_json(file)
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise CheckpointError(f"{file} is not a list of modules, as sentence-transformers writes it.")
+    names = [module.get("path", "") for module in modules]
+    for name in names:
+        if not isinstance(name, str) or (name and (Path(name).name != name or name == "..")):
+            raise CheckpointError(f"{file} names the folder {name!r:.100}; modules must be folders beside the file.")
+    return [name for name in names if name]
+
+
+def _check_inside(folder: Path, path: Path) -> None:
+    """Raise if a path in a model's folder leads elsewhere by a link, its own or that of a folder on the way.
 
     The hub's cache keeps its files as links from models--NAME/snapshots/COMMIT into models--NAME/blobs.
     """
     home = folder.resolve()
-    allowed = [home]
-    if home.parent.name == "snapshots":
-        allowed.append(home.parent.parent / "blobs")
-    templates = folder / "additional_chat_templates"  # the one folder of which a tokenizer reads files
-    for path in (*folder.iterdir(), *templates.glob("*")):
-        if not path.is_symlink() or (path.is_dir() and path != templates):
-            continue
-        target = path.resolve()
-        if not any(target.is_relative_to(root) for root in allowed):
-            raise CheckpointError(
-                f"{path} is a link to {target}, outside the model's folder. Copy the file into the folder "
-                "if it belongs to the model, or delete the link."
-            )
+    allowed = [home, *([home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [])]
+    target = path.resolve()
+    if not any(target.is_relative_to(root) for root in allowed):
+        raise CheckpointError(
+            f"{path} is a link to {target}, outside the model's folder. Copy the file into the folder "
+            "if it belongs to the model, or delete the link."
+        )
 
 
 def _indexed_files(folder: Path) -> list[Path]:
-    """The weight files that a folder's index names, all of them there."""
+    """The weight files in a folder's index. Raises if one is missing."""
     index = read_json(folder / INDEX)
     names = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
@@ -146,10 +165,10 @@ def _indexed_files(folder: Path) -> list[Path]:
 
 
 def _check_number_of_layers(folder: Path) -> None:
-    """Raise where the config states far more layers than there are weights: building them would take for ever."""
+    """Raise if the config has far more layers than the weights: building them would take too long."""
     stated = max(_layer_counts(read_json(folder / CONFIG)), default=0)
     if stated <= _MOST_LAYERS:
-        return  # what is missing is named after loading
+        return  # missing weights are reported after loading
     files = _indexed_files(folder) if (folder / INDEX).is_file() else [folder / WEIGHTS]
     stored = max(map(_stored_layers, files))
     if stated > stored:
@@ -160,7 +179,7 @@ def _check_number_of_layers(folder: Path) -> None:
 
 
 def _layer_counts(settings: object) -> Iterator[float]:
-    """All numbers of layers that a config states, also those of its parts."""
+    """All numbers of layers in a config and in the configs of its parts."""
     if not isinstance(settings, dict):
         return
     for name, value in settings.items():

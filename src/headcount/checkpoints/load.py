@@ -38,23 +38,29 @@ def load(
     trust_remote_code: bool = False,
     **options: Any,
 ) -> PreTrainedModel:
-    """Load a model in eval mode from a folder or a hub id, plain or pruned by headcount.
+    """Load a model in eval mode from a folder or hub id, plain or pruned by headcount.
 
-    Weights that the checkpoint lacks would be random. They are refused unless `classes` or `new_weights` allows them.
+    Raises an error if the checkpoint lacks weights, which would be random, unless `classes` or `new_weights` allows it.
 
     Args:
         source: Folder or hub id of a checkpoint.
-        task: One of `TASKS`, such as "classification" or "masked-language-modelling". It selects the model class, whose
-            weights the checkpoint must have. By default the class that the checkpoint was saved from.
-        model_class: The class itself, for classes that are not part of transformers.
-        classes: Class names of a new classifier to fine-tune. Its weights are random where the checkpoint has none of
+        task: One of `TASKS`, such as "classification" or "masked-language-modelling". It selects the model class. By
+            default the class that the checkpoint was saved from.
+        model_class: Model class, for classes that are not part of transformers.
+        classes: Class names of a new classifier to fine-tune. Its output layer is random if the checkpoint has none of
             that size.
-        new_weights: Which weights may be random because you train them: "head" for those on top of the model's body,
+        new_weights: Weights that may be random because you train them: "head" for those on top of the model's body,
             "any" for all outside its layers.
         dtype: Data type of the weights. By default that of the checkpoint.
         device_map: Devices to place the model on, as in `from_pretrained`.
         trust_remote_code: Whether code in the checkpoint may run.
         options: Further options of `from_pretrained`, such as `revision` or `attn_implementation`.
+
+    Returns:
+        The model, an instance of its transformers class.
+
+    Raises:
+        CheckpointError: If the folder is not a valid checkpoint or lacks weights.
     """
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)
@@ -87,7 +93,7 @@ def load(
 
 @contextmanager
 def _clear_errors(name: str) -> Iterator[None]:
-    """Turn whatever happens inside into a CheckpointError that names the model."""
+    """Turn any error inside the block into a CheckpointError that names the model."""
     try:
         yield
     except CheckpointError as error:
@@ -116,7 +122,7 @@ def _config(name: str, classes: Sequence[str] | None, options: Mapping[str, obje
         name, **{option: options[option] for option in of_config if option in options}
     )
     if classes is not None:
-        config.id2label = dict(enumerate(classes))  # which makes num_labels
+        config.id2label = dict(enumerate(classes))  # this also sets num_labels
         config.label2id = {label: number for number, label in enumerate(classes)}
     return config
 
@@ -124,7 +130,7 @@ def _config(name: str, classes: Sequence[str] | None, options: Mapping[str, obje
 def _from_pretrained(
     model_class: Any, name: str, config: PreTrainedConfig, options: dict[str, Any]
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model, rebuilt where its config has a manifest, and transformers' report of its weights."""
+    """The model, rebuilt if its config has a manifest, and the loading report of transformers."""
     manifest = getattr(config, KEY, None)
     pruned = manifest is not None and bool(check(manifest))
     if pruned and model_class is transformers.AutoModel:
@@ -139,9 +145,9 @@ def _from_pretrained(
 
 
 def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **options: Any) -> int | None:
-    """Tokens of a text that a checkpoint has positions for, told without its weights; None where any number will do.
+    """Longest text in tokens, read without the weights; None if there is no limit.
 
-    options: as in `load`, of which those that say where the config is are used.
+    options: as in `load`; only those that locate the config are used.
     """
     check_source(source)
     with _clear_errors(source):
@@ -152,9 +158,9 @@ def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **opt
 
 @cache
 def pruned_class(model_class: Model) -> Model:
-    """The same class, built at the smaller size its config's manifest states.
+    """The same class, built in the smaller size that the manifest in its config states.
 
-    Loading then is transformers' own: meta initialisation, dtype, shards, devices and tied weights all work.
+    Loading is then done by transformers: meta initialisation, dtype, shards, devices and tied weights all work.
     """
 
     class Pruned(model_class):  # type: ignore[valid-type, misc]

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loading:
-    """What is said of a model besides its name."""
+    """Options for loading a model."""
 
     dtype: str | None = None
     revision: str | None = None
     trust_remote_code: bool = False
-    device: str | None = None  # such as cuda or mps; the accelerator that `accelerate` finds, else cpu, if not given
+    device: str | None = None  # such as cuda or mps; by default the accelerator that `accelerate` finds, else cpu
     device_map: str | None = None  # of `accelerate`: auto, balanced, sequential, or JSON of module -> device
 
     def __post_init__(self) -> None:
@@ -46,19 +46,19 @@ class Loading:
         return load_tokenizer(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
     def text_limit(self, model: str, task: str) -> int | None:
-        """Tokens of a text that a model has positions for; None where any number will do."""
+        """Longest text of a model in tokens; None if there is no limit."""
         from headcount.checkpoints.load import text_limit
 
         return text_limit(model, task=task, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
     def classes(self, model: str) -> tuple[str, ...] | None:
-        """What the classes of a model are called; None where they have no names of their own."""
+        """Class names of a model; None if they have only default names."""
         from headcount.checkpoints.companions import class_names
 
         return class_names(model, revision=self.revision, trust_remote_code=self.trust_remote_code)
 
     def objective(self, model: str) -> Any:
-        """What the class of a model says of its task."""
+        """The task of a model according to its class."""
         from headcount.checkpoints.objective import objective
 
         quiet()
@@ -66,7 +66,7 @@ class Loading:
 
 
 def default_device() -> str:
-    """The accelerator that `accelerate` finds, else the CPU; of several processes each has its own."""
+    """The accelerator that `accelerate` finds for this process, else the CPU."""
     from accelerate import PartialState
 
     return str(PartialState().device)
@@ -86,13 +86,13 @@ def _device_map(text: str) -> str | dict[str, Any]:
 def _moved(model: PreTrainedModel, device: str) -> Any:
     try:
         return model.to(device)
-    except (RuntimeError, AssertionError) as error:  # torch has many words for a device that is not there
+    except (RuntimeError, AssertionError) as error:  # torch raises different errors for a missing device
         reason = str(error).splitlines()[0]
         raise UsageError(f"The model cannot be moved to the device {device!r}: {reason}") from error
 
 
 def quiet() -> None:
-    """Silence what transformers says on its way: the commands show what matters themselves."""
+    """Silence messages of transformers; the commands report what matters."""
     import datasets
     import transformers
 

@@ -18,19 +18,19 @@ _ENDINGS = {
     "ForConditionalGeneration": "translation",
     "MTModel": "translation",
 }
-# Saved with the head of masked language modelling and another one besides.
+# Saved with the head of masked language modelling and a second head.
 _PRETRAINING = ("BertForPreTraining", "AlbertForPreTraining", "MobileBertForPreTraining", "BigBirdForPreTraining")
 
 
 class Objective(NamedTuple):
-    """What a checkpoint is."""
+    """Class and task of a checkpoint."""
 
-    architecture: str  # the class it was saved from; empty where nobody wrote it down
-    task: str | None  # None: a class without an objective that is known here
+    architecture: str  # the class it was saved from; empty if unknown
+    task: str | None  # None: a class without a known objective
 
 
 def objective(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Objective:
-    """What the class of a checkpoint says of its objective; a base encoder-decoder counts as one that writes."""
+    """The objective of a checkpoint according to its class; a base encoder-decoder counts as generating text."""
     config = load_config(source, revision=revision, trust_remote_code=trust_remote_code)
     architecture = str((config.architectures or [""])[0])
     return Objective(architecture, _task(architecture, config))
@@ -40,7 +40,7 @@ def _task(architecture: str, config: PreTrainedConfig) -> str | None:
     if architecture in _PRETRAINING:
         return "masked-language-modelling"
     task = next((task for ending, task in _ENDINGS.items() if architecture.endswith(ending)), None)
-    writes = type(config) in transformers.AutoModelForSeq2SeqLM._model_mapping  # speech and pictures are not there
+    writes = type(config) in transformers.AutoModelForSeq2SeqLM._model_mapping  # not for speech and images
     if getattr(config, "is_encoder_decoder", False):
         base = task is None and architecture.endswith("Model") and not architecture.endswith("EncoderModel")
         return "translation" if writes and (task == "translation" or base) else None

@@ -8,16 +8,18 @@ from pathlib import Path
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 
+from headcount.checkpoints.chosen_on import FILE as CHOSEN_ON
 from headcount.checkpoints.folder import CONFIG
 from headcount.errors import CheckpointError
 
-_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*")  # locks, and states to resume training from
+# Locks, states to resume training from, and hashes of texts, which may be private.
+_LEFT_OUT = (".*", "unfinished/*", "training/*", "epochs/*", CHOSEN_ON)
 
 
 def push(folder: str | os.PathLike[str], name: str, *, private: bool = False, endpoint: str | None = None) -> str:
-    """Upload a folder with a model as a repository, which is made if it is not there; the address of the commit.
+    """Upload a model folder to a repository, which is created if missing. Returns the URL of the commit.
 
-    name: "user/name". endpoint: address of the hub; that of huggingface_hub (HF_ENDPOINT) if not given.
+    name: "user/name". endpoint: URL of the hub. By default that of huggingface_hub (HF_ENDPOINT).
     """
     path = Path(folder)
     if not (path / CONFIG).is_file():

@@ -31,18 +31,25 @@ def save(
 ) -> Path:
     """Write a model, plain or pruned, as safetensors and JSON.
 
-    The config of a pruned model carries the manifest of its heads, and stock `from_pretrained` refuses the folder. An
-    evenly pruned model is written as a stock checkpoint where its architecture can state the smaller shape.
+    The config of a pruned model lists its heads, and stock `from_pretrained` refuses the folder. If every layer keeps
+    equally many heads and the architecture can express that, the folder is a stock checkpoint instead.
 
     Args:
         model: The model.
         folder: Folder to write.
         tokenizer: Tokenizer to save with the model.
-        standalone: Add code with which `from_pretrained(..., trust_remote_code=True)` loads it without headcount.
-        overwrite: Replace an existing checkpoint. Other files of the folder stay.
+        standalone: Add code with which `from_pretrained(..., trust_remote_code=True)` loads the model without
+            headcount.
+        overwrite: Replace an existing checkpoint. Other files in the folder are kept.
         max_shard_size: Largest size of one weight file.
-        add_files: Function that writes more files into the folder before it appears under its name.
-        push_to: Hub name, user/name, to upload the folder to.
+        add_files: Function that writes further files into the new folder before it gets its name.
+        push_to: Repository on the Hugging Face Hub, user/name, to upload the folder to.
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        CheckpointError: If the folder is not empty, or cannot be written.
     """
     model = original_module(model)
     if not isinstance(model, PreTrainedModel):
@@ -55,7 +62,7 @@ def save(
     stock = stock_form(model)
     with journal.new_folder(target, carry_over=_is_foreign) as fresh:
         if stock is None:
-            # Code of its own is loaded without transformers' renaming of old weight names: it needs today's names.
+            # transformers does not rename old weight names for custom code: it needs the current names.
             model.save_pretrained(fresh, max_shard_size=max_shard_size, save_original_format=not standalone)
             if standalone:
                 write_standalone(model, fresh)
@@ -73,10 +80,10 @@ def save(
 
 
 def _refresh(model: PreTrainedModel) -> None:
-    """Bring the config up to date: parts may have been pruned on their own, or come from a standalone checkpoint."""
+    """Update the config: parts may have been pruned separately, or come from a standalone checkpoint."""
     config = model.config
     if any(MODULE in str(reference) for reference in (getattr(config, "auto_map", None) or {}).values()):
-        del config.auto_map  # the code it points to is written only when asked for
+        del config.auto_map  # its code is written only on request
         for name in PER_LAYER:
             vars(config).pop(name, None)
         if getattr(config, "is_heterogeneous", False):
@@ -86,7 +93,7 @@ def _refresh(model: PreTrainedModel) -> None:
 
 
 def check_target(target: Path, overwrite: bool) -> None:
-    """Raise where `save` would refuse to write; worth asking before long work."""
+    """Raise if `save` would refuse to write. Call it before long work."""
     if target.is_file():
         raise CheckpointError(f"{target} is a file; give the name of a folder to write.")
     journal.check_place(target)
@@ -104,6 +111,6 @@ def check_target(target: Path, overwrite: bool) -> None:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Files of an older folder that are not its model: they outlive it."""
+    """Whether a file of an older folder is not part of its model and is kept."""
     written = {"config.json", "generation_config.json", *FILES}
     return path.name not in written and not path.name.endswith((".safetensors", ".safetensors.index.json"))

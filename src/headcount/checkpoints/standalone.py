@@ -1,4 +1,4 @@
-"""Standalone checkpoints: the code that rebuilds a pruned model travels inside its folder."""
+"""Standalone checkpoints: folders that contain the code for rebuilding the pruned model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class {name}(Original):
         super().__init__(config, *args, **kwargs)
         reshape(self, checked_plan(config))
 '''
-# vLLM builds a model's body by AutoModel; the paths of the plan lead there from the whole model.
+# vLLM builds the body with AutoModel, but the paths of the plan start at the whole model.
 _BODY_TEMPLATE = """
 
 class {body}(transformers.{body}):
@@ -60,7 +60,7 @@ class {body}(transformers.{body}):
 
 
 def write_standalone(model: PreTrainedModel, folder: Path) -> None:
-    """Add to a folder what `from_pretrained(folder, trust_remote_code=True)` needs to load it without headcount."""
+    """Add the code with which `from_pretrained(folder, trust_remote_code=True)` loads it without headcount."""
     manifest = getattr(model.config, KEY, None)
     if manifest is None:
         raise CheckpointError(
@@ -94,7 +94,7 @@ PER_LAYER = ("per_layer_config", "allow_global_per_layer_attribute_access")
 
 
 def _per_layer(sites: Sites) -> dict[str, Any]:
-    """The heads of each layer as vLLM's Transformers backend reads them; nothing where it could not run them."""
+    """The heads of each layer for the Transformers backend of vLLM; empty if it could not run them."""
     if any(len(set(site.served)) != 1 or has_added_bias(site) for site in sites):  # no heads, or groups of other sizes
         return {}
     layers = {str(site.layer): _counts(site) for site in sites}

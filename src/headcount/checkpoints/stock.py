@@ -18,12 +18,12 @@ _T5_BIAS = "relative_attention_bias.weight"
 
 
 def stock_form(model: PreTrainedModel) -> tuple[PreTrainedConfig, dict[str, Tensor]] | None:
-    """Config and weights of the same model in stock code; None where the architecture cannot state its shape."""
+    """Config and weights of the model for stock code; None if the architecture cannot express its shape."""
     manifest = getattr(model.config, KEY, None)
     if manifest is None:
         return None
     sites = locate(model)
-    if all(site.heads == site.built for site in sites):  # the config states it already
+    if all(site.heads == site.built for site in sites):  # the config has this shape already
         return None
     config = _config(model, sites)
     if config is None:
@@ -37,14 +37,14 @@ def stock_form(model: PreTrainedModel) -> tuple[PreTrainedConfig, dict[str, Tens
 
 
 def unpruned(model: PreTrainedModel, config: PreTrainedConfig) -> PreTrainedModel:
-    """What stock code builds for this model's class from a config, without weights."""
+    """The model that stock code builds from a config, without weights."""
     with torch.device("meta"):
         twin: PreTrainedModel = getattr(transformers, type(model).__name__)(copy.deepcopy(config))
     return twin
 
 
 def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
-    """The config with the smaller numbers, where all sites have the same and the family knows where to write them."""
+    """The config with fewer heads, if all sites have equally many and the family defines the config entries."""
     names = {site.family for site in sites}
     shapes = {(site.num_heads, site.kv_heads, site.head_dim) for site in sites}
     if len(names) != 1 or len(shapes) != 1 or "generic" in names:
@@ -58,7 +58,7 @@ def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
     data.pop(KEY, None)
     try:
         config = type(model.config)(**{**data, **values})
-    except Exception:  # configs refuse odd numbers in many ways (Llama: heads must divide the width); all mean no
+    except Exception:  # configs reject numbers in different ways (Llama: heads must divide the width)
         return None
     config._attn_implementation = model.config._attn_implementation
     config.architectures = [type(model).__name__]
@@ -71,7 +71,7 @@ def _gathers(module: nn.Module) -> bool:
 
 
 def _weights(model: PreTrainedModel, sites: Sites) -> dict[str, Tensor] | None:
-    """The model's weights; a position bias shared by all layers is cut too: they must keep the same heads."""
+    """The model's weights, with a position bias shared by all layers sliced; None if layers keep different heads."""
     weights = model.state_dict()
     if not any(site.attention.shared_bias for site in sites):
         return weights
@@ -84,10 +84,10 @@ def _weights(model: PreTrainedModel, sites: Sites) -> dict[str, Tensor] | None:
 
 
 def _builds(model: PreTrainedModel, config: PreTrainedConfig, weights: dict[str, Tensor]) -> bool:
-    """Whether stock code with this config makes exactly these weights."""
+    """Whether stock code with this config expects exactly these weights."""
     try:
         twin = unpruned(model, config)
-    except Exception:  # as above: any refusal means that stock code cannot state this shape
+    except Exception:  # as above: any error means that stock code cannot express this shape
         return False
     return {name: tensor.shape for name, tensor in twin.state_dict().items()} == {
         name: tensor.shape for name, tensor in weights.items()

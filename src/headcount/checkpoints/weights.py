@@ -1,5 +1,5 @@
-"""Whether a checkpoint has exactly the weights that its model computes with: what it lacks would be random, and what is
-left over in its layers was part of another computation.
+"""Checks that a checkpoint has exactly the weights of its model: missing weights would be random, and unused weights of
+layers belong to another computation.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from transformers import PreTrainedModel
 from headcount.checkpoints.classes import remedy, saved_class_name
 from headcount.errors import CheckpointError
 
-# What a caller may allow to be random: nothing, the head on top of the model's body, or all outside its layers.
+# Weights that a caller may allow to be random: none, the head on top of the model's body, or all outside its layers.
 NEW_WEIGHTS = ("head", "any")
 
-# Replaces masked frames in training, never computed with in eval mode: published checkpoints often lack it.
+# Replaces masked frames in training, unused in eval mode: published checkpoints often lack it.
 _FOR_TRAINING = re.compile(r"(^|\.)masked_spec_embed$")
 # Constants that earlier releases of transformers saved with each layer: causal masks and rotary frequencies.
 _OLD_CONSTANTS = re.compile(r"(attn|attention)\.(masked_)?bias$|(^|\.)rotary_emb\.inv_freq$|(^|\.)position_ids$")
 
 
 def missing_weights(report: Mapping[str, Iterable[str]]) -> list[str]:
-    """The weights that are random after loading, by transformers' report: absent, or of another size."""
+    """The weights that are random after loading, according to transformers: missing, or of another size."""
     mismatched = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
     return sorted(key for key in {*report["missing_keys"], *mismatched} if not _FOR_TRAINING.search(key))
 
 
 def lacks_pooler_only(model: PreTrainedModel, missing: Collection[str]) -> bool:
-    """Whether a checkpoint has all of a body but its pooler, and the body can do without."""
+    """Whether a checkpoint lacks only the pooler of a body, and the body works without it."""
     optional = "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
     return optional and bool(missing) and all(key.split(".")[0] == "pooler" for key in missing)
 
@@ -38,9 +38,9 @@ def lacks_pooler_only(model: PreTrainedModel, missing: Collection[str]) -> bool:
 def check_weights(
     name: str, model: PreTrainedModel, report: Mapping[str, Iterable[str]], *, new_weights: str | None, task: str | None
 ) -> None:
-    """Raise where the model would compute with random weights that nobody asked for, or without some of its layers.
+    """Raise if the model would have random weights that were not allowed, or lack some of its layers.
 
-    new_weights: what may be random, one of NEW_WEIGHTS; None: nothing.
+    new_weights: weights that may be random, one of NEW_WEIGHTS; None: no weights.
     """
     missing = missing_weights(report)
     layers = _layer_lists(model)
@@ -68,7 +68,7 @@ def check_weights(
 
 
 def _random(name: str, model: PreTrainedModel, lost: list[str], new_weights: str | None, task: str | None) -> str:
-    """What is missing, and what to do about it."""
+    """An error message on missing weights, with advice."""
     saved, loaded = saved_class_name(model.config), type(model).__name__
     says = f"{name} lacks {_listed(lost, '')} of {loaded}: random values, and random results. "
     if new_weights == "head" or saved == loaded:
@@ -90,7 +90,7 @@ def _is_below(key: str, paths: Collection[str]) -> bool:
 
 
 def _is_head(model: PreTrainedModel, key: str) -> bool:
-    """Whether a weight belongs to what stands on top of the body: outside it, its pooler, or the output embedding."""
+    """Whether a weight is on top of the body: outside it, its pooler, or the output embedding."""
     outside = model.base_model is not model and not key.startswith(f"{model.base_model_prefix}.")
     owner = model.get_submodule(key.rpartition(".")[0])
     return outside or "pooler" in key.split(".") or owner is model.get_output_embeddings()

@@ -1,4 +1,4 @@
-"""Claim: a statement of a paper with the statistic that decides it, and what it needs to hold."""
+"""Claim: a statement of a paper with the statistic and threshold that decide it."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and how it is decided."""
+    """A statement of a paper, and how it is decided."""
 
     number: str
     paper: str  # voita2019 or michel2019
     sentence: str
-    where: str  # the paper says it
+    where: str  # section or figure of the paper
     statistic: str
-    command: str  # that makes the records it needs
-    part: str  # of a whole study that makes them
+    command: str  # that writes the records it needs
+    part: str  # part of a whole study that writes them
     changed_by: str  # what would change the verdict
     measure: Callable[[Sequence[StudiedModel]], Measurement]
 
@@ -61,14 +61,14 @@ def missing(reason: str) -> Measurement:
 
 
 def above(interval: Interval, threshold: float) -> bool | None:
-    """True or False where the whole interval is on one side of the threshold, else None."""
+    """True or False if the whole interval is on one side of the threshold, else None."""
     if isnan(interval.low) or isnan(interval.high):
         return None
     return True if interval.low > threshold else False if interval.high < threshold else None
 
 
 def pooled(intervals: Sequence[Interval]) -> Interval:
-    """The mean over models; one model's own interval where there is one, else a t-interval with both parts in it."""
+    """The mean over models. One model keeps its interval; several get a t-interval that includes theirs."""
     if len(intervals) == 1:
         return intervals[0]
     random = np.random.default_rng(0)
@@ -78,19 +78,19 @@ def pooled(intervals: Sequence[Interval]) -> Interval:
 
 
 def pooled_correlation(intervals: Sequence[Interval]) -> Interval:
-    """The same for correlations, whose interval ends at -1 and 1 at the latest."""
+    """The same for correlations, whose interval is within -1 and 1."""
     value, low, high = pooled(intervals)
     return Interval(value, max(-1.0, low), min(1.0, high))
 
 
 def deviation(interval: Interval) -> float:
-    """The standard deviation that a 95% interval stands for; 0 where it has no ends."""
+    """The standard deviation that corresponds to a 95% interval; 0 if it has no ends."""
     width = interval.high - interval.low
     return 0.0 if isnan(width) else width / (2 * 1.959964)
 
 
 def difference(left: Interval, right: Interval) -> Interval:
-    """The first minus the second, of independent measurements; wider than a paired comparison would be."""
+    """The first minus the second independent measurement; its interval is wider than that of a paired comparison."""
     value = left.value - right.value
     if any(isnan(end) for end in (*left, *right)):
         return Interval(value, float("nan"), float("nan"))

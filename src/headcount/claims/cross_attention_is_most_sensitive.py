@@ -1,4 +1,4 @@
-"""M7: cross attention suffers most when its heads go (Michel et al. 2019, section 5)."""
+"""M7: removing heads harms cross-attention most (Michel et al. 2019, section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V11: decoder self-attention stays in low layers, cross attention in high ones (Voita et al. 2019, Figure 10)."""
+"""V11: decoder heads remain in low layers, cross-attention heads in high ones (Voita et al. 2019, Figure 10)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headcount.claims.studied import StudiedModel
 
 
 def _depth(pruning: Pruning, heads: Sequence[str], kind: str) -> float:
-    """How far the heads left are above the mean layer of their kind, as a share of its depth; NaN without any."""
+    """Mean layer of the remaining heads minus that of all heads of the kind, relative to its depth; NaN without any."""
     layers = [head.layer for head in of_kind(pruning.heads, kind)]
     left = [head.layer for head in of_kind(heads, kind)]
     return float((np.mean(left) - np.mean(layers)) / max(*layers, 1)) if left else float("nan")

@@ -25,7 +25,7 @@ def bend(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def _drawn(epoch: Epoch, random: np.random.Generator) -> tuple[float, np.ndarray]:
-    """The bend of an epoch's curve, and with every point drawn anew within its interval."""
+    """The bend of an epoch's curve, and the bends with every point sampled from its interval."""
     values = np.array([point.value for point in epoch.points])
     noise = np.array([deviation(Interval(point.value, point.low, point.high)) for point in epoch.points])
     shares = np.array([point.share for point in epoch.points])
@@ -34,7 +34,7 @@ def _drawn(epoch: Epoch, random: np.random.Generator) -> tuple[float, np.ndarray
 
 
 def _falls(epoch: Epoch) -> bool:
-    """Whether a curve has a shape: its ends are apart beyond doubt, as those of a model that knows nothing are not."""
+    """Whether a curve falls: its ends differ clearly, unlike those of an untrained model."""
     start, end = epoch.points[0], epoch.points[-1]
     return start.low > end.high or start.high < end.low
 

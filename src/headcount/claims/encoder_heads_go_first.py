@@ -1,4 +1,4 @@
-"""V10: encoder heads go first and cross-attention heads last (Voita et al. 2019, section 6.3.2, Figure 9)."""
+"""V10: encoder heads are pruned first and cross-attention heads last (Voita et al. 2019, section 6.3.2, Figure 9)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ KINDS = ("encoder", "decoder", "cross")
 
 
 def shares(pruning: Pruning, heads: Sequence[str]) -> dict[str, float]:
-    """Kind -> share of its heads that are left."""
+    """Kind -> share of its heads that remain."""
     return {kind: len(of_kind(heads, kind)) / len(of_kind(pruning.heads, kind)) for kind in KINDS}
 
 
 def by_seed(pruning: Pruning, values: Sequence[float]) -> Interval:
-    """The mean over budgets for each seed, and over seeds; without ends for a single seed."""
+    """The mean over budgets and seeds, with an interval over seeds; a single seed has no interval."""
     seeds = sorted({model.seed for model in pruning.models})
     means = [
         [value for model, value in zip(pruning.models, values, strict=True) if model.seed == seed] for seed in seeds

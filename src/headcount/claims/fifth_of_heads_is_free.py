@@ -1,4 +1,4 @@
-"""M4: 20 to 40% of the heads go without a noticeable loss (Michel et al. 2019, section 4.2)."""
+"""M4: 20 to 40% of the heads can be removed without a noticeable loss (Michel et al. 2019, section 4.2)."""
 
 from __future__ import annotations
 

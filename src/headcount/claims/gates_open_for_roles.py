@@ -18,7 +18,7 @@ _ROUNDS = 2000
 
 
 def within_layers(values: np.ndarray, marked: np.ndarray, layers: np.ndarray) -> float:
-    """Area under the curve of pairs of a marked and another head of the same layer; NaN where there are none."""
+    """Area under the curve of pairs of a marked and another head of the same layer; NaN if there are none."""
     won = pairs = 0.0
     for layer in np.unique(layers):
         inside = layers == layer
@@ -28,7 +28,7 @@ def within_layers(values: np.ndarray, marked: np.ndarray, layers: np.ndarray) ->
 
 
 def area(values: np.ndarray, marked: np.ndarray, layers: np.ndarray) -> Interval:
-    """With the width that it has when marks are dealt anew within each layer."""
+    """The area, with an interval of the width that it has with marks permuted within each layer."""
     random, drawn = np.random.default_rng(0), np.empty(_ROUNDS)
     observed = within_layers(values, marked, layers)
     for index in range(_ROUNDS):
@@ -51,7 +51,7 @@ def _area(values_by_head: Mapping[str, float], roles: Mapping[str, frozenset[str
 
 
 def _areas(model: StudiedModel) -> list[Interval]:
-    """One for each set of gates of a model: those of its trade-offs, and those of single prunings."""
+    """The area of each set of gates of a model, from its trade-offs and single prunings."""
     of_tradeoffs = [
         (pruned.gate_values, pruning.roles)
         for all_kinds in (False, True)
@@ -66,7 +66,7 @@ def _areas(model: StudiedModel) -> list[Interval]:
 
 
 def _mean_of_gates(areas: Sequence[Interval]) -> Interval:
-    """Gates of one model have the same heads and roles: their ends are averaged, not narrowed."""
+    """The mean over gates of one model. They share heads and roles, so the ends of intervals are averaged."""
     return Interval(*(sum(ends) / len(areas) for ends in zip(*areas, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""V13: with a third of the heads left, all that are left have a function (Voita et al. 2019, section 6.2.2)."""
+"""V13: with a third of the heads remaining, all of them have a function (Voita et al. 2019, section 6.2.2)."""
 
 from __future__ import annotations
 

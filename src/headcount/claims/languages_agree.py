@@ -32,7 +32,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     ]
     if not pairs:
         return missing("it needs studies of models with other target languages, on the same source sentences")
-    correlations = [interval for left, right in pairs if (interval := _correlation(left, right))]
+    correlations = [correlation for left, right in pairs if (correlation := _correlation(left, right))]
     if not correlations:
         return missing("the models share fewer than four relations with enough instances")
     interval = _mean(correlations)

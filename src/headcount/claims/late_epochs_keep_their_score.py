@@ -1,4 +1,4 @@
-"""M9: from epoch 10 on, 40% of the heads go and 85 to 90% of the score stays (Michel et al. 2019, section 6)."""
+"""M9: from epoch 10 on, 85 to 90% of the score remains without 40% of the heads (Michel et al. 2019, section 6)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from headcount.record.results.ablate import Ablation, BestAlone
 
 
 def _best_heads(parts: Ablation) -> Mapping[str, BestAlone]:
-    """Best heads on examples that they were not chosen on; none where there are no such examples."""
+    """Best heads on examples that they were not chosen on; none if there are no such examples."""
     return (parts.all_but_one if parts.alone_held_out else parts.all_but_one_chosen_elsewhere) or {}
 
 

@@ -11,7 +11,7 @@ from headcount.statistics import Interval
 
 
 def lead_of(curves: Curves, first: str, second: str) -> Interval | None:
-    """The lead of one order, or kind pruned alone, over another on the same examples; None where it is not recorded."""
+    """The lead of one order, or kind pruned alone, over another on the same examples; None if it is not recorded."""
     row = next((lead for lead in curves.leads if (lead.first, lead.second) == (first, second)), None)
     return None if row is None else Interval(row.value, row.low, row.high)
 
@@ -19,7 +19,7 @@ def lead_of(curves: Curves, first: str, second: str) -> Interval | None:
 def decided_by_lead(
     models: Sequence[StudiedModel], lead: Callable[[Curves], Interval | None], reason: str
 ) -> Measurement:
-    """A claim that holds where the lead, pooled over models, is above 0; reason: why no model has one."""
+    """A claim that holds if the lead, pooled over models, is above 0. reason: why no model has a lead."""
     leads = [(curves, row) for model in models if (curves := model.first(Curves)) and (row := lead(curves))]
     if not leads:
         return missing(reason)

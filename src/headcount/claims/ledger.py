@@ -23,7 +23,7 @@ def _pruning_seeds(model: StudiedModel) -> set[int]:
 
 
 def decide(claim: Claim, models: Sequence[StudiedModel]) -> Verdict:
-    """One claim; where a record is missing it is open, and the verdict says why, and what makes it."""
+    """Decide one claim. If a record is missing, it is open, and the verdict names the command for it."""
     measurement = claim.measure(models)
     reasons = [model.missing[claim.part] for model in models if claim.part in model.missing]
     detail = measurement.detail if measurement.models else f"{(*reasons, measurement.detail)[0]}; {claim.command}"

@@ -2,7 +2,7 @@
 
 python -m headcount.claims.measured "COMMAND" RECORD... > docs/results/claims.json
 
-COMMAND is what made the records; each RECORD is that of a whole study, of one model or of several, and all are pooled.
+COMMAND wrote the records; each RECORD is of a whole study of one or several models, and all are pooled.
 """
 
 from __future__ import annotations

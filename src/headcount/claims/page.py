@@ -1,4 +1,4 @@
-"""Page: docs/claims.md, written from the claims and, where there is a file of `headcount.claims.measured`, its figures.
+"""Page: docs/claims.md, generated from the claims and the figures of `headcount.claims.measured`, if given.
 
 python -m headcount.claims.page docs/results/claims.json > docs/claims.md
 """
@@ -25,7 +25,7 @@ the figures are those of that file, a ledger of whole studies (`python -m headco
 
 
 def page(measured: Record[Ledger] | None = None) -> str:
-    """The whole page as Markdown; with figures where something was measured."""
+    """The whole page as Markdown, with figures of what was measured."""
     verdicts = {verdict.number: verdict for verdict in measured.parts.verdicts} if measured else {}
     sections = [_HEAD, _source(measured)]
     for paper, title in TITLES.items():

@@ -1,4 +1,4 @@
-"""Pool: whole studies of several models with one ledger, so that models are in the interval of every claim."""
+"""Pool: whole studies of several models with one ledger, so that intervals of claims include models."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def ledger_of(studies: Sequence[Record[Combined]]) -> Record:
 
 
 def pool(studies: Sequence[Record[Combined]]) -> Record[Pool]:
-    """One record of whole studies of the same name; their own ledgers give way to one on all models."""
+    """One record of whole studies of the same name, with one ledger on all models instead of one each."""
     ledger_record = ledger_of(studies)
     members = {study.signature.model: _without_ledger(study) for study in studies}
     return Record("pool", ledger_record.signature, Pool(studies[0].parts.name, members, ledger_record))
 
 
 def pooled_records(records: Sequence[Record]) -> list[Record]:
-    """The same records with whole studies of different models pooled, where they are of one name, task and metric."""
+    """The same records, with whole studies of different models pooled if name, task and metric are the same."""
     loose = [record for record in records if not studies_of(record)]
     groups: dict[str, list[Record[Combined]]] = {}
     for study in (study for record in records for study in studies_of(record)):

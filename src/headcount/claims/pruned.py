@@ -1,4 +1,4 @@
-"""Pruned models of a trade-off record: which heads gates leave."""
+"""Pruned models of a trade-off record: the heads that gates keep."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class PrunedModel:
     seed: int
     heads: tuple[str, ...]
     roles: Mapping[str, frozenset[str]]  # of the heads left, measured without the others
-    settled: float  # share of the gates; NaN where it was not recorded
-    gate_values: Mapping[str, float]  # head -> logit of its gate; none where they were not recorded
+    settled: float  # share of the gates; NaN if it was not recorded
+    gate_values: Mapping[str, float]  # head -> logit of its gate; none if they were not recorded
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """The models of one trade-off that gates made."""
+    """The models of one trade-off that were pruned by gates."""
 
     kind: str  # that lost heads; empty: all kinds
     sites: Mapping[str, int]  # site -> heads of the whole model
     roles: Mapping[str, frozenset[str]]  # of the whole model's heads
     models: tuple[PrunedModel, ...]
-    budgeted: int  # heads that might go
+    budgeted: int  # heads that may be removed
 
     @property
     def heads(self) -> list[str]:
@@ -48,7 +48,7 @@ class Pruning:
 
     @property
     def unsettled(self) -> str:
-        """What to know of gates that were not done; empty where all had settled."""
+        """A note on gates that had not settled; empty if all had."""
         least = min((model.settled for model in self.models if model.settled == model.settled), default=1.0)
         return "" if least >= SETTLED else f"; only {100 * least:.0f}% of the gates had settled"
 

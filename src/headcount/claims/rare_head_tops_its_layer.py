@@ -1,4 +1,4 @@
-"""V4: the most relevant head of the first layer looks at rare tokens (Voita et al. 2019, section 5.3)."""
+"""V4: the most relevant head of the first layer attends to rare tokens (Voita et al. 2019, section 5.3)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 
 def _lead(rare: RareHead, relevance: Scoring) -> Interval:
-    """Over the most relevant other head of its layer; on the same examples where the record has it."""
+    """Lead over the most relevant other head of its layer; paired by example if the record has it."""
     if relevance.leads and rare.head in relevance.leads:
         return relevance.leads[rare.head]
     site = Head.parse(rare.head).site

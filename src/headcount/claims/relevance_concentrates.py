@@ -55,18 +55,18 @@ def _mean_of(tables: Sequence[Sequence[np.ndarray]], of_layer: Callable[[np.ndar
 
 
 def gini(values: np.ndarray) -> float:
-    """0: all heads alike; towards 1: one head has it all."""
+    """Gini coefficient: 0 if all heads are equal, near 1 if one head has everything."""
     ordered, count = np.sort(values), len(values)
     return float((2 * np.arange(1, count + 1) - count - 1) @ ordered / (count * ordered.sum()))
 
 
 def broken_stick(heads: int, count: int) -> float:
-    """What the `count` longest of a stick's `heads` pieces hold on average when it is broken at random places."""
+    """Expected share of the `count` longest of `heads` pieces of a stick broken at random points."""
     return sum(sum(1 / size for size in range(rank, heads + 1)) for rank in range(1, count + 1)) / heads
 
 
 def _dealt(layers: Sequence[np.ndarray]) -> float:
-    """The mean share of the top two when heads are dealt to layers anew."""
+    """The mean share of the top two if heads are permuted among layers."""
     random, everyone = np.random.default_rng(0), np.concatenate(list(layers))
     ends = np.cumsum([len(values) for values in layers])[:-1]
     dealt = (np.split(random.permutation(everyone), ends) for _ in range(_ROUNDS))

@@ -1,4 +1,4 @@
-"""V12: the same heads trained from scratch do worse than the pruned model (Voita et al. 2019, section 6.3.1)."""
+"""V12: the same heads trained from scratch are worse than the pruned model (Voita et al. 2019, section 6.3.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRATCH = "scratch"
 
 
 def _pairs(tradeoff: Tradeoff) -> list[WayKind]:
-    """Models that have one from scratch beside them."""
+    """Pruned models with a counterpart trained from scratch."""
     return [row for row in tradeoff.all_kinds or () if row.scratch and tradeoff.pruned == ALL_KINDS]
 
 
@@ -26,7 +26,7 @@ def _lead(tradeoff: Tradeoff) -> Interval:
 
 
 def _paired(tradeoff: Tradeoff) -> list[Interval]:
-    """By example and seed, for each budget; none where the ways were compared with a third one."""
+    """By example and seed, for each budget; none if the ways were compared with a third one."""
     if {row.way for row in _pairs(tradeoff)} != {tradeoff.against}:
         return []
     compared = [row.against for row in tradeoff.compared if row.way == SCRATCH and row.against]
@@ -34,7 +34,7 @@ def _paired(tradeoff: Tradeoff) -> list[Interval]:
 
 
 def _unpaired(rows: Sequence[WayKind]) -> Interval:
-    """By seed where there are several; else by the examples' intervals, as if they were other examples."""
+    """Unpaired: over seeds if there are several, else from the intervals as if examples differed."""
     by_seed: dict[int, list[Interval]] = {}
     for row in rows:
         if row.scratch:
@@ -47,7 +47,7 @@ def _interval(quality: Quality) -> Interval:
 
 
 def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
-    """Budgets are measured on the same examples: their ends are averaged, not narrowed."""
+    """The mean over budgets. They share examples, so the ends of intervals are averaged."""
     return Interval(*(sum(ends) / len(rows) for ends in zip(*rows, strict=True)))
 
 
@@ -65,7 +65,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     interval = pooled([_lead(tradeoff) for tradeoff in studied])
     enough = all(row.steps.whole is not None and row.steps.scratch >= row.steps.whole for row in studied)
     holds = above(interval, 0.0)
-    if not enough and holds:  # a short training would explain it too
+    if not enough and holds:  # short training would explain it too
         holds = None
     runs = sum(len({row.seed for row in _pairs(tradeoff)}) for tradeoff in studied)
     unpaired = "" if all(map(_paired, studied)) else "; not paired by example"

@@ -29,9 +29,9 @@ def is_harmless(parts: Ablation, effect: Effect | BestAlone) -> bool:
 
 
 def decided_by_share(counts: Sequence[tuple[int, int]], threshold: float, cases: str) -> Measurement:
-    """A claim that holds where the share of cases, pooled over models, is above a threshold.
+    """A claim that holds if the share of cases, pooled over models, is above a threshold.
 
-    counts: for each model how many of all its cases have the property; cases: what they are.
+    counts: for each model, the number of cases with the property and of all cases. cases: their name.
     """
     interval = pooled_share([share_interval(*count) for count in counts])
     having, total = map(sum, zip(*counts, strict=True))

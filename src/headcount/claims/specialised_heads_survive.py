@@ -1,7 +1,7 @@
 """V8: specialised heads are the last to be pruned (Voita et al. 2019, section 6.2).
 
-The null: roles are dealt anew among the heads of each layer, once for all pruned models of a run, so that budgets which
-share heads do not pass for independent ones. Shapes: R rounds, H heads, M pruned models.
+Null hypothesis: roles are permuted among the heads of each layer, once for all pruned models of a run, so that budgets
+that share heads do not count as independent. Shapes: R rounds, H heads, M pruned models.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDS = 5000
 
 
 class Survival(NamedTuple):
-    """Share of marked heads that masks keep, and what it is with marks dealt anew within layers."""
+    """Share of marked heads that masks keep, and the same with marks permuted within layers."""
 
     share: float
     expected: float

@@ -18,7 +18,7 @@ Parts = TypeVar("Parts")
 
 @dataclass(frozen=True)
 class StudiedModel:
-    """One model with all that was recorded of it."""
+    """One model with all its records."""
 
     name: str
     records: tuple[Record, ...]
@@ -32,7 +32,7 @@ class StudiedModel:
         return cls(record.signature.model, tuple(flat(record)), parts.missing, parts.settings)
 
     def first(self, kind: type[Parts]) -> Parts | None:
-        """The result of this kind, None where there is none."""
+        """The result of this kind, None if there is none."""
         return next((record.parts for record in self.records if isinstance(record.parts, kind)), None)
 
     def scores(self, method: str) -> Scoring | None:
@@ -41,7 +41,7 @@ class StudiedModel:
 
     @property
     def language(self) -> str:
-        """The target language that the settings of the study name; empty where they name none."""
+        """The target language that the settings of the study name; empty if they name none."""
         source = self._source
         if source.get("languages"):
             return str(source["languages"][-1])

@@ -1,4 +1,4 @@
-"""V7: subjects are followed more where their person varies more (Voita et al. 2019, section 5.2.2)."""
+"""V7: heads follow subjects more in domains where their person varies more (Voita et al. 2019, section 5.2.2)."""
 
 from __future__ import annotations
 

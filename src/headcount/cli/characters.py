@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# CSI sequences as a whole; of all others what makes them sequences: C0 but for tab and new line, DEL and C1.
+# Whole CSI sequences; and the control characters of all others: C0 except tab and newline, DEL and C1.
 _COMMANDS = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

@@ -1,4 +1,4 @@
-"""Options that say which data a command runs on: a source, and the task that a model does on it."""
+"""Options for the data of a command: a source, and the task of the model on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headcount.tasks.harness import HARNESS, is_harness, task_names
 Command = Callable[..., Any]
 # The same folder as in tasks/task.py, listed here without importing torch for --help.
 TASKS: Registry[Any] = Registry("task", "headcount.tasks", "TASK")
-NAMES = tuple(name for name in TASKS.names() if name != HARNESS)  # those that a model learns
+NAMES = tuple(name for name in TASKS.names() if name != HARNESS)  # tasks with their own data
 PARALLEL = "grammar[:LANGUAGE[:DOMAIN]], a folder with train/dev/test.LANG, .tsv, .jsonl, or hf:NAME[:CONFIG]"
 SENTENCES = "Sentences: grammar[:LANGUAGE[:DOMAIN]], a treebank (.conllu), parallel text, or .txt with one per line"
 ANY = f"Labelled text: .tsv, .jsonl; plain text: .txt; a folder of them by split; hf:NAME. Parallel text: {PARALLEL}"
@@ -55,9 +55,9 @@ _FIELDS = {
 def source(
     about: str, *, split: str | None = None, required: bool = True, fields: Iterable[str] = tuple(_FIELDS)
 ) -> Callable[[Command], Command]:
-    """Where data come from, given to the command as `source`; its data are empty without --data.
+    """Options of the data, passed to the command as `source`; its data is empty without --data.
 
-    split: which part of the data by default; without it the command has no --split. fields: what else may be said.
+    split: default split; without it the command has no --split. fields: further options.
     """
     fields = tuple(fields)
     decorators = [*(_FIELDS[name] for name in reversed(fields)), *([options.split(split)] if split else [])]
@@ -78,7 +78,7 @@ def source(
 
 
 def _source(data: str, split: str | None, values: dict[str, Any]) -> Source:
-    """A source from the words of a command line."""
+    """A source from the options of a command line."""
     columns = {name: values.pop(option, None) for name, option in _COLUMNS.items()}
     pair = options.names(values.pop("columns", None))
     if pair and len(pair) != 2:
@@ -94,7 +94,7 @@ def _source(data: str, split: str | None, values: dict[str, Any]) -> Source:
 
 
 class TaskName(click.Choice[str]):
-    """A task, or where a command allows it lm-eval:TASK[,TASK]."""
+    """A task, or lm-eval:TASK[,TASK] if the command allows it."""
 
     def __init__(self, *, harness: bool) -> None:
         super().__init__(NAMES)
@@ -135,12 +135,12 @@ def tasked(
     beams: int = 1,
     harness: bool = False,
 ) -> Callable[[Command], Command]:
-    """The task and its data, given to the command as `work`; split: which part of the data by default.
+    """Options of the task and its data, passed to the command as `work`. split: default split.
 
     required: whether the command needs a task; otherwise `work` is None without one.
-    inferred: whether the command finds the task of a model by itself; the task of `work` is then empty if not given.
-    measured: whether it measures on other texts than it chooses heads on.
-    beams: of translation, by default.
+    inferred: whether the command can infer the task from the model; the task of `work` may then be empty.
+    measured: whether it measures on other texts than those that heads are chosen on.
+    beams: default number of beams.
     harness: whether the task may be one of the lm-evaluation-harness, which needs no data.
     """
     decorators: tuple[Command, ...] = (

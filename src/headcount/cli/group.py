@@ -1,4 +1,4 @@
-"""Groups of commands that are files of a folder: a file is imported when its command is asked for."""
+"""Command groups whose commands are files of a folder, imported on use."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ SECONDS = 30.0  # between two lines
 
 
 class Lines:
-    """Plain lines where no bar can be drawn: one every half minute, none for short work, whatever the work does."""
+    """Plain progress lines if no bar can be drawn: one every half minute, none for short work."""
 
     def __init__(self, console: Console, describe: Callable[[], str]) -> None:
         """describe: text of the current progress; nothing is printed before work has started."""
@@ -32,7 +32,7 @@ class Lines:
         while not self._end.wait(SECONDS):
             try:
                 self.print()
-            except BrokenPipeError:  # nobody reads the output: keep working
+            except BrokenPipeError:  # the output is closed: keep working
                 return
 
     def __enter__(self) -> Self:

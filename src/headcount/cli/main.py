@@ -1,10 +1,11 @@
-"""The `headcount` program: finds its commands as files beside this one, and turns errors into one clear line.
+"""The `headcount` program: finds its commands as files of a folder, and prints errors as one clear line.
 
 Listing commands and `--help` import neither torch nor transformers.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -23,7 +24,7 @@ from headcount.registry import Registry
 
 _CLOSED_PIPE, _TERMINATED = 141, 143  # 128 + SIGPIPE, 128 + SIGTERM, as shells count
 
-# Threads of OpenMP that wait spin, and on a busy machine take cores from those that work. Read when torch is loaded.
+# Waiting OpenMP threads spin, and on a busy machine take cores from working ones. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # The program shows progress itself; bars of datasets fill log files. Read when datasets is loaded.
 os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
@@ -33,6 +34,13 @@ commands: Registry[click.Command] = Registry("command", "headcount.cli.commands"
 
 class _Commands(Files):
     """The program's commands, with their errors as one clear line."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().main(*arguments, **options)
+        finally:  # last registered, first called: Ctrl-C while other libraries clean up would show their tracebacks
+            atexit.unregister(_ignore_interrupts)
+            atexit.register(_ignore_interrupts)
 
     def make_context(self, *rest: Any, **options: Any) -> click.Context:
         with _ended_by_reader():
@@ -46,17 +54,22 @@ class _Commands(Files):
             raise
         except KeyboardInterrupt as interruption:
             kind = _StoppedByScheduler if isinstance(interruption, _Terminated) else click.ClickException
-            raise kind("Interrupted; no partly written files were left behind.") from None
+            notes = getattr(interruption, "__notes__", [])  # what the command has written already
+            raise kind(" ".join(["Interrupted; no partly written files were left behind.", *notes])) from None
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
             raise _one_line(error) from error
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let --debug stand anywhere, also after the command."""
+        """Accept --debug anywhere, also after the command."""
         return super().parse_args(
             ctx, ["--debug", *(arg for arg in args if arg != "--debug")] if "--debug" in args else args
         )
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -88,13 +101,13 @@ def _ended_by_scheduler() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ended_by_reader() -> Iterator[None]:
-    """`headcount ... | head -1` ends without a word when its reader has enough, as other programs do."""
+    """End silently when the reader of a pipe closes it (`headcount ... | head -1`), as other programs do."""
     try:
         yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # what is still in buffers has nowhere to go
+        with contextlib.suppress(OSError, ValueError):  # discard what is still in buffers
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(_CLOSED_PIPE) from None
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they are carried out."""
+"""Options that several commands share, and their implementation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Output:
         return self.out / "unfinished" if self.out else None
 
     def save(self, record: Record) -> list[Path]:
-        """Write the record and its figures, of several processes one does; the files of the figures."""
+        """Write the record and its figures (main process only); returns the files of the figures."""
         from headcount import journal, processes
         from headcount.report.figure import write_all
 
@@ -58,9 +58,9 @@ class Output:
         return figures
 
     def present(self, record: Record, as_json: bool, command: str = "") -> None:
-        """Save a record and show it: as JSON, or as its sections of the report, with where its numbers are.
+        """Save a record and print it, as JSON or as its sections of the report, with the paths of its files.
 
-        command: the next useful one.
+        command: the next useful command, to print.
         """
         from headcount.cli import show
 
@@ -77,13 +77,13 @@ class Output:
 
 
 def written(out: Path, *, figures: bool) -> str:
-    """What a command has left in its folder."""
+    """A line about the files that a command has written."""
     return f"Every number: {out / 'record.json'}" + (f"; figures: {out / 'figures'}" if figures else "")
 
 
 @contextlib.contextmanager
 def reserved(out: Path | None, *, shared: bool = False) -> Iterator[None]:
-    """Keep other processes out of a folder for results; what would prevent writing is said before any work.
+    """Lock a folder for results. Raises before any work if it cannot be written.
 
     shared: processes started with the same command share the work. In a distributed run the main process reserves it.
     """
@@ -103,7 +103,7 @@ def reserved(out: Path | None, *, shared: bool = False) -> Iterator[None]:
 
 
 def out_folder(about: str, *, shared: bool = False, **settings: Any) -> Callable[[Command], Command]:
-    """The option --out: a folder that the command has to itself from its beginning to its end, or shares."""
+    """The option --out: a folder that the command locks while it runs, or shares."""
 
     def decorate(function: Command) -> Command:
         @wraps(function)
@@ -132,7 +132,7 @@ def output(function: Command, *, shared: bool = False) -> Command:
 
 
 def refuse_checkpoint(out: Path | None) -> None:
-    """The folder of a model has a record of its own, of its training or pruning, which results would replace."""
+    """Raise if the folder is that of a model, whose record the results would replace."""
     from headcount.errors import FolderError
 
     if out is not None and (out / "config.json").is_file():
@@ -196,7 +196,7 @@ def loading(function: Command) -> Command:
 
 
 def refuse(names: Iterable[str], why: str) -> None:
-    """An option that was given and would do nothing is an error."""
+    """Raise if one of these options was given, because it would do nothing."""
     context = click.get_current_context()
     spelled = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name in names:
@@ -205,7 +205,7 @@ def refuse(names: Iterable[str], why: str) -> None:
 
 
 def split(default: str | None) -> Command:
-    """The part of the data that a command reads; of one that chooses heads, what they are chosen on."""
+    """The option --split: the split to read, or to choose heads on."""
     return click.option("--split", default=default, show_default=True, help="Split of the data to use.")
 
 
@@ -240,12 +240,12 @@ def seed(what: str, default: int | None = 0) -> Command:
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """The members of a list with commas; none where nothing was given."""
+    """The items of a comma-separated list; none if nothing was given."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def numbers(text: str | None, option: str) -> tuple[int, ...]:
-    """The whole numbers of a list with commas, ranges such as 0-4 among them."""
+    """The integers of a comma-separated list, which may have ranges such as 0-4."""
     try:
         return tuple(number for part in names(text) for number in _range(part))
     except ValueError as error:
@@ -253,7 +253,7 @@ def numbers(text: str | None, option: str) -> tuple[int, ...]:
 
 
 def _range(text: str) -> range:
-    """The numbers from the first to the last one of 0-4, or a single number; a range that goes down is an error."""
+    """The integers of a range such as 0-4, or a single integer. Raises for a falling range."""
     first, dash, last = text.partition("-")
     if not first or not dash:
         return range(int(text), int(text) + 1)

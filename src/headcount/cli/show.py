@@ -1,4 +1,4 @@
-"""The terminal: where results and progress are shown. What is in them is in `report`."""
+"""The terminal: prints results and progress. `report` has the content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headcount.record import Record
 
 
 class _Console(Console):
-    """Prints text as text, whatever is in it; a closed pipe is for the program to deal with."""
+    """A console that escapes control characters, and leaves a closed pipe to the program."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -41,17 +41,17 @@ class _Console(Console):
 
 
 def console() -> Console:
-    """Where results are printed; of several processes one prints."""
+    """The console for results; only the main process prints."""
     return _Console(highlight=False, quiet=not processes.is_main())
 
 
 def json(console: Console, record: Record) -> None:
-    """A record as JSON, as it is."""
+    """Print a record as JSON."""
     console.print(record.to_json(), soft_wrap=True, markup=False)
 
 
 def working(what: str) -> AbstractContextManager[Any]:
-    """A sign of life on stderr while something takes a while."""
+    """Show a status on stderr during long work."""
     aside = _aside()
     return aside.status(escape(what)) if aside.is_terminal else Lines(aside, lambda: what)
 
@@ -65,14 +65,14 @@ def title(console: Console, name: str, rest: str) -> None:
 
 
 def result(console: Console, record: Record, *, all_rows: bool) -> None:
-    """A record as its sections of the report. all_rows: every row of tables of many heads (`options.every_row`)."""
+    """Print a record as its sections of the report. all_rows: print every row of long tables."""
     from headcount.report.text import show_result
 
     show_result(console, record, all_rows=all_rows)
 
 
 def ledger(console: Console, record: Record) -> None:
-    """The claims of the papers with their verdicts; how each is decided is on the page."""
+    """Print the claims of the papers with their verdicts; the page explains how each is decided."""
     from headcount.report.section import sections
     from headcount.report.sections.ledger import verdict_table
     from headcount.report.text import terminal_table
@@ -85,25 +85,25 @@ def ledger(console: Console, record: Record) -> None:
 
 
 def missing(console: Console, record: Record, *, name: str = "") -> None:
-    """The parts of a study that could not be measured, and why; after the name of the model if there are several."""
+    """Print the parts of a study that could not be measured, with reasons. name: of the model, if there are several."""
     for part, reason in record.parts.missing.items():
         line(console, f"{name} {part} is missing: {reason}".lstrip(), dim=True)
 
 
 def line(console: Console, text: str, *, dim: bool = False) -> None:
-    """A line that holds a path or a command to copy: never wrapped, never read as markup."""
+    """Print a line with a path or command to copy: never wrapped, never parsed as markup."""
     console.print(escape(text), style="dim" if dim else "", soft_wrap=True)
 
 
 def _stands(task: Task) -> str:
-    """How far a part is, in words."""
+    """The progress of a stage in words."""
     of = f" of {task.total:.0f}" if task.total else ""
     left = f", {clock(task.time_remaining)} left" if task.total and task.time_remaining else ""
     return f"{task.description} {task.completed:.0f}{of}{task.fields.get('measured', '')}{left}"
 
 
 class _Display:
-    """Progress bars on stderr; plain lines where it is no terminal."""
+    """Progress bars on stderr, or plain lines if it is not a terminal."""
 
     def __init__(self, *columns: ProgressColumn) -> None:
         aside = _aside()
@@ -128,7 +128,7 @@ class Bars(_Display):
     """One bar per stage of long work."""
 
     def __init__(self, *, every_part: bool = False) -> None:
-        """every_part: where there are lines, one for each stage too, however short."""
+        """every_part: if plain lines are printed, print one at the start of each stage too."""
         super().__init__(TextColumn("{task.description:30}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._tasks: dict[str, TaskID] = {}
         self._every_part = every_part and self._progress.disable

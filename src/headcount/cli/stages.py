@@ -45,7 +45,7 @@ class Numbers(click.ParamType[tuple[float, ...]]):
 
 
 class Grouped(click.Command):
-    """A command whose --help shows options under headings, in their order; what has none comes last."""
+    """A command whose --help shows options under headings; options without a heading come last."""
 
     def __init__(self, *rest: Any, headings: Mapping[str, Iterable[str]] | None = None, **settings: Any) -> None:
         """headings: heading -> names of parameters."""

@@ -86,7 +86,7 @@ def whole(name: str, about: str) -> click.Command:
 
 
 def _combined(values: dict[str, Any], model: str, source: data.Source, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a file, with those of the command line over them; the data of its training by default."""
+    """The settings of a file, overridden by those of the command line; data defaults to that of the training."""
     from headcount.studies.study_settings import trained_on
 
     context, nothing = click.get_current_context(), data.Source("")

@@ -1,1 +1,1 @@
-"""Text that models are run on: parallel text and treebanks."""
+"""Corpora: plain, labelled and parallel text, and treebanks."""

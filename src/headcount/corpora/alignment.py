@@ -1,4 +1,4 @@
-"""Alignment of words and pieces: which tokens of a tokenizer stand for which words of a sentence."""
+"""Alignment of words and subword tokens: which tokens of a tokenizer belong to which words of a sentence."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Span = tuple[int, int]  # characters [start, end)
 
 
 class Pieces(NamedTuple):
-    """A text as the tokenizer gives it to a model: ids, and the characters each stands for; None for specials."""
+    """The tokens of a text: ids, and the character span of each; None for special tokens."""
 
     ids: list[int]
     spans: list[Span | None]
 
 
 def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
-    """What `tokenizer(text)` gives, with the place of every token in the text.
+    """The tokens of `tokenizer(text)` with the character span of each.
 
-    Fast tokenizers say it themselves; for others (SentencePiece models) the pieces are sought in the text in order.
+    Fast tokenizers return the spans; for others (SentencePiece models) the pieces are searched in the text in order.
     """
-    unknown = getattr(tokenizer, "unk_token_id", None)  # stands for a word: no special, whatever the tokenizer says
+    unknown = getattr(tokenizer, "unk_token_id", None)  # replaces a word: not special, whatever the tokenizer says
     if getattr(tokenizer, "is_fast", False):
         encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
         rows = zip(encoded["input_ids"], encoded["offset_mapping"], encoded["special_tokens_mask"], strict=True)
@@ -40,19 +40,19 @@ def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
 
 
 def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str) -> list[Span | None]:
-    """The characters each token of `tokenizer(text)` stands for; None for special tokens."""
+    """The character span of each token of `tokenizer(text)`; None for special tokens."""
     return pieces(tokenizer, text).spans
 
 
 def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> list[list[int]]:
-    """For each word the places of its tokens: a token is of the word it shares most characters with.
+    """Indices of the tokens of each word. A token belongs to the word with which it shares most characters.
 
-    Both come in the order of the text. A word whose every token belongs rather to another word (parts of a
-    contraction) gets those it touches.
+    Words and tokens are in the order of the text. A word all of whose tokens belong to other words (part of a
+    contraction) gets the tokens that it overlaps.
     """
     pieces_within: list[list[int]] = [[] for _ in words]
     touched: list[list[int]] = [[] for _ in words]
-    earliest = 0  # no word before this one reaches the pieces to come
+    earliest = 0  # words before this one end before the next token
     for index, piece in enumerate(pieces):
         if piece is None:
             continue
@@ -74,7 +74,7 @@ def pieces_of_words(words: Sequence[Span], pieces: Sequence[Span | None]) -> lis
 
 
 def units(words: Sequence[Sequence[int]]) -> list[int]:
-    """For each word the number of the unit it belongs to: words that share a token cannot be told apart by attention.
+    """The unit of each word. Words that share a token are one unit: attention cannot distinguish them.
 
     Units are numbered in the order of their first words.
     """
@@ -95,7 +95,7 @@ def units(words: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _trimmed(text: str, span: Span) -> Span:
-    """Without the spaces that many tokenizers count to the word after them."""
+    """The span without leading spaces, which many tokenizers add to the next word."""
     start, end = span
     while start < end and text[start].isspace():
         start += 1
@@ -103,7 +103,7 @@ def _trimmed(text: str, span: Span) -> Span:
 
 
 def _sought(spelled: Sequence[str], text: str) -> list[Span | None]:
-    """Each piece where it next occurs in the text, without the marks tokenizers put on it; empty where it does not."""
+    """The span of each piece, without the marks of the tokenizer, at its next occurrence; empty if there is none."""
     spans: list[Span | None] = []
     cursor, lowered = 0, text.lower()
     for piece in spelled:

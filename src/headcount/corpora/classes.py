@@ -1,4 +1,4 @@
-"""Classes: labels as data spell them, turned into class numbers. Knows no files and no models."""
+"""Classes: converts the labels of a data set into class numbers. Knows no files and no models."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from headcount.errors import CorpusError
 
 MAX_CLASSES = 100_000  # each costs a row of the classifier: a larger number is an id, not a class
 _ALLOWED = "A label is a class number (0 to n - 1 for n classes) or a class name"
-_CLASS_NUMBER = re.compile(r"(?:LABEL_)?([0-9]+)")  # LABEL_3: transformers' name of a class 3 that nobody named
+_CLASS_NUMBER = re.compile(r"(?:LABEL_)?([0-9]+)")  # LABEL_3: the default name of class 3 in transformers
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)  # one way to read each digit: linear
 
 
 class Classes:
     """The labels of a data set, added one by one.
 
-    known: the names of the classes by number, where a model has some. A label is then one of these names, or a class
-    number unless the names are numbers themselves that count otherwise (1 to 5).
+    known: class names by number, if the model has them. A label is then one of these names, or a class number unless
+        the names are numbers that do not start at 0 (1 to 5).
     """
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
@@ -27,10 +27,10 @@ class Classes:
             _class_number(name) not in (None, number) for number, name in enumerate(names or ())
         )
         self._labels: list[int | str] = []
-        self._first: dict[type, str] = {}  # where the first class number and the first class name stand
+        self._first: dict[type, str] = {}  # location of the first class number and the first class name
 
     def add(self, label: str | int, location: str) -> None:
-        """Take a label in; one that is neither a class number nor a class name is an error that names its place."""
+        """Add a label. Raises with its location if it is neither a class number nor a class name."""
         text = str(label).strip()
         if text in self._numbers:
             self._labels.append(self._numbers[text])
@@ -47,7 +47,7 @@ class Classes:
         self._first.setdefault(type(self._labels[-1]), f"{location} has the label {text!r:.40}")
 
     def numbered(self) -> tuple[list[int], tuple[str, ...]]:
-        """The class number of each label, and the name of each class; new names are numbered by alphabet."""
+        """The class number of each label, and the name of each class. New names are numbered alphabetically."""
         if len(self._first) > 1:
             raise CorpusError(f"{', '.join(self._first.values())}: give either class numbers or class names.")
         if str in self._first:
@@ -64,7 +64,7 @@ class Classes:
 
 
 def _class_number(text: str) -> int | None:
-    """The class number that a label spells; one of too many digits to be one is as large as the largest."""
+    """The class number in a label; the largest number if it has too many digits."""
     match = _CLASS_NUMBER.fullmatch(text)
     if match is None:
         return None

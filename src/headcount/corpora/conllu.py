@@ -1,7 +1,7 @@
 """CoNLL-U: treebanks in the format of Universal Dependencies. Knows the format, not what the trees are used for.
 
-Ten columns per word, an empty line after each sentence. Multiword tokens (`3-4 don't`) give the text and stand for the
-words after them; empty nodes (`8.1`) belong to another layer of annotation and are left out. A sentence is one tree:
+Ten columns per word, an empty line after each sentence. Multiword tokens (`3-4 don't`) have the text of the words after
+them; empty nodes (`8.1`) belong to another layer of annotation and are skipped. A sentence is one tree:
 one word depends on no other.
 """
 
@@ -25,7 +25,7 @@ _MAX_DIGITS = 9  # of the number of a word
 
 @dataclass(frozen=True)
 class Treebank:
-    """The sentences of a treebank, and how many were left out for which reason."""
+    """The sentences of a treebank, and the number of skipped sentences by reason."""
 
     trees: tuple[Tree, ...]
     skipped: Counter[str] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class Treebank:
 
 
 def read_conllu(path: str | Path, *, on_error: Literal["raise", "skip"] = "raise") -> Treebank:
-    """Read a treebank; a malformed sentence is an error with its line, or counted and left out."""
+    """Read a treebank. A malformed sentence raises an error with its line, or is skipped and counted."""
     file = Path(path)
     if not file.is_file():
         raise CorpusError(f"There is no treebank {file}. Give a file in CoNLL-U format (*.conllu).")
@@ -153,7 +153,7 @@ def _check(words: list[_Word], joined: dict[int, tuple[int, str, bool]], locatio
 
 
 def _check_tree(words: list[_Word], file: Path) -> None:
-    """One root, from which every word is reached. Linear: no word is walked over twice."""
+    """Check that there is one root from which every word is reached. Linear time: no word is visited twice."""
     reaches_root = [False] * len(words)
     for start in range(len(words)):
         path: dict[int, None] = {}  # in the order of the walk

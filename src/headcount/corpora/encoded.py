@@ -25,8 +25,8 @@ def encode(
 ) -> Dataset:
     """The columns `source` and `target` as ids, `source_ids` and `target_ids`.
 
-    max_length: sentences of more tokens are cut; or, with drop, left out, and the rows are fewer than the pairs.
-    file: where to keep them, read again if it is there already; without it they stay in memory.
+    max_length: longer sentences are truncated, or with `drop` skipped, so that there are fewer rows than pairs.
+    file: cache file, reused if it exists. Without it, ids stay in memory.
     """
     from datasets import Dataset, Features, List, Value
 
@@ -51,16 +51,16 @@ def encode(
             cache_file_name=str(cache) if cache else None,
             keep_in_memory=cache is None,
             load_from_cache_file=False,
-            new_fingerprint="encoded",  # the file's name says what it is; hashing the tokenizer would be slow
+            new_fingerprint="encoded",  # the file name identifies it; hashing the tokenizer would be slow
         )
 
-    if file is None or not len(pairs):  # of nothing datasets writes no file
+    if file is None or not len(pairs):  # datasets writes no file for an empty data set
         return encoded(None)
-    with journal.new_file(file) as fresh:  # datasets leaves a temporary file beside its cache when it is killed
+    with journal.new_file(file) as fresh:  # datasets leaves a temporary file behind when it is killed
         encoded(fresh)
     return Dataset.from_file(str(file))
 
 
 def sides(encoded: Dataset) -> tuple[Ragged, Ragged]:
-    """Source and target ids by row, read where the data set keeps them."""
+    """Source and target ids by row, read from the data set without a copy."""
     return Ragged.of_column(encoded, "source_ids"), Ragged.of_column(encoded, "target_ids")

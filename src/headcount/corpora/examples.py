@@ -1,4 +1,4 @@
-"""Examples told apart by hashes of their texts: the same text is the same example, whatever file it is in."""
+"""Hashes that identify examples by their texts: the same text is the same example, in whatever file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 
 
 def example_hash(*texts: str) -> str:
-    """Of the texts of one example: a text, or both of a pair. Its label does not count."""
+    """Hash of one example: a text, or both texts of a pair. The label is not included."""
     return hashlib.blake2b("\x1f".join(texts).encode(), digest_size=16).hexdigest()
 
 
 def in_first_half(example: str) -> bool:
-    """Whether an example of this hash is in the first half of its data: the same for copies of a text."""
+    """Whether an example with this hash is in the first half of its data. Copies of a text are in the same half."""
     return int(example, 16) % 2 == 0

@@ -1,4 +1,4 @@
-"""Frequencies of tokens: how often each occurs in the data a model was trained on, or what is known of it."""
+"""Token frequencies: how often each token occurs in the training data of a model, or an estimate of it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PAPER_COMMON, PAPER_TYPES = 500, 32_000  # Voita et al. 2019, section 5.3 and ap
 
 
 class Frequencies:
-    """Counts by token id, and the rank each count has; a token never seen is rarer than all that were."""
+    """Counts and ranks by token id. A token that never occurred is rarer than all others."""
 
     def __init__(self, counts: Mapping[int, float], *, source: str, skipped: Counter[str] | None = None) -> None:
-        """skipped: what was left out, by reason."""
+        """skipped: number of skipped texts by reason."""
         if not counts:
             raise UsageError(f"No token has a frequency ({source}): the rare role needs token frequencies.")
         self.source, self.skipped = source, skipped or Counter[str]()
@@ -47,7 +47,7 @@ class Frequencies:
 
     @property
     def common(self) -> int:
-        """How many of the most frequent tokens are common, the others being rare: 500 of 32,000, as in the paper.
+        """Number of most frequent tokens that count as common; the others are rare. 500 of 32,000, as in the paper.
 
         Other numbers of types scale so that common tokens are the same share of running text, by Zipf's law:
         log(common) / log(types) is the paper's. See docs/decisions/016.
@@ -79,9 +79,9 @@ def count_tokens(
     chunk: int = 1000,
     skipped: Counter[str] | None = None,
 ) -> Frequencies:
-    """How often the tokenizer makes each token of these texts; the special tokens it adds are not of the text.
+    """Count the tokens of these texts, without the special tokens that the tokenizer adds.
 
-    skipped: texts that were left out before, by reason.
+    skipped: number of texts skipped before, by reason.
     """
     counts: Counter[int] = Counter()
     waiting: list[str] = []
@@ -101,10 +101,10 @@ def _count(counts: Counter[int], texts: list[str], tokenizer: PreTrainedTokenize
 
 
 def of_tokenizer(tokenizer: PreTrainedTokenizerBase) -> Frequencies:
-    """What the tokenizer knows itself: vocabularies list frequent pieces first, SentencePiece keeps a score of each.
+    """Frequencies estimated from the tokenizer: vocabularies list frequent pieces first, SentencePiece has scores.
 
-    Only the order means anything, and it is rough: byte-pair vocabularies are in the order of their merges, which is
-    that of frequency at the time of merging, with single letters at one end; others are mostly sorted by frequency.
+    Only the order is meaningful, and it is rough: byte-pair vocabularies are in the order of their merges, by frequency
+    at the time of merging, with single letters at one end; others are mostly sorted by frequency.
     """
     scores = _scores(tokenizer)
     special = set(tokenizer.all_special_ids)
@@ -130,7 +130,7 @@ def _scores(tokenizer: PreTrainedTokenizerBase) -> dict[int, float]:
 
 
 def read_frequencies(path: str | Path, tokenizer: PreTrainedTokenizerBase) -> Frequencies:
-    """From a file: .json with {token: count}, .tsv with a token and its count in each line, or text to count.
+    """Read frequencies from a file: .json with {token: count}, .tsv with token and count, or text to count.
 
     Text is a treebank (.conllu) or, under any other name, plain lines.
     """
@@ -177,7 +177,7 @@ def _tsv(file: Path) -> dict[str, float]:
 
 
 def _finite(count: Any, location: str) -> float:
-    """A count as a number; text is that of a .tsv file."""
+    """A count as a finite number; in a .tsv file it is text."""
     try:
         value = math.nan if isinstance(count, bool | None) else float(count)
     except (TypeError, ValueError, OverflowError):

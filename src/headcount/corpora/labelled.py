@@ -1,4 +1,4 @@
-"""Labelled text: texts, or pairs of texts, with a class each. Knows files, not tokenizers."""
+"""Labelled text: texts or pairs of texts, each with a class. Knows files, not tokenizers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LABEL = ("label", "labels", "class")
 
 @dataclass(frozen=True)
 class Labelled:
-    """Texts with their classes by number, and how many rows were left out for which reason."""
+    """Texts with class numbers, and the number of skipped rows by reason."""
 
     texts: list[str]
     labels: list[int]
-    classes: tuple[str, ...]  # what each number stands for
+    classes: tuple[str, ...]  # names by class number
     pairs: list[str] | None
     skipped: Counter[str]
 
@@ -40,9 +40,9 @@ def read_labelled(
 ) -> Labelled:
     """Read labelled texts: a .tsv (with a header) or .jsonl file, a folder with one per split, or hf:name[:config].
 
-    split: which part of a folder or a hub data set.
+    split: split of a folder or hub data set.
     text, label, pair: column names; text and label default to the usual names of such columns.
-    classes: what the class numbers stand for, where a model knows already; by default names are numbered by alphabet.
+    classes: class names by number, if the model has them. By default names are numbered alphabetically.
     limit: read at most this many usable rows.
     """
     texts: list[str] = []

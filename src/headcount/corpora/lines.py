@@ -1,4 +1,4 @@
-"""Lines of a text file, in constant memory; what is not text (other encodings, NUL characters) is refused by line."""
+"""Lines of a text file, in constant memory. Raises with the line at other encodings and NUL characters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headcount.errors import CorpusError
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Each line without its end, LF or CRLF; a byte order mark at the start of the file is left out."""
+    """Each line without its end, LF or CRLF, and without a byte order mark at the start of the file."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -23,7 +23,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def _check_line_end(first: bytes, path: Path) -> None:
-    """A file whose lines end in carriage returns only would be one text, cut off at the length of the model."""
+    """Raise if lines end in carriage returns only: the file would be read as one text."""
     if not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r"):
         raise CorpusError(
             f"{path}:1 contains the whole file: its lines end in carriage returns (CR), as on old systems. "
@@ -42,7 +42,7 @@ def _decoded(line: bytes, location: str) -> str:
 
 
 def check_text(text: str, location: str) -> None:
-    """Refuse characters that no text has: NUL, and halves of a surrogate pair, which only JSON escapes can spell."""
+    """Raise at NUL characters and at halves of a surrogate pair, which only JSON escapes can write."""
     if "\0" in text:
         raise CorpusError(
             f"{location} has a NUL character, so the file is not plain UTF-8 text. Convert it to UTF-8.",

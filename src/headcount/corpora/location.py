@@ -17,7 +17,7 @@ Kind = Literal["grammar", "hub", "folder", "file", "missing"]
 
 @dataclass(frozen=True)
 class Location:
-    """Where data are."""
+    """Where data is stored."""
 
     data: str  # as the user wrote it
     kind: Kind
@@ -34,7 +34,7 @@ class Location:
 
     @property
     def path(self) -> Path:
-        """Of a folder or a file."""
+        """Path of a folder or file."""
         return Path(self.data)
 
     @property

@@ -1,7 +1,8 @@
-"""Pair files: the pairs of sentences of one split, in two files of lines or one table, memory-mapped by `datasets`."""
+"""Pair files: sentence pairs of one split, in two files of lines or one table, memory-mapped by `datasets`."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections import Counter
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.corpora.lines import read_lines
 from headcount.corpora.tables import read_rows, text_cell
-from headcount.errors import CorpusError
+from headcount.errors import CorpusError, FolderError
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_READER = 2  # in the key of cached pairs; a reader that reads the same files otherwise counts on
+_READER = 2  # version in the key of cached pairs; increase it if the same files are read differently
 # fmt: off
 _COLUMN_NAMES = {
     "source", "target", "src", "tgt", "trg", "original", "translation", "text", "sentence", "sentence1", "sentence2",
@@ -31,7 +32,7 @@ Pair = dict[str, str]  # {"source": ..., "target": ...}
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Where one split is written down: two files of lines, or one table."""
+    """The files of one split: two files of lines, or one table."""
 
     paths: tuple[Path, ...]
     columns: tuple[str, str]
@@ -47,7 +48,7 @@ class PairFiles:
         return _rows(self.paths[0], self.columns)
 
     def read(self) -> tuple[Dataset, Counter[str]]:
-        """The usable pairs, and how many were left out for which reason."""
+        """The usable pairs, and the number of skipped pairs by reason."""
         skipped = self.skipped()
         return self._mapped(), skipped
 
@@ -57,7 +58,7 @@ class PairFiles:
                 yield {"source": source.strip(), "target": target.strip()}
 
     def skipped(self) -> Counter[str]:
-        """Pairs that are left out, by fault. Errors come here, before anything is written."""
+        """Number of skipped pairs by reason. Errors are raised here, before anything is written."""
         counts = Counter(fault(source, target, self.longest) for source, target in self.pairs())
         if not counts.pop("", 0):
             raise CorpusError(
@@ -66,17 +67,37 @@ class PairFiles:
         return counts
 
     def _mapped(self) -> Dataset:
-        """The usable pairs as a memory-mapped data set, made anew when a file changes."""
+        """The usable pairs as a memory-mapped data set, rebuilt when a file changes."""
         from datasets import Dataset
 
-        # As text: a list would be taken for shards, and each of them read.
+        # As text: datasets would treat a list as shards.
         key = " ".join([str(_READER), *(f"{path.resolve()} {_content_hash(path)}" for path in self.paths)])
-        dataset: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": self, "key": key})
+        with _explained_cache():
+            dataset: Dataset = Dataset.from_generator(_generate, gen_kwargs={"files": self, "key": key})
         return dataset
 
 
+@contextlib.contextmanager
+def _explained_cache() -> Iterator[None]:
+    """A cache of `datasets` that cannot be written is an error that names it, and what to do."""
+    from datasets import config
+    from datasets.exceptions import DatasetGenerationError
+
+    try:
+        yield
+    except (OSError, DatasetGenerationError) as error:
+        cause = error.__cause__ if isinstance(error, DatasetGenerationError) else error
+        if not isinstance(cause, OSError):
+            raise
+        raise FolderError(
+            f"Pairs of sentences could not be written to {config.HF_DATASETS_CACHE}, the cache of datasets: "
+            f"{cause.strerror or cause}. Make room there or raise the limit of file sizes (ulimit -f), or set "
+            "HF_DATASETS_CACHE to another folder, and run the same command again."
+        ) from error
+
+
 def _generate(files: PairFiles, key: str) -> Iterator[Pair]:  # noqa: ARG001
-    """`key` only tells the cache of `datasets` whether the files are still the same."""
+    """Yield the usable pairs. `key` tells the cache of `datasets` whether the files have changed."""
     yield from files.usable()
 
 
@@ -86,14 +107,14 @@ def _content_hash(path: Path) -> str:
 
 
 def fault(source: str, target: str, longest: int) -> str:
-    """Why a pair is left out; empty for a usable one."""
+    """Reason why a pair is skipped; empty for a usable pair."""
     if not source.strip() or not target.strip():
         return "empty"
     return "too long" if max(len(source.split()), len(target.split())) > longest else ""
 
 
 def pair_cells(row: Any, columns: tuple[str, str], location: str) -> tuple[str, str]:
-    """The pair in a row, also where it stands under `translation`, as on the hub."""
+    """The pair in a row, also if it is nested under `translation`, as on the hub."""
     if isinstance(row.get("translation"), Mapping):
         row = row["translation"]
     if not all(name in row for name in columns):
@@ -123,7 +144,7 @@ def _rows(path: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _header(path: Path, columns: tuple[str, str]) -> tuple[str, str] | None:
-    """The columns of a table of two that does not name them, source first; None where its first line does."""
+    """Column names for a table of two columns without a header, source first; None if it has a header."""
     cells = next(read_lines(path), "").split("\t")
     if len(cells) != 2 or set(columns) == set(cells):
         return None

@@ -33,7 +33,7 @@ Skipped = dict[str, Counter[str]]  # split -> reason -> pairs
 
 @dataclass(frozen=True)
 class Parallel:
-    """Pairs of sentences by split, each read when it is asked for, and how many were left out for which reason."""
+    """Sentence pairs by split, each read on first use, and the number of skipped pairs by reason."""
 
     splits: Mapping[str, Dataset]  # columns `source` and `target`
     languages: tuple[str, str]
@@ -58,11 +58,11 @@ def read_parallel(
     columns: Sequence[str] | None = None,
     longest: int = 250,
 ) -> Parallel:
-    """Parallel text, of which a split is read when it is asked for.
+    """Parallel text whose splits are read on first use.
 
-    languages: source and target, the endings of the files in a folder; needed where a folder has more than two.
-    columns: names of the source and target columns of a table; the languages, or `source` and `target`, if not given.
-    longest: pairs with more words than this on either side are left out and counted, like empty ones.
+    languages: source and target, the endings of the files in a folder; needed if it has more than two.
+    columns: source and target columns of a table. By default the languages, or `source` and `target`.
+    longest: pairs with more words on either side are skipped and counted, like empty ones.
     """
     if longest < 1:
         raise CorpusError(f"longest is a number of words, at least 1; got {longest}.")
@@ -127,7 +127,7 @@ def _two(names: Sequence[str], what: str) -> tuple[str, str]:
 def _folder(
     path: Path, languages: tuple[str, str], columns: tuple[str, str], longest: int
 ) -> list[tuple[str, PairFiles]]:
-    """(split, files) of everything in a folder that may be a split."""
+    """(split, files) of all possible splits in a folder."""
     lines = [(file, file.with_suffix(f".{languages[1]}")) for file in files_in(path, [f".{languages[0]}"])]
     tables = [(file,) for file in files_in(path, SUFFIXES)]
     files: Iterable[tuple[Path, ...]] = (*lines, *tables)

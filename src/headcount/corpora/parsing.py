@@ -1,7 +1,7 @@
-"""Parsing: dependency trees of plain text by spaCy or Stanza, where one of them is installed.
+"""Parsing: dependency trees of plain text by spaCy or Stanza.
 
-Both are optional. Labels of ClearNLP, which spaCy's English models speak, are turned into those of Universal
-Dependencies where there is one to one; passive subjects count as subjects, as they do in a treebank without subtypes.
+Both are optional. ClearNLP labels of spaCy's English models are converted to those of Universal Dependencies if there
+is a one-to-one mapping; passive subjects count as subjects, as in a treebank without subtypes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARSERS = ("spacy", "stanza")
 def parsed(texts: Iterable[str], parser: str) -> Iterator[Tree]:
     """Trees of texts, one per sentence that the parser finds.
 
-    parser: `spacy` or `stanza`, with a model after a colon: spacy:en_core_web_sm (as it is), stanza:en (the same).
+    parser: `spacy` or `stanza`, optionally with a model: spacy:en_core_web_sm (default), stanza:en (default).
     """
     name, _, model = parser.partition(":")
     if name not in PARSERS:

@@ -16,7 +16,7 @@ SUFFIX = ".txt"
 
 
 class PlainTexts(list[str]):
-    """Texts, and how many were left out for which reason."""
+    """Texts, and the number of skipped texts by reason."""
 
     def __init__(self, texts: Iterable[str], skipped: Counter[str]) -> None:
         super().__init__(texts)
@@ -29,7 +29,7 @@ def read_plain(
     """Non-empty texts, at most `limit`; empty ones are counted.
 
     place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
-    text: the column of a table or a hub data set; `text` if not given.
+    text: column of a table or hub data set. By default `text`.
     """
     texts: list[str] = []
     skipped: Counter[str] = Counter()

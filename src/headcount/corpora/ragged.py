@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class Ragged:
-    """A sequence of integer rows, kept as few flat arrays with the places where rows begin."""
+    """A sequence of integer rows, stored as a few flat arrays with the start of each row."""
 
     def __init__(self, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        """parts: flat values, and row starts with the end after the last one, of consecutive runs of rows."""
+        """parts: (flat values, row starts and final end) of consecutive blocks of rows."""
         self._parts = list(parts)
         counts = [len(starts) - 1 for _, starts in self._parts]
-        self._first = np.cumsum([0, *counts])  # number of the first row of each part
+        self._first = np.cumsum([0, *counts])  # index of the first row of each part
         self.lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(starts) for _, starts in self._parts)])
 
     @classmethod
@@ -29,7 +29,7 @@ class Ragged:
 
     @classmethod
     def of_column(cls, dataset: Dataset, column: str) -> Ragged:
-        """The rows of a column of lists, read where the data set keeps them, without a copy."""
+        """The rows of a column of lists, without a copy."""
         chunks = dataset.with_format("arrow").data.column(column).chunks
         return cls([(chunk.values.to_numpy(), chunk.offsets.to_numpy().astype(np.int64)) for chunk in chunks])
 
@@ -46,7 +46,7 @@ class Ragged:
         return (self[row] for row in range(len(self)))
 
     def padded(self, rows: Sequence[int] | np.ndarray, padding: int) -> np.ndarray:
-        """[rows, longest]: these rows side by side, filled up at the end."""
+        """[rows, longest]: these rows, padded at the end."""
         picked = [self[int(row)] for row in rows]
         filled = np.full((len(picked), max(map(len, picked), default=0)), padding, dtype=np.int64)
         for index, row in enumerate(picked):

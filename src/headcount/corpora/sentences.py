@@ -27,7 +27,7 @@ from headcount.errors import CorpusError
 
 @dataclass(frozen=True)
 class Sentences(Sequence[Tree | str]):
-    """Sentences, trees where they are known; their translations where there are any; what was left out and why."""
+    """Sentences (as trees if known), their translations if there are any, and the number skipped by reason."""
 
     items: Sequence[Tree | str]
     targets: Sequence[str] | None = None
@@ -62,10 +62,11 @@ def read_sentences(
     parser: str | None = None,
     limit: int | None = None,
 ) -> Sentences:
-    """Read sentences; malformed trees are left out and counted.
+    """Read sentences. Malformed trees are skipped and counted.
 
-    split: part of the embedded corpus or of parallel text.
-    parser: parse what has no trees with `spacy` or `stanza`; one text may become several sentences, translations go.
+    split: split of the embedded corpus or of parallel text.
+    parser: parse texts without trees with `spacy` or `stanza`. A text may become several sentences; translations are
+        dropped.
     """
     sentences = _read(str(data), split, languages, limit)
     if limit is not None:
@@ -90,7 +91,7 @@ def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | N
     if location.kind in ("folder", "hub") or path.suffix in SUFFIXES:
         pairs = read_parallel(data, languages=languages)
         rows = pairs[split] if limit is None else pairs[split].select(range(min(limit, len(pairs[split]))))
-        skipped = sum(pairs.skipped.values(), Counter[str]())  # only the splits asked for were read
+        skipped = sum(pairs.skipped.values(), Counter[str]())  # only the requested splits were read
         return Sentences(list(rows["source"]), list(rows["target"]), skipped)
     if location.kind == "missing":
         raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")

@@ -19,22 +19,33 @@ if TYPE_CHECKING:
     from headcount.corpora.plain import PlainTexts
     from headcount.corpora.sentences import Sentences
 
-COLUMNS = ("source", "target", "text", "label", "pair")  # what a column may hold
+COLUMNS = ("source", "target", "text", "label", "pair")  # possible contents of a column
 LONGEST = 250  # words of a sentence of parallel text
 
 
 @dataclass(frozen=True)
 class Source:
-    """Data by name, and which part of it is meant."""
+    """Where data comes from, and which part of it to use. Nothing is read before it is needed.
 
-    data: str  # grammar[:LANGUAGE[:DOMAIN]], hf:NAME[:CONFIG], a folder or a file
-    split: str | None = None  # part of the data, where it has several
-    columns: Mapping[str, str] = field(default_factory=dict)  # what a column holds, one of `COLUMNS` -> its name
-    languages: tuple[str, ...] = ()  # source and target, the endings of the files of parallel text
-    limit: int | None = None  # examples at most
-    lowercase: bool = False  # compare translations without regard to case
-    longest: int = LONGEST  # words; longer pairs of sentences are left out
-    half: int | None = None  # 1 or 2: of the examples by their hashes; None: all of them
+    Attributes:
+        data: grammar[:LANGUAGE[:DOMAIN]], hf:NAME[:CONFIG], a folder or a file.
+        split: Split to read, if the data has several.
+        columns: Names of the columns: "source", "target", "text", "label" or "pair" -> name in the data.
+        languages: Source and target language: the endings of files of parallel text.
+        limit: Most examples to read.
+        lowercase: Whether translations are compared without regard to case.
+        longest: Longest sentence of parallel text in words. Longer pairs are skipped.
+        half: 1 or 2 to use one half of the examples, divided by their hashes. None uses all.
+    """
+
+    data: str
+    split: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    languages: tuple[str, ...] = ()
+    limit: int | None = None
+    lowercase: bool = False
+    longest: int = LONGEST
+    half: int | None = None
 
     def __post_init__(self) -> None:
         for name in self.columns:
@@ -45,22 +56,22 @@ class Source:
 
     @property
     def kind(self) -> Kind:
-        """What the name of the data stands for."""
+        """Kind of data: the grammar, a hub data set, a folder or a file."""
         return Location.of(self.data).kind
 
     def on(self, split: str | None) -> Source:
-        """Another split of the same data, all of it; the same split if not given."""
+        """The same data with another split; unchanged if `split` is None."""
         return self if split is None else replace(self, split=split, half=None)
 
     @property
     def split_label(self) -> str:
-        """The split, or half of one, that is read, for people."""
+        """Name of the split, or half of one, for messages."""
         location = Location.of(self.data)
         name = location.path.name if location.kind == "file" else self.split or self.data
         return name if self.half is None else f"{'one' if self.half == 1 else 'the other'} half of {name}"
 
     def split_names(self, suffixes: Sequence[str]) -> tuple[str, ...]:
-        """The splits of a hub data set, or of a folder with one file of these endings for each; none for a file."""
+        """Names of the splits of a hub data set, or of a folder with one file per split; none for a single file."""
         from headcount.corpora.splits import read_hub, split_files
 
         location = Location.of(self.data)
@@ -76,14 +87,14 @@ class Source:
         return read_parallel(self.data, languages=self.languages or None, columns=columns, longest=self.longest)
 
     def pairs(self) -> Any:
-        """The pairs of sentences of the split: a data set with the columns `source` and `target`."""
+        """Sentence pairs of the split: a data set with the columns `source` and `target`."""
         parallel = self.parallel()
         pairs = parallel[self.split or "test"]
         self._warn_of_skipped(sum(parallel.skipped.values(), Counter[str]()))
         return pairs.select(range(min(self.limit or len(pairs), len(pairs))))
 
     def labelled(self, classes: Sequence[str] | None = None) -> Labelled:
-        """Labelled text; classes: what the class numbers stand for, where a model knows already."""
+        """Labelled texts. `classes`: class names by number, if the model already has them."""
         from headcount.corpora.labelled import read_labelled
 
         columns = {name: self.columns.get(name) for name in ("text", "label", "pair")}
@@ -100,7 +111,7 @@ class Source:
         return texts
 
     def sentences(self, *, parser: str | None = None) -> Sentences:
-        """Sentences to look at, with their trees and translations where the data have some."""
+        """Sentences, with trees and translations if the data has them."""
         from headcount.corpora.sentences import read_sentences
 
         return read_sentences(
@@ -108,13 +119,13 @@ class Source:
         )
 
     def _warn_of_skipped(self, skipped: Counter[str]) -> None:
-        """Say how many rows are not among the examples: their number is in no other place of a result."""
+        """Warn of skipped rows: the result does not report their number."""
         if skipped.total():
             reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
             warnings.warn(f"Rows of {self.data} were skipped: {reasons}.", stacklevel=4)
 
     def rows(self, examples: Iterable[tuple[str, ...]]) -> list[int]:
-        """Numbers of the examples that are in the half; of all of them where there is none."""
+        """Indices of the examples in the chosen half; all indices if `half` is None."""
         if self.half is None:
             return [row for row, _ in enumerate(examples)]
         rows = [row for row, texts in enumerate(examples) if in_first_half(example_hash(*texts)) == (self.half == 1)]
@@ -126,7 +137,7 @@ class Source:
         return rows
 
     def as_options(self) -> str:
-        """The same data again on a command line, without the part."""
+        """Command-line options that name the same data, without split and limit."""
         words = ["--data", self.data]
         words += ["--languages", ",".join(self.languages)] if self.languages else []
         words += ["--columns", f"{self.columns['source']},{self.columns['target']}"] if "source" in self.columns else []

@@ -1,4 +1,4 @@
-"""Splits: the parts of a data set by name, as files of a folder or as a data set of the hub, each read on demand."""
+"""Splits: the splits of a data set, as files of a folder or on the hub, each read on demand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Content = TypeVar("Content")
 
 
 def split_name(name: str) -> str:
-    """One name for what is called many: validation is dev."""
+    """The standard name of a split: validation is dev."""
     return _SYNONYMS.get(name, name)
 
 
 @dataclass(frozen=True)
 class Part(Generic[Content]):
-    """A part of a data set as it is stored."""
+    """A split of a data set as it is stored."""
 
     split: str
     name: str  # of the file, or of the split on the hub
@@ -29,9 +29,9 @@ class Part(Generic[Content]):
 
 
 class Splits(Mapping[str, Content]):
-    """The parts of a data set by split. A part is read when it is asked for; what is not asked for may be unreadable.
+    """The splits of a data set. Each is read on first use; unused splits may be unreadable.
 
-    Two parts of the same split (val.tsv and dev.tsv) are an error once that split is asked for.
+    Two files of the same split (val.tsv and dev.tsv) raise an error when that split is used.
     """
 
     def __init__(self, data: str, parts: Iterable[Part[Content]]) -> None:
@@ -76,7 +76,7 @@ def split_files(folder: Path, suffixes: Sequence[str]) -> Splits[Path]:
 
 
 def split_of(splits: Mapping[str, Content], split: str | None, data: str) -> Content:
-    """The split asked for; without a name the only one."""
+    """The split of this name; without a name the only one."""
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split is None:

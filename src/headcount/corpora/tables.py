@@ -1,4 +1,4 @@
-"""Tables: rows of .tsv and .jsonl files, with the place of each for error messages, and the cells of any row."""
+"""Tables: rows of .tsv and .jsonl files, with their location for error messages, and the cells of a row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPES = {bool: "a boolean", int: "a number", float: "a number", str: "text", li
 def read_rows(path: Path, *, header: Sequence[str] | None = None) -> Iterator[tuple[str, Row]]:
     """(file:line, row) of every line; an empty line is an empty row.
 
-    header: names of the columns of a .tsv file that has no first line with them.
+    header: column names of a .tsv file without a header line.
     """
     if path.suffix not in SUFFIXES:
         raise CorpusError(f"{path} is neither .tsv nor .jsonl.")
@@ -29,7 +29,7 @@ def read_rows(path: Path, *, header: Sequence[str] | None = None) -> Iterator[tu
 
 
 def text_cell(row: Row, column: str, location: str) -> str:
-    """The text in a column; a value of another type is an error, numbers too: their spelling in the file is lost."""
+    """The text in a column. Raises for other types, also for numbers: their spelling in the file is lost."""
     value = _cell(row, column, location)
     if not isinstance(value, str):
         hint = ", such as a number in quotes" if isinstance(value, int | float) and not isinstance(value, bool) else ""
@@ -47,7 +47,7 @@ def label_cell(row: Row, column: str, location: str) -> str | int:
 
 
 def parse_json(text: str, location: str) -> Any:
-    """What a JSON text says; what cannot be read is an error that names its place and the cause."""
+    """The content of JSON text. Raises with location and cause if it cannot be read."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
@@ -69,7 +69,7 @@ def parse_json(text: str, location: str) -> Any:
 
 
 def json_type(value: object) -> str:
-    """What JSON calls the type of a value."""
+    """The JSON name of the type of a value."""
     return "null" if value is None else _TYPES.get(type(value), f"a {type(value).__name__}")
 
 

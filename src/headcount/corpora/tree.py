@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Arc(NamedTuple):
-    """One dependency: both words by their place in the sentence, from 0."""
+    """One dependency: both words by their index in the sentence, from 0."""
 
     dependent: int
     head: int
@@ -22,12 +22,12 @@ class Tree:
     text: str
     words: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]  # characters [start, end) of each word; parts of a contraction may share them
-    heads: tuple[int, ...]  # place of the word that each depends on; -1 for the root
+    heads: tuple[int, ...]  # index of the word that each depends on; -1 for the root
     relations: tuple[str, ...]  # without subtype: nsubj, not nsubj:pass
-    tags: tuple[str, ...] = ()  # universal part of speech of each word, where known
+    tags: tuple[str, ...] = ()  # universal part of speech of each word, if known
 
     def arcs(self, *relations: str) -> Iterator[Arc]:
-        """The dependencies of these relations, or all; the root's is none."""
+        """The dependencies of these relations, or all, without the root."""
         for dependent, (head, relation) in enumerate(zip(self.heads, self.relations, strict=True)):
             if head >= 0 and (not relations or relation in relations):
                 yield Arc(dependent, head, relation)

@@ -1,4 +1,4 @@
-"""Vocabularies: byte-pair encoding learned from parallel text, as the tokenizer that Marian models of the hub have.
+"""Vocabularies: byte-pair encoding learned from parallel text, in the format of Marian tokenizers.
 
 source.spm vocab.json              pieces of the source language
 target.spm target_vocab.json       pieces of the target language; with a shared vocabulary both sides use vocab.json
@@ -32,10 +32,10 @@ def learn_vocabulary(
     shared: bool = False,
     lowercase: bool = False,
 ) -> Any:
-    """Learn pieces from both sides of parallel text and write them into a folder; the tokenizer that reads them.
+    """Learn pieces from both sides of parallel text, write them to a folder and return the tokenizer.
 
-    size: pieces to learn for each side, or for (source, target); fewer where the text has no more. Pieces that the
-        text does not use once it is segmented (steps on the way to longer ones) get no id: nothing could train them.
+    size: pieces to learn for each side, or for (source, target); fewer if the text has no more. Pieces that do not
+        occur in the segmented text (intermediate merges) get no id: nothing could train them.
     shared: one vocabulary for both sides.
     lowercase: fold case, so that the model never sees capitals.
     """

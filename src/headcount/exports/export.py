@@ -138,6 +138,7 @@ def check_free(target: Path, *, overwrite: bool) -> None:
         check_target(target, overwrite)
         return
     journal.check_place(target)
+    journal.recover(target.resolve())  # a killed process may have left its scratch folder beside a finished file
     if target.exists() and not overwrite:
         raise FolderError(f"{target} exists; pass overwrite=True (--overwrite) to replace it.")
 

@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from headcount.exports.graphs.graph import Graph, is_pair, write_onnx
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import Arrays, Session
+from headcount.exports.telemetry import import_onnxruntime
 
 
 class Onnx(GraphRuntime):
@@ -39,17 +40,14 @@ class Onnx(GraphRuntime):
         return _OnnxSession(path, threads)
 
     def version(self) -> str:
-        import onnxruntime
-
-        return str(onnxruntime.__version__)
+        return str(import_onnxruntime().__version__)
 
 
 class _OnnxSession(Session):
     """A file, loaded by ONNX Runtime."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        import onnxruntime
-
+        onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
@@ -66,6 +64,7 @@ class _OnnxSession(Session):
 
 def _quantise(path: Path) -> None:
     """Weights of matrix products in eight bits, activations in eight bits as they come."""
+    import_onnxruntime()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     small = path.with_name(f"{path.stem}-int8.onnx")

@@ -11,6 +11,7 @@ import numpy as np
 from headcount.exports.graphs.graph import Graph, write_onnx
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import Arrays, Session
+from headcount.exports.telemetry import import_openvino
 
 
 class OpenVino(GraphRuntime):
@@ -27,8 +28,7 @@ class OpenVino(GraphRuntime):
         return target / f"openvino_{name}.xml"
 
     def store(self, graph: Graph, path: Path, *, dtype: str) -> None:
-        import openvino
-
+        openvino = import_openvino()
         source = path.with_suffix(".onnx")
         write_onnx(graph, source)
         openvino.save_model(openvino.convert_model(source), path, compress_to_fp16=dtype == "f16")
@@ -38,17 +38,14 @@ class OpenVino(GraphRuntime):
         return _CompiledGraph(path, threads)
 
     def version(self) -> str:
-        import openvino
-
-        return str(openvino.__version__.partition("-")[0])
+        return str(import_openvino().__version__.partition("-")[0])
 
 
 class _CompiledGraph(Session):
     """A graph, compiled by OpenVINO for the CPU, in float32."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        import openvino
-
+        openvino = import_openvino()
         core, settings = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
         self._model = core.compile_model(core.read_model(path), "CPU", settings)
         self.shapes = {

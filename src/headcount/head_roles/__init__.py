@@ -1,1 +1,1 @@
-"""What heads do: positional, syntactic, rare tokens and more, each with its evidence. One file per role."""
+"""Roles of heads: positional, syntactic, rare tokens and more. One file per role."""

@@ -1,8 +1,8 @@
-"""alignment: a head of cross attention moves through the source as the target is written.
+"""alignment: a cross-attention head moves through the source as the target is generated.
 
-diagonal   the maximum lies within one token of the place that is as far in the source as the step is in the target
-monotone   of every two steps, the later one looks further on (+1) or further back (-1): Kendall's tau without
-           correction for ties, so that a head that never moves has 0, as one that moves at random
+diagonal   the maximum is within one token of the source position that corresponds proportionally to the target step
+monotone   of every two steps, the later one attends further right (+1) or further left (-1): Kendall's tau without
+           correction for ties, so that a head that never moves has 0, like one that moves at random
 Shapes: B batch, H heads of a site, Q queries, K keys.
 """
 
@@ -19,10 +19,10 @@ from headcount.head_roles.sight import Sight, View
 
 
 class Alignment:
-    """Along the diagonal, or at least ever forward."""
+    """Attention along the diagonal, or at least monotone."""
 
     kinds = ("cross",)
-    signed = ("monotone",)  # from -1, ever backward, to 1
+    signed = ("monotone",)  # from -1, always backward, to 1
 
     def labels(self, reading: Reading) -> Sequence[str]:
         return ["diagonal", "monotone"]
@@ -48,7 +48,7 @@ class Alignment:
 
 
 def _near(view: View) -> Tensor:
-    """[B, Q, K]: keys within one token of the place that is proportionally as far."""
+    """[B, Q, K]: keys within one token of the proportional position."""
     step_BQ = view.queries.tokens_BT.cumsum(-1) - 1
     token_BK = view.keys.tokens_BT.cumsum(-1) - 1
     last_step_B, last_token_B = (side.tokens_BT.sum(-1) - 1 for side in (view.queries, view.keys))

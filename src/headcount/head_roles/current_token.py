@@ -1,4 +1,4 @@
-"""current-token: the head looks at the token itself; `same-token` is another occurrence of it."""
+"""current-token: the head attends to the token itself; `same-token` is another occurrence of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.head_roles.sight import Sight, View
 
 
 class CurrentToken:
-    """At least 90% of queries have their maximum on themselves; nothing is asked where the diagonal is left out."""
+    """At least 90% of queries have their maximum on themselves; there are no trials if the diagonal is left out."""
 
     kinds = ("self",)
 

@@ -1,4 +1,4 @@
-"""delimiter: the head rests on a token that is always there: a special one, the first one, or punctuation."""
+"""delimiter: the head attends to a token that is always present: a special token, the first one, or punctuation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headcount.probes.peaks import SAME
 
 
 class Delimiter:
-    """The maximum is a special token before or after the text; or, those left out, the first token or punctuation."""
+    """The maximum is a special token before or after the text; or, without these, the first token or punctuation."""
 
     kinds = ("self", "cross")
 
@@ -26,7 +26,7 @@ class Delimiter:
         first_B = tokens_BK.int().argmax(-1)
         first_BK = tokens_BK & (places_K == first_B[:, None])
         own_BQ = view.offsets_QK == 0 if view.kind == "self" else torch.zeros_like(view.offsets_QK, dtype=torch.bool)
-        not_itself_BQ = ~(own_BQ & first_BK[:, None]).any(-1)  # that the first token looks at itself says nothing
+        not_itself_BQ = ~(own_BQ & first_BK[:, None]).any(-1)  # the first token attending to itself is no evidence
         among = asking(view, [first_BK, _punctuation(view)], [not_itself_BQ, torch.ones_like(not_itself_BQ)])
         before_BS, after_BS = (part & view.specials[1] for part in _sides(view, first_B))
         trials, chance, sees = [], [], []
@@ -61,7 +61,7 @@ class Delimiter:
 
 
 def _sides(view: View, first_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Which special tokens stand before the first token, which after it."""
+    """Special tokens before the first token, and after it."""
     before_BS = view.specials[0] < first_B[:, None]
     return before_BS, ~before_BS
 

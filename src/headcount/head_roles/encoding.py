@@ -1,6 +1,6 @@
-"""Encoding: sentences as what a model takes in, with what the roles need to know of every token and word.
+"""Encoding: sentences as inputs of a model, with the properties of tokens and words that roles need.
 
-Shapes: B batch, T tokens, U units (words that attention can tell apart), N instances of relations.
+Shapes: B batch, T tokens, U units (words that attention can distinguish), N instances of relations.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Sentence:
     punctuation: Sequence[bool]
     words: Sequence[Sequence[int]]  # tokens of each unit; none without a tree
     arcs: Sequence[tuple[int, int, str]]  # (dependent, head, relation) by unit
-    target: Sequence[int]  # ids of the translation, with its end; empty where there is none
+    target: Sequence[int]  # ids of the translation, with the end token; empty if there is none
 
 
 class Encoder:
-    """Turns trees and texts into sentences; counts what it leaves out."""
+    """Encodes trees and texts as sentences, and counts those it skips."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, longest: int, relations: Sequence[str]) -> None:
         self._tokenizer, self._longest, self._relations = tokenizer, longest, relations
         self.skipped: Counter[str] = Counter()
-        self.relation_counts: Counter[str] = Counter()  # instances of relations, asked for or not
+        self.relation_counts: Counter[str] = Counter()  # instances of all relations, requested or not
         self.trees = 0
 
     def sentence(self, number: int, item: Tree | str, target: str | None) -> Sentence | None:
@@ -97,7 +97,7 @@ def _is_punctuation(piece: str) -> bool:
 def windows(
     encoder: Encoder, corpus: Iterable[Tree | str], targets: Iterable[str] | None
 ) -> Iterator[tuple[int, list[Sentence]]]:
-    """(number of sentences read, encoded ones) for each run of the corpus."""
+    """(number of sentences read, encoded sentences) for each window of the corpus."""
     waiting: list[Sentence] = []
     read, other = 0, iter(targets) if targets is not None else None
     for item in corpus:
@@ -129,7 +129,7 @@ def batches(sentences: Sequence[Sentence], tokens: int) -> Iterator[Batch]:
 
 
 class Batch:
-    """Encoded sentences side by side, padded at the end."""
+    """Encoded sentences, padded at the end."""
 
     def __init__(self, rows: Sequence[Sentence]) -> None:
         self.rows = rows
@@ -157,7 +157,7 @@ class Batch:
 
     @cached_property
     def labels_BT(self) -> Tensor:
-        """What a decoder is to write, -100 where there is nothing."""
+        """Target ids of a decoder; -100 at padding."""
         return _padded([row.target for row in self.rows], -100)
 
     @property
@@ -166,7 +166,7 @@ class Batch:
 
     @cached_property
     def words_BUT(self) -> Tensor:
-        """1 where a token belongs to a unit."""
+        """1 if a token belongs to a unit."""
         most = max(len(row.words) for row in self.rows)
         table = np.zeros((len(self.rows), max(1, most), self.ids_BT.shape[1]), dtype=np.float32)
         belongs = [
@@ -180,12 +180,12 @@ class Batch:
 
     @cached_property
     def unit_BT(self) -> Tensor:
-        """The unit each token belongs to; the number of units for tokens of none. No token is of two."""
+        """The unit of each token; the number of units for tokens without a unit. No token belongs to two units."""
         units = self.words_BUT.shape[1]
         return torch.where(self.words_BUT.any(1), self.words_BUT.argmax(1), units)
 
     def rarest(self, table: np.ndarray, common: int) -> tuple[Tensor, Tensor]:
-        """[B, T] each: the rarest token, and one of the two rarest, of sentences that have a rare one at all.
+        """[B, T] each: whether a token is the rarest, or one of the two rarest, in sentences with a rare token.
 
         table: count and rank of every token. Tokens of equal count are equally rare.
         """

@@ -1,4 +1,4 @@
-"""Evidence: how far a head plays a role, and which of it is enough to say so."""
+"""Evidence: how well a head matches a role, and the verdict whether it has the role."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
+from headcount.record.results.roles import MIN_TRIALS as MIN_TRIALS
 from headcount.record.results.roles import Evidence as Evidence
 from headcount.statistics import Interval, holm
 
-MIN_TRIALS = 30  # below it a share says too little for a verdict: 2 of 2 is 100%
-ALPHA = 0.05  # of all verdicts on a model together
+ALPHA = 0.05  # for all verdicts on a model together
 Some = TypeVar("Some", bound=Evidence)
 
 
@@ -18,23 +18,23 @@ Some = TypeVar("Some", bound=Evidence)
 class HalvedEvidence(Evidence):
     """Evidence with its value on two halves of the sentences, so that a head can be chosen on one of them."""
 
-    halves: tuple[Interval, Interval] | None = None  # every other sentence, and those between
+    halves: tuple[Interval, Interval] | None = None  # sentences with even and with odd numbers
 
     def plain(self) -> Evidence:
-        """As records have it."""
+        """The evidence as stored in records."""
         return Evidence(**{field.name: getattr(self, field.name) for field in fields(Evidence)})
 
 
 def held(evidence: Iterable[Some]) -> tuple[Some, ...]:
-    """The roles a head plays, clearest first."""
+    """The roles that a head has, those with the largest margin first."""
     return tuple(sorted((item for item in evidence if item.holds), key=lambda item: -item.margin))
 
 
 def decided(evidence: Sequence[HalvedEvidence]) -> list[HalvedEvidence]:
-    """Evidence of all heads and labels with verdicts that are corrected for their number.
+    """Evidence of all heads and labels with verdicts, corrected for their number.
 
-    A role holds with MIN_TRIALS trials or more, its whole interval above the baseline and at or above the threshold,
-    and the corrected p below ALPHA.
+    A role holds if there are at least MIN_TRIALS trials, the whole interval is above the baseline and at or above the
+    threshold, and the corrected p-value is below ALPHA.
     """
     family = [index for index, item in enumerate(evidence) if item.trials >= MIN_TRIALS and item.p is not None]
     verdicts = list(evidence)

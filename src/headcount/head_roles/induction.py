@@ -1,4 +1,4 @@
-"""induction: the head looks at what came after the token when it occurred before (Elhage et al. 2021)."""
+"""induction: the head attends to the token after an earlier occurrence of the query (Elhage et al. 2021)."""
 
 from __future__ import annotations
 

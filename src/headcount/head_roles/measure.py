@@ -1,7 +1,7 @@
 """roles: what every head of a model does on a corpus, in one pass over it.
 
-Attention is reduced layer by layer to where each query looks; sums over sentences are all that stays. Confidence
-comes from the same pass.
+Attention is reduced layer by layer to the maximum of each query, and only sums over sentences are stored. Confidence
+is computed in the same pass.
 Shapes: B batch, H heads of a site, Q queries, K keys, L labels of all roles, R resamples.
 """
 
@@ -49,19 +49,32 @@ _KINDS = ("encoder", "decoder", "cross")
 
 
 class Roles(HeadGrid):
-    """For each head its evidence, one entry for each role and label that had trials; none where a head did not run."""
+    """Evidence for the roles of every head, as `hc.roles` measures it: a HeadGrid of lists of `Evidence`.
 
-    confidence: HeadGrid  # Interval of each head; None where it did not run
-    left_out: HeadGrid  # share of attention on special tokens; NaN where a head did not run
+    A head has one entry for each role and label with trials, and an empty list if it did not run.
+
+    Attributes:
+        confidence: Mean of the largest attention weight of each head with its interval; None if the head did not run.
+        left_out: Share of each head's attention on special tokens; NaN if the head did not run.
+        signature: Model, data and settings.
+        skipped: Number of skipped sentences or instances, by reason.
+        relations: Number of instances of every relation in the trees.
+        relative: Number of instances of every relation by the offset, in words, of the other word.
+        sentences: Number of sentences measured.
+        trees: Number of these that have a tree.
+    """
+
+    confidence: HeadGrid
+    left_out: HeadGrid
     signature: Signature
-    skipped: Counter[str]  # sentences or instances by reason
-    relations: Counter[str]  # instances of every relation in the trees
-    relative: Mapping[str, Mapping[int, int]]  # label -> offset of the partner in words -> instances
+    skipped: Counter[str]
+    relations: Counter[str]
+    relative: Mapping[str, Mapping[int, int]]
     sentences: int
     trees: int
 
     def held(self) -> HeadGrid:
-        """The roles each head plays, clearest first."""
+        """The roles that each head has, those with the largest margin first."""
         return self.map(held)
 
     def _shown(self, value: Any) -> str:
@@ -88,21 +101,28 @@ def roles(
     progress: Progress = silent,
     **reading: Any,
 ) -> Roles:
-    """Measure what every head of a model does: evidence for each role, its baseline and bootstrap intervals.
+    """Measure what every head of a model does: the evidence for each role, with baseline and bootstrap interval.
 
     Args:
         model: The model.
-        corpus: Trees (a treebank, or the trees of the grammar) or plain texts, which have no syntax.
+        corpus: Trees (of a treebank or the embedded grammar), or plain texts, on which syntactic roles cannot be
+            measured.
         tokenizer: Tokenizer of the model.
-        targets: Translations of the sentences. Without them only the encoder of an encoder-decoder is measured.
+        targets: Translations of the sentences. Without them, only the encoder of an encoder-decoder is measured.
         roles: Names of the roles to measure. By default all.
         frequencies: Token frequencies in the training data, for the rare role. By default counted in the corpus.
         tokens: Most tokens in a batch, padding included.
-        resamples: Bootstrap resamples of the sentences.
+        resamples: Number of bootstrap resamples of the sentences.
         seed: Random seed of the bootstrap.
-        progress: Called with what is done and how much there is.
-        reading: How definitions are read: relations, directions, margin, excess, diagonal, edges, thresholds, furthest,
-            common; see `Reading`.
+        progress: Function called with (stage, step, number of steps).
+        reading: Variants of the definitions: relations, directions, margin, excess, diagonal, edges, thresholds,
+            furthest, common. `Reading` explains them.
+
+    Returns:
+        The evidence of every head; `.held()` gives the roles that heads have.
+
+    Raises:
+        CorpusError: If no sentence of the corpus can be used.
     """
     _check_text(model)
     read = Reading(**reading)
@@ -131,7 +151,7 @@ def roles(
 
 
 def _check_text(model: nn.Module) -> None:
-    """Roles are of tokens: a model that reads images or speech, or whose towers are not told apart, has none."""
+    """Raise if roles are not defined: for models of images or speech, or with towers that cannot be distinguished."""
     original = original_module(model)
     kinds = set(locate(model).kinds) & set(_KINDS)
     if "input_ids" not in inspect.signature(original.forward).parameters or not kinds:
@@ -147,7 +167,7 @@ def count_corpus(corpus: Iterable[Tree | str], tokenizer: PreTrainedTokenizerBas
 
 
 def _check_relations(encoder: Encoder, reading: Reading) -> None:
-    """A relation that was asked for and no tree has is a mistake in its name, not a role that no head plays."""
+    """Raise if no tree has a requested relation: its name is probably wrong."""
     for relation in reading.relations:
         if encoder.trees and not encoder.relation_counts[relation]:
             raise UnknownName("relation in these trees", relation, encoder.relation_counts)
@@ -155,7 +175,7 @@ def _check_relations(encoder: Encoder, reading: Reading) -> None:
 
 @dataclass
 class _Shown:
-    """What one kind of attention has before it in the batch at hand."""
+    """Queries, keys and trials of one kind of attention in the current batch."""
 
     view: View
     trials: dict[str, Trials | None]  # by role
@@ -164,7 +184,7 @@ class _Shown:
 
 
 class Measurement:
-    """One pass over a corpus: `run` gives the model a batch, `see` takes what its sites show."""
+    """One pass over a corpus: `run` runs the model on a batch, `see` receives the attention of each site."""
 
     def __init__(
         self,
@@ -205,7 +225,7 @@ class Measurement:
         self._inner(batch)(**{name: value.to(device) for name, value in inputs.items()}, **self._no_cache(batch))
 
     def _inner(self, batch: Batch) -> Any:
-        """What is run: nothing that predicts, and no decoder that has nothing to read."""
+        """The module to run: without the output head, and without the decoder if there are no targets."""
         if self._both and not batch.has_targets:
             return self._original.get_encoder()
         return getattr(self._original, "base_model", self._original)
@@ -242,7 +262,7 @@ class Measurement:
         )
 
     def _show(self, kind: str) -> _Shown:
-        """Trials and chance of a kind, made once for all its sites."""
+        """Compute trials and chance of a kind once for all its sites."""
         view = self._view(kind)
         group = "cross" if kind == "cross" else "self"
         width = len(self._columns[group]) + 2
@@ -264,7 +284,7 @@ class Measurement:
             return View(batch, "cross", False, self._written(batch), source, self._reading, None)
         if kind == "decoder" and self._both:
             read = Positions.of(self._read_BT(batch), batch.labels_BT != -100, self._specials)
-            read.special_BT[:, 0] = True  # the start sign, whatever its id
+            read.special_BT[:, 0] = True  # the start token, whatever its id
             return View(_without_words(batch), "self", True, read, read, self._reading, None)
         return View(batch, "self", kind == "decoder", source, source, self._reading, self._frequencies)
 
@@ -273,14 +293,14 @@ class Measurement:
         return Positions.of(batch.labels_BT.where(real_BT, self._padding), real_BT, self._specials)
 
     def _read_BT(self, batch: Batch) -> Tensor:
-        """What a decoder reads while it writes the labels."""
+        """The decoder input for these labels."""
         real_BT = batch.labels_BT != -100
         read_BT = batch.labels_BT.where(real_BT, self._padding).roll(1, dims=1)
         read_BT[:, 0] = getattr(self._config, "decoder_start_token_id", None) or 0
         return read_BT
 
     def evidence(self) -> dict[tuple[str, int], list[list[HalvedEvidence]]]:
-        """For each site that ran, for each head, what was found; verdicts are corrected for all of them."""
+        """The evidence of each head of each site that ran, with verdicts corrected for all of them."""
         by_site = {
             key: tally.evidence(self._roles["cross" if key[0] == "cross" else "self"], self._reading)
             for key, tally in self._tallies.items()
@@ -320,12 +340,12 @@ def _columns(roles: Mapping[str, Role], reading: Reading) -> list[Column]:
 
 
 def _asked(view: View) -> Tensor:
-    """Queries that count for confidence: every token that sees a token."""
+    """Queries that count for confidence: every token that can attend to a token."""
     return view.queries.tokens_BT & view.keys.tokens_BT.any(-1, keepdim=True)
 
 
 def _without_words(batch: Batch) -> Batch:
-    """The same sentences without their trees and punctuation, which are of the source."""
+    """The same sentences without trees and punctuation, which belong to the source."""
     return Batch([replace(row, words=[], arcs=[]) for row in batch.rows])
 
 

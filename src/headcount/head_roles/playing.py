@@ -1,7 +1,7 @@
-"""played: a head replaced by its role, which is the causal test of the role. Knows sentences, not tasks.
+"""played: replaces a head by its role, which is the causal test of the role. Knows sentences, not tasks.
 
-Raganato et al. 2020 and You et al. 2020 put fixed offsets in the place of learned attention; here any role that says
-where to look (`Playable`) takes the place of one head. The head's values and output projection stay.
+Raganato et al. 2020 and You et al. 2020 replaced learned attention by fixed offsets; here any role that defines targets
+(`Playable`) can replace the attention of a head. The head's values and output projection are kept.
 Shapes: B batch, T tokens, Q queries, K keys, D head size.
 """
 
@@ -45,17 +45,16 @@ def played(
     elsewhere: Elsewhere = "own",
     **reading: Any,
 ) -> Iterator[None]:
-    """Make heads do exactly what a role says inside the block: attend to its targets evenly, and to nothing else.
+    """Replace the attention of heads by a role inside the block: equal attention to its targets, none elsewhere.
 
     Args:
         model: The model.
         parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest".
         tokenizer: Tokenizer of the model, for syntactic and rare roles.
-        trees: Trees of the sentences that will be run, for syntactic roles. In plain texts a syntactic role has no
-            targets.
+        trees: Trees of the sentences that will be run, for syntactic roles. Plain texts have no syntactic targets.
         frequencies: Token frequencies, for the rare role.
-        elsewhere: What the head does for queries without a target: its "own" attention, or "zero" output.
-        reading: How definitions are read, see `Reading`.
+        elsewhere: What a head does for queries without a target: "own" keeps its attention, "zero" gives no output.
+        reading: Variants of the definitions, see `Reading`.
     """
     if elsewhere not in get_args(Elsewhere):
         raise UnknownName("behaviour elsewhere", elsewhere, get_args(Elsewhere))
@@ -82,7 +81,7 @@ def _output(targets: Callable[[], Tensor], elsewhere: Elsewhere) -> Output:
 
 
 class _Stage:
-    """What the model reads at the moment, and what each role says of it."""
+    """The current input of the model, and the targets of each role in it."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class _Stage:
         self._wanted: dict[tuple[str, str, str], Tensor] = {}
 
     def part(self, head: Head, text: str) -> Callable[[], Tensor]:
-        """[B, Q, K] of the run at hand: where a role has the head look."""
+        """[B, Q, K]: targets of a role in the current run."""
         name, _, label = text.strip().partition(" ")
         role, playable = roles[name], [other for other in roles.names() if isinstance(roles[other], Playable)]
         if not isinstance(role, Playable) or head.kind == "cross":
@@ -125,7 +124,7 @@ class _Stage:
             hooks.see_arguments(self._stack(kind), self._reader(kind))
 
     def _stack(self, kind: str) -> Any:
-        """The module that takes the ids which the heads of a kind look at."""
+        """The module whose input ids are the keys of a kind of attention."""
         if self._both:
             return self._model.get_encoder() if kind == "encoder" else self._model.get_decoder()
         return getattr(self._model, "base_model", self._model)
@@ -153,7 +152,7 @@ class _Stage:
         return self._wanted[key]
 
     def _spread(self, kind: str, role: Playable, label: str) -> Tensor:
-        """What the role says of each sentence, put where the sentence stands between its padding."""
+        """The targets of each sentence, shifted to the position of the sentence within its padding."""
         ids_BT = self._ids[kind].cpu()
         mask_BT = self._real[kind]
         real_BT = torch.ones_like(ids_BT, dtype=torch.bool) if mask_BT is None else mask_BT.bool().cpu()

@@ -1,6 +1,6 @@
-"""positional: the head looks at one fixed offset before or after (Voita et al. 2019, section 5.1).
+"""positional: the head attends to one fixed offset before or after (Voita et al. 2019, section 5.1).
 
-Offset 0, the token itself, is a role of its own: `current-token`.
+Offset 0, the token itself, is a separate role: `current-token`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""rare: the head looks at the least frequent tokens of a sentence (Voita et al. 2019, section 5.3)."""
+"""rare: the head attends to the least frequent tokens of a sentence (Voita et al. 2019, section 5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading: how the definitions of roles are read. The paper leaves some of them open; each reading is an option."""
+"""Reading: variants of the definitions of roles. The paper leaves some of them open; each variant is an option."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 THRESHOLDS = {
     "positional": 0.9,  # Voita et al. 2019, section 5.1
     "rare": 0.5,
-    "current-token": 0.9,  # the offset 0, asked for as much as the others
+    "current-token": 0.9,  # offset 0, with the same threshold as the others
     "delimiter": 0.5,
     "same-token": 0.5,
     "induction": 0.5,
@@ -27,15 +27,15 @@ THRESHOLDS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """All that decides what counts as what.
+    """The settings of the definitions of roles.
 
     margin: "relative": syntactic from (1 + excess) x baseline on; "points": from baseline + excess on.
     diagonal: whether a token may be its own maximum.
     edges: "possible": a query counts for an offset only if there is a token at that offset; "all": every query counts.
-    thresholds: by role, instead of the usual ones.
-    furthest: offsets from -furthest to +furthest but 0 are reported.
-    common: a sentence counts for the rare role if its rarest token is not among so many most frequent ones; if not
-        given, as many as correspond to the paper's 500 of 32,000 (`Frequencies.common`).
+    thresholds: by role, instead of the defaults.
+    furthest: offsets from -furthest to +furthest without 0 are reported.
+    common: a sentence counts for the rare role if its rarest token is not among this many most frequent ones. By
+        default the number that corresponds to the paper's 500 of 32,000 (`Frequencies.common`).
     """
 
     relations: Sequence[str] = RELATIONS

@@ -1,7 +1,7 @@
-"""Role: the contract of a role. It says what a trial is, when a head hits, and what a hit is worth.
+"""Role: the interface of a role: its trials, the hits of a head, and the threshold.
 
-A trial is a query, or an instance of a relation, in which a head of this role would look at certain keys. The value of
-a role is hits / trials. Trials and chance depend on the text alone and are made once for all heads of a kind.
+A trial is a query, or an instance of a relation, for which a head of this role would attend to certain keys. The value
+of a role is hits / trials. Trials and chance depend only on the text and are computed once for all heads of a kind.
 Shapes: B batch, H heads of a site, Q queries, K keys, L labels of a role, O offsets.
 """
 
@@ -19,52 +19,52 @@ from headcount.head_roles.reading import Reading
 from headcount.head_roles.sight import Sight, View
 from headcount.registry import Registry
 
-FURTHEST = 60  # relative places of words are counted up to here on both sides
+FURTHEST = 60  # offsets between words are counted up to here on both sides
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What a batch has to offer to a role."""
+    """The trials of a role in a batch."""
 
     trials_BL: Tensor
-    chance_BL: Tensor  # expected hits of a head that looks anywhere, each choice alike
-    targets: Any = None  # what `hits` needs to know again
-    offsets_LO: np.ndarray | None = None  # trials by relative place, where the baseline is the best fixed offset
+    chance_BL: Tensor  # expected hits of a head that attends at random
+    targets: Any = None  # for `hits`
+    offsets_LO: np.ndarray | None = None  # trials by offset, if the baseline is the best fixed offset
 
 
 class Role(Protocol):
-    """One role: a file of this folder with ROLE."""
+    """One role: a file of this folder that defines ROLE."""
 
-    kinds: Sequence[str]  # self, cross: the attention it is about
+    kinds: Sequence[str]  # self, cross: the attention it is defined for
 
     def labels(self, reading: Reading) -> Sequence[str]: ...
 
     def trials(self, view: View) -> Trials | None:
-        """The trials of a batch; none where it has nothing to offer."""
+        """The trials of a batch; None if it has none."""
 
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
-        """[B, H, L]"""
+        """[B, H, L]: number of hits."""
 
     def threshold(self, label: str, baseline: float, reading: Reading) -> float:
-        """The value that a head of this role is certainly at or above."""
+        """The value that the lower end of the interval must reach."""
 
 
 @runtime_checkable
 class Playable(Role, Protocol):
-    """A role that says for every query where to look, so that a head can be replaced by it (`roles.playing`)."""
+    """A role that defines targets for queries, so that it can replace a head (`head_roles.playing`)."""
 
     def wanted(self, view: View, label: str) -> Tensor:
-        """[B, Q, K] bool: the keys that a head of this role looks at; none where the role says nothing of a query."""
+        """[B, Q, K] bool: the target keys of each query; none if the role has no target for it."""
 
 
 roles: Registry[Role] = Registry("role", "headcount.head_roles", "ROLE")
 
 
 def asking(view: View, targets: Sequence[Tensor], queries: Sequence[Tensor] | None = None) -> Trials:
-    """Trials of queries that have a target among the keys they see.
+    """Trials of queries that have a target among the keys they can attend to.
 
     targets: for each label [B, K], the same for all queries, or [B, Q, K].
-    asked: for each label the queries [B, Q] that count; all that have a choice if not given.
+    queries: for each label, the queries [B, Q] that count. By default all that can attend to several keys.
     """
     visible = [(target[:, None] if target.dim() == 2 else target) & view.seen_BQK for target in targets]
     reachable = [target_BQK.sum(-1) for target_BQK in visible]
@@ -84,7 +84,7 @@ def asking(view: View, targets: Sequence[Tensor], queries: Sequence[Tensor] | No
 
 
 def looking(trials: Trials, sight: Sight) -> Tensor:
-    """Hits of the trials that `asking` made: the maximum is one of the targets."""
+    """Hits of trials made by `asking`: the maximum is one of the targets."""
     hits = []
     for wanted_BQK, counted_BQ in trials.targets:
         place_BHQ = sight.place_BHQ.clamp_min(0)

@@ -1,4 +1,4 @@
-"""same-token: the head looks at another occurrence of the same token."""
+"""same-token: the head attends to another occurrence of the same token."""
 
 from __future__ import annotations
 

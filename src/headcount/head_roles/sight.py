@@ -1,4 +1,4 @@
-"""View and Sight: what heads have before them in one batch, and where the heads of one site look.
+"""View and Sight: the queries and keys of one batch, and the maxima of the heads of one site.
 
 Shapes: B batch, H heads of a site, Q queries, K keys, U units (words).
 """
@@ -20,7 +20,7 @@ from headcount.probes.positions import Positions
 
 @dataclass(frozen=True)
 class View:
-    """What all heads of one kind have before them: the tokens that ask, those they may look at, and who sees whom."""
+    """Queries and keys of one kind of attention, and which keys each query can attend to."""
 
     batch: Batch
     kind: str  # self or cross
@@ -28,11 +28,11 @@ class View:
     queries: Positions
     keys: Positions
     reading: Reading
-    frequencies: np.ndarray | None  # count and rank of the keys' tokens, where known
+    frequencies: np.ndarray | None  # count and rank of the keys' tokens, if known
 
     @cached_property
     def seen_BQK(self) -> Tensor:
-        """Keys among which a query chooses: tokens, not after it where attention is causal."""
+        """Keys that a query can attend to: tokens, but no later ones if attention is causal."""
         shape = (*self.queries.ids_BT.shape, self.keys.ids_BT.shape[1])
         seen_BQK = self.keys.tokens_BT[:, None].expand(shape)
         if self.causal:
@@ -47,12 +47,12 @@ class View:
 
     @cached_property
     def asking_BQ(self) -> Tensor:
-        """Tokens that have a choice: a maximum among one is no finding."""
+        """Queries that can attend to several keys: the maximum of one key is no evidence."""
         return self.queries.tokens_BT & (self.choices_BQ > 1)
 
     @cached_property
     def offsets_QK(self) -> Tensor:
-        """Place of the key relative to the query."""
+        """Offset of the key from the query."""
         return torch.arange(self.keys.ids_BT.shape[1])[None] - torch.arange(self.queries.ids_BT.shape[1])[:, None]
 
     @cached_property
@@ -61,7 +61,7 @@ class View:
 
 
 class Sight:
-    """Where the heads of one site look in one batch. It holds the attention itself, and lives for one layer's turn."""
+    """Maxima of the heads of one site in one batch. It holds the attention and is discarded after the layer."""
 
     def __init__(self, view: View, attention_BHQK: Tensor) -> None:
         self.view = view
@@ -78,13 +78,13 @@ class Sight:
         self.place_BHQ = _only(attended).cpu()
 
     def words(self, row_N: Tensor, unit_N: Tensor) -> Tensor:
-        """[N, H]: the unit that each of these units looks at most, -1 where it is tied.
+        """[N, H]: the unit with most attention from each of these units; -1 for a tie.
 
         Attention to a word is the sum over its tokens, from a word the mean over them.
         """
         device, batch = self._attention_BHQK.device, self.view.batch
         chosen_NQ = batch.words_BUT[row_N, unit_N]
-        which_P, query_P = chosen_NQ.nonzero(as_tuple=True)  # every token of every word that is asked
+        which_P, query_P = chosen_NQ.nonzero(as_tuple=True)  # every token of every query word
         from_PHK = self._attention_BHQK[row_N[which_P].to(device), :, query_P.to(device)].float()
         from_PHK = from_PHK / chosen_NQ.sum(-1)[which_P].to(device)[:, None, None]
         from_NHK = from_PHK.new_zeros(len(row_N), *from_PHK.shape[1:]).index_add_(0, which_P.to(device), from_PHK)
@@ -97,10 +97,10 @@ class Sight:
 
     @cached_property
     def found_BHQ(self) -> Tensor:
-        """Queries that have a choice and one maximum."""
+        """Queries with several keys and a single maximum."""
         return (self.place_BHQ >= 0) & self.view.asking_BQ[:, None]
 
 
 def _only(attended: Peaks) -> Tensor:
-    """The place of the maximum, -1 where it is tied."""
+    """Index of the maximum; -1 for a tie."""
     return attended.place_BHQ.where(attended.alone_BHQ, -1)

@@ -1,7 +1,7 @@
 """syntactic: the head connects the words of a dependency (Voita et al. 2019, section 5.2).
 
-Measured between words: attention to a split word is the sum over its pieces, from it their mean. The baseline is the
-offset that finds most partners of a relation on the same text, so that a head must know more than word order.
+Measured between words: attention to a split word is the sum over its tokens, attention from it the mean. The baseline
+is the best fixed offset of a relation on the same text, so that a head must do more than follow word order.
 Shapes: B batch, H heads of a site, U units (words), L labels, N instances of relations, O offsets.
 """
 
@@ -18,12 +18,12 @@ from headcount.head_roles.reading import Direction, Reading
 from headcount.head_roles.role import FURTHEST, Trials
 from headcount.head_roles.sight import Sight, View
 
-# As the paper writes them: from the verb to its subject and back.
+# Names of directions as in the paper: from the verb to its subject and back.
 _LETTERS = {"nsubj": ("v", "s"), "obj": ("v", "o"), "amod": ("n", "a"), "advmod": ("v", "a")}
 
 
 class Instances(NamedTuple):
-    """Every trial of a batch: row, unit to be looked at, label, and which of the units that look; those, by row."""
+    """Trials of a batch: row, target unit, label and index of the query unit; and the query units by row."""
 
     row_N: Tensor
     key_N: Tensor

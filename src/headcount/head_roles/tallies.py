@@ -1,4 +1,4 @@
-"""Tallies: hits and trials of all roles, summed over sentences, plain and resampled. Memory depends on heads alone.
+"""Tallies: hits and trials of all roles, summed over sentences, plain and resampled, in memory per head only.
 
 Shapes: B batch, H heads of a site, L labels of all roles, R resamples, O offsets.
 """
@@ -27,7 +27,7 @@ class Column:
 
 @dataclass
 class _Sums:
-    """Sums over sentences that the value of a label, its error and its test are made of."""
+    """Sums over sentences from which the value of a label, its error and its test are computed."""
 
     hits_HL: np.ndarray
     trials_L: np.ndarray
@@ -51,11 +51,12 @@ class _Sums:
         self.trials_squared_L += np.square(trials_BL).sum(0)
 
     def p(self, label: int, threshold: float, *, signed: bool = False) -> np.ndarray:
-        """[H]: one-sided p that the share of hits is below the threshold, binomial, with sentences as observations.
+        """[H]: one-sided binomial p-value that the share of hits is below the threshold, over sentences.
 
-        Trials of a sentence may all depend on each other, so n is not their number but (sum of trials)^2 / (sum of
-        squared trials), the number of sentences where all have as many. Exact then, and for less dependence on the
-        safe side; a variance estimated from few misses would not be. signed: values are between -1 and 1.
+        Trials of a sentence may depend on each other, so n is not their number but (sum of trials)^2 / (sum of squared
+        trials): the number of sentences if all have equally many trials. The test is then exact, and conservative if
+        trials depend less on each other; a variance estimated from few misses would not be. signed: values are between
+        -1 and 1.
         """
         from scipy.special import betainc
 
@@ -70,7 +71,7 @@ class _Sums:
         return p_H
 
     def intervals(self, label: int) -> list[Interval]:
-        """For each head its share of hits, with a 95% interval over sentences; NaN without trials."""
+        """The share of hits of each head, with a 95% interval over sentences; NaN without trials."""
         trials = float(self.trials_L[label])
         if not trials:
             return [Interval(float("nan"), float("nan"), float("nan"))] * len(self.hits_HL)
@@ -90,7 +91,7 @@ class Tally:
     def __init__(self, columns: Sequence[Column], heads: int, resamples: int) -> None:
         width = len(columns) + 2
         self.columns = tuple(columns)
-        self._sums = [_Sums.none(heads, width) for _ in range(2)]  # of every other sentence, and of those between
+        self._sums = [_Sums.none(heads, width) for _ in range(2)]  # of sentences with even and with odd numbers
         self.chance_L = np.zeros(width)
         self.drawn_hits_RHL = np.zeros((resamples, heads, width), dtype=np.float32)
         self.drawn_trials_RL = np.zeros((resamples, width), dtype=np.float32)
@@ -105,7 +106,7 @@ class Tally:
         counts_RB: np.ndarray,
         numbers_B: np.ndarray,
     ) -> None:
-        """What one batch gave; counts: how often each of its sentences is in each resample; numbers: in the corpus."""
+        """Add one batch. counts: how often each sentence is in each resample. numbers: indices of the sentences."""
         rows, heads, width = hits_BHL.shape
         for half, sums in enumerate(self._sums):
             sums.add(hits_BHL[numbers_B % 2 == half], trials_BL[numbers_B % 2 == half])
@@ -124,14 +125,14 @@ class Tally:
         return self._sums[0].trials_L + self._sums[1].trials_L
 
     def values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """[H, L] each: hits / trials and its 95% interval; NaN where there were no trials."""
+        """[H, L] each: hits / trials and its 95% interval; NaN without trials."""
         with np.errstate(invalid="ignore", divide="ignore"):
             value_HL = self.hits_HL / self.trials_L
             drawn_RHL = self.drawn_hits_RHL / self.drawn_trials_RL[:, None]
         return value_HL, *percentile_interval(drawn_RHL)
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[HalvedEvidence]]:
-        """For each head what was seen, verdicts not corrected yet; labels without a single trial are left out."""
+        """The evidence of each head, with verdicts not corrected yet. Labels without trials are left out."""
         by_head: list[list[HalvedEvidence]] = [[] for _ in self.hits_HL]
         values_HL, trials_L = self.values(), self.trials_L
         both = self._sums[0] + self._sums[1]
@@ -153,13 +154,13 @@ class Tally:
         return by_head
 
     def baseline(self, column: int) -> float:
-        """The best fixed offset where offsets were counted, chance elsewhere."""
+        """The share of the best fixed offset if offsets were counted, otherwise chance."""
         by_offset = self.offsets_LO[column]
         if by_offset.any():
-            return float(by_offset[1:-1].max() / self.trials_L[column])  # the ends hold all that is further
+            return float(by_offset[1:-1].max() / self.trials_L[column])  # the ends count all further offsets
         return float(self.chance_L[column] / self.trials_L[column])
 
 
 def _add_product(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """total += left @ right, by torch: numpy's own threads would spin against those the model runs on."""
+    """total += left @ right, by torch: numpy's threads would compete with those of the model."""
     torch.from_numpy(total).addmm_(torch.from_numpy(left), torch.from_numpy(right))

@@ -1,1 +1,1 @@
-"""What is attached to a live model and always detached again: masks and taps."""
+"""Probes attached to a live model inside a block: masks, gates, taps and relevance."""

@@ -1,4 +1,4 @@
-"""gated: Hard Concrete gates on heads, in anybody's training loop (Voita et al. 2019, section 6).
+"""gated: Hard Concrete gates on heads, in any training loop (Voita et al. 2019, section 6).
 
 Shapes: G gated heads.
 """
@@ -21,25 +21,25 @@ from headcount.sites.site import HeadNames
 
 @dataclass(frozen=True)
 class GateVariant:
-    """How gates begin, how they are at test time, and how their penalty is summed."""
+    """Initial values of gates, their test-time values, and the sum of their penalty."""
 
     shape: HardConcrete = field(default_factory=HardConcrete)
-    start: float | None = 2.5  # log_a; None: at random around 0, as glorot initialises a vector
+    start: float | None = 2.5  # log_a; None: random around 0, by Glorot initialisation of a vector
     soft: bool = False  # at test time: a number between 0 and 1 instead of 0 or 1
     by_site: bool = False  # penalty: averaged over attention modules instead of summed over heads
 
 
 VARIANTS = {
     "default": GateVariant(),
-    # Figure 6 is drawn with beta .5; where the gates start the paper does not say.
+    # Figure 6 has beta .5; the paper does not give the initial values.
     "paper": GateVariant(HardConcrete(beta=0.5)),
-    # The authors' code: all gates start near one half, which is a shock to a converged model.
+    # The authors' code: all gates start near one half, which harms a converged model.
     "voita2019-code": GateVariant(start=None, soft=True, by_site=True),
 }
 
 
 class HardConcreteGates(Gates):
-    """Gates that are 0 or 1 with probabilities that have gradients."""
+    """Hard Concrete gates: 0 or 1 with probabilities that have gradients."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class HardConcreteGates(Gates):
         return self.shape.soft_closing if self.variant.soft else 0.0
 
     def expected(self) -> Tensor:
-        """[G]: P(g != 0) of every gate; their sum is the number of heads to expect."""
+        """[G]: P(g != 0) of every gate; the sum is the expected number of heads."""
         return self.shape.nonzero(self.logits_G)
 
     def penalty(self) -> Tensor:
@@ -110,9 +110,9 @@ def gated(
     gates: HardConcreteGates | None = None,
     seed: int = 0,
 ) -> Iterator[HardConcreteGates]:
-    """Put trainable gates on a model's heads inside the block and take them off after it.
+    """Attach trainable gates to the heads of a model inside the block, and remove them after it.
 
-    In training mode every run draws new gates; in eval mode they have their test-time values.
+    In training mode every forward pass samples new gates; in eval mode gates have their test-time values.
 
         with hc.gated(model, kinds=("encoder",)) as gates:
             optimizer = Adam([{"params": model.parameters()}, {"params": gates.parameters(), "lr": 0.02}])
@@ -123,11 +123,14 @@ def gated(
     Args:
         model: The model.
         kinds: Kinds of attention to gate. By default all.
-        heads: Names of the heads to gate. By default all of these kinds.
+        heads: Names of the heads to gate. By default all heads of these kinds.
         variant: "default", "paper" or "voita2019-code". Gates of the last are soft at test time; `hc.fold_gates`
             multiplies them into the weights before heads are removed.
-        gates: Gates of an earlier block to continue with, instead of the other arguments.
-        seed: Random seed of the draws.
+        gates: Gates of an earlier block to continue with, instead of the arguments above.
+        seed: Random seed of the samples.
+
+    Yields:
+        The gates: `parameters()` to train, `penalty()` to add to the loss, `mask()` of the open heads.
     """
     if gates is not None and (kinds is not None or heads is not None or variant != "default"):
         raise UsageError("gates= already sets kinds, heads and variant: leave those arguments out.")

@@ -1,4 +1,4 @@
-"""Gates: numbers that multiply heads' outputs and learn. What every kind of gate shares, and how they are attached.
+"""Gates: trainable factors of heads' outputs. The base class of all gates, and how they are attached.
 
 Shapes: G gated heads, H heads of one site, D head size.
 """
@@ -21,11 +21,11 @@ from headcount.probes.masks import multiply
 from headcount.sites.locate import locate
 from headcount.sites.site import HeadNames, Site
 
-SETTLED = 0.05  # a gate this close to 0 or 1 has made up its mind
+SETTLED = 0.05  # a gate this close to 0 or 1 counts as settled
 
 
 class Gates(nn.Module, ABC):
-    """One learned number for each gated head, and what the gates are while training and at test time."""
+    """One trainable number per gated head, with the value of the gate during training and at test time."""
 
     logits_G: nn.Parameter
 
@@ -37,25 +37,25 @@ class Gates(nn.Module, ABC):
         self._values_G: Tensor | None = None
 
     def draw(self, generator: torch.Generator | None = None) -> None:
-        """New random numbers for the next runs of the model; the same until the next draw."""
+        """Sample random numbers, which are used until the next call."""
         uniform_G = torch.rand(len(self.heads), generator=generator, dtype=torch.float64)
         self._noise_G = uniform_G.clamp(1e-6, 1 - 1e-6).to(self.logits_G)
 
     def refresh(self) -> None:
-        """Work out the gates of the next run: once for all sites, anew for each run so that each has its gradients."""
+        """Compute the gates of the next run once for all sites; each run needs its own autograd graph."""
         if self._noise_G is None:
             self.draw()
         self._values_G = self.relaxed(cast(Tensor, self._noise_G))
 
     def current(self) -> Tensor:
-        """[G]: the gates of the run under way."""
+        """[G]: the gates of the current run."""
         if self._values_G is None:
             self.refresh()
         return cast(Tensor, self._values_G)
 
     @abstractmethod
     def relaxed(self, uniform_G: Tensor) -> Tensor:
-        """[G]: the gates while training, for uniform random numbers."""
+        """[G]: the gates during training, from uniform random numbers."""
 
     @abstractmethod
     def chosen(self) -> Tensor:
@@ -63,19 +63,19 @@ class Gates(nn.Module, ABC):
 
     @abstractmethod
     def mean(self) -> Tensor:
-        """[G]: the gates on average over the random numbers."""
+        """[G]: the means of the gates over the random numbers."""
 
     def penalty(self) -> Tensor:
-        """What is added to the loss, times a factor."""
+        """The penalty, to be added to the loss with a factor."""
         return self.logits_G.new_zeros(())
 
     def mask(self) -> HeadGrid:
-        """1 for every head of the model that stays, 0 for those whose gate is closed at test time."""
+        """A mask of all heads of the model, with 0 for heads whose gate is closed at test time."""
         closed = {head for head, value in zip(self.heads, self.chosen().tolist(), strict=True) if value == 0}
         return HeadGrid([(head, int(head not in closed)) for head in self.all_heads])
 
     def ranks(self) -> HeadGrid:
-        """What the gates have learned, by head: higher is more open."""
+        """The trained values by head; higher is more open."""
         return HeadGrid(list(zip(self.heads, self.logits_G.detach().double().tolist(), strict=True)))
 
     @property
@@ -87,16 +87,16 @@ class Gates(nn.Module, ABC):
         return HeadGrid(list(zip(self.heads, self.mean().detach().double().tolist(), strict=True)))
 
     def settled(self, within: float = SETTLED) -> float:
-        """Share of the gates whose mean lies within so much of 0 or 1."""
+        """Share of the gates whose mean is at most `within` from 0 or 1."""
         mean_G = self.mean().detach()
         return float(((mean_G < within) | (mean_G > 1 - within)).double().mean())
 
 
 @contextmanager
 def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator[None]:
-    """Multiply heads by their gates inside the block: random ones while the model trains, those of test time otherwise.
+    """Multiply heads by their gates inside the block: sampled in training mode, test-time values in eval mode.
 
-    redraw: draw new random numbers for every run of the model; otherwise whoever trains calls `draw`.
+    redraw: sample new random numbers for every run; otherwise the training loop calls `draw`.
     """
 
     def begin() -> None:
@@ -117,7 +117,7 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
 
 
 def gated_heads(model: nn.Module, kinds: Sequence[str] | None, heads: HeadNames | None) -> tuple[Head, ...]:
-    """The heads of these kinds, or with these names, in the order of the model; none at all is an error."""
+    """The heads of these kinds or with these names, in the order of the model. Raises if there are none."""
     sites = locate(model)
     candidates = set(sites.find(heads)) if heads is not None else set(sites.heads)
     gated = tuple(head for head in sites.of_kinds(kinds) if head in candidates)
@@ -131,12 +131,12 @@ class Group:
     """Gated heads that share a budget."""
 
     name: str
-    places: list[int]  # among the gated heads
+    places: list[int]  # indices among the gated heads
     keep: int
 
 
 def groups(heads: Sequence[Head], keep: int | Mapping[str, int]) -> tuple[Group, ...]:
-    """One group of all gated heads, or one for each kind; a budget that cannot be is an error."""
+    """One group of all gated heads, or one for each kind. Raises if a budget is impossible."""
     if isinstance(keep, int):
         gate_groups = [Group("heads", list(range(len(heads))), keep)]
     else:
@@ -152,7 +152,7 @@ def groups(heads: Sequence[Head], keep: int | Mapping[str, int]) -> tuple[Group,
 
 
 def exact_mask(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
-    """The mask that keeps exactly the budget, and for how many heads rank had to overrule the gates' own rule."""
+    """The mask that meets the budget exactly, and the number of heads that were decided by rank, not by their gates."""
     mask, ranks = gates.mask(), gates.ranks()
     changed: dict[Head | str, int] = {}
     for group in groups:
@@ -164,7 +164,7 @@ def exact_mask(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
 
 
 def _gate(model: nn.Module, gates: Gates, site: Site, places: list[int | None]) -> Callable[[Tensor], Tensor]:
-    """The change at one site; its heads that have no gate stay as they are."""
+    """The gates of one site; heads without a gate are not changed."""
     gated_indices = [index for index in places if index is not None]
     contiguous = len(gated_indices) == len(places) and gated_indices == list(
         range(gated_indices[0], gated_indices[0] + len(gated_indices))

@@ -1,4 +1,4 @@
-"""head_mask: the argument that transformers 5 silently ignores, as a block that works."""
+"""head_mask: a context manager that replaces the argument which transformers 5 silently ignores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,19 @@ def head_mask(
     decoder_head_mask: Tensor | None = None,
     cross_attn_head_mask: Tensor | None = None,
 ) -> Iterator[None]:
-    """What `model(..., head_mask=mask)` did before transformers 5, for all calls inside the block.
+    """Apply a head mask inside the block, as `model(..., head_mask=mask)` did before transformers 5.
 
-    Shapes as they were: [heads] for all layers alike, [layers, heads], or [layers, batch, heads, 1, 1]; columns are
-    heads of the original model, 1 keeps and 0 masks, values between and gradients work. `head_mask` goes to the
-    encoder of an encoder-decoder and to the only stack of any other model.
+    A mask is [heads] for all layers alike, [layers, heads] or [layers, batch, heads, 1, 1]. Columns are heads of the
+    original model; 1 keeps a head and 0 masks it. Values in between and gradients work.
+
+    Args:
+        model: The model.
+        head_mask: Mask of the encoder of an encoder-decoder, or of the only stack of another model.
+        decoder_head_mask: Mask of the decoder's self-attention.
+        cross_attn_head_mask: Mask of the cross-attention.
+
+    Raises:
+        MaskError: If the model has no such attention, or the shape does not fit.
     """
     sites = locate(model)
     stack = "encoder" if "encoder" in sites.kinds else sites.kinds[0]
@@ -67,7 +75,7 @@ def _columns(site: Site, rows: dict[int, Tensor]) -> Tensor:
 
 
 def _join(sites: Sites, columns: list[Tensor | None]) -> Tensor:
-    """[H] or [B, H] over all heads of the model, ones where no mask was given."""
+    """[H] or [B, H] over all heads of the model, 1 if no mask was given."""
     present = [column for column in columns if column is not None]
     if not present:
         return torch.ones(len(sites.heads))

@@ -34,16 +34,19 @@ def masked(
     calibration: Iterable[Mapping[str, object]] | None = None,
     repeat: int = 1,
 ) -> Iterator[None]:
-    """Multiply every head's output by its value in `mask` inside the block.
+    """Multiply the output of every head by its value in `mask` inside the block.
 
     Args:
         model: The model.
-        mask: A HeadGrid, or a tensor [H] or [B, H] with columns in the order of `locate(model).heads`. A tensor may
+        mask: A HeadGrid, or a tensor [H] or [B, H] with columns in the order of `hc.locate(model).heads`. A tensor may
             require gradients and may be changed in place inside the block.
-        replace: What a masked head gives instead: "zero"; "mean", its mean output over `calibration`; the means that
-            `mean_outputs` returned; or "resample", its output on the previous example of the batch.
+        replace: What a masked head outputs instead: "zero"; "mean", its mean output over `calibration`; the means that
+            `hc.mean_outputs` returned; or "resample", its output for the previous example of the batch.
         calibration: Batches over which "mean" averages.
         repeat: Rows of the model's batch per row of a [B, H] mask: the number of beams in beam search.
+
+    Raises:
+        MaskError: If the mask does not fit the model.
     """
     sites = locate(model)
     values = site_values(sites, mask)
@@ -62,7 +65,7 @@ def masked(
 
 
 def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], Tensor] | None]:
-    """For each site, a function that gives its values [H] or [B, H] of the moment; None where all stay 1."""
+    """For each site, a function that returns its current values [H] or [B, H]; None if all are 1."""
     if isinstance(mask, HeadGrid):
         return {key: _constant(values) for key, values in align(sites, mask).items()}
     if not isinstance(mask, Tensor | np.ndarray):
@@ -87,7 +90,7 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
 
 
 def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
-    """The values of a grid by site; a grid that is not over this model's heads is an error.
+    """The values of a grid by site. Raises MaskError if the grid does not have the heads of this model.
 
     Heads that were already removed from the model may be in the grid, with the value 0.
     """
@@ -148,9 +151,9 @@ def _check_means(sites: Sites, means: Means) -> None:
 def multiply(
     site: Site, gate: Callable[[], Tensor], mean_HD: Tensor | None = None, repeat: int = 1, *, resample: bool = False
 ) -> Callable[[Tensor], Tensor]:
-    """context [.., H*D] -> the same with each head scaled, moved towards its mean where one is given.
+    """A function of the context [.., H*D] that scales each head, towards its mean if one is given.
 
-    resample: moved towards the output on the example before it, the last one's for the first.
+    resample: scale towards the output for the previous example (the last one for the first).
     """
 
     def function(context: Tensor) -> Tensor:

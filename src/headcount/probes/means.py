@@ -21,12 +21,15 @@ def mean_outputs(
     *,
     run: Callable[[nn.Module, Mapping[str, Any]], Any] | None = None,
 ) -> dict[tuple[str, int], Tensor]:
-    """Average each head's output over all tokens that are not padding: site -> [H, D], summed in float64.
+    """Average the output of each head over all tokens that are not padding, in float64.
 
     Args:
         model: The model.
         batches: Batches of calibration data.
         run: Function that runs the model on a batch. By default the batch is passed as keyword arguments.
+
+    Returns:
+        Means [heads, head size] of each site, by (kind, layer); `hc.masked(..., replace=means)` takes them.
     """
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}

@@ -1,4 +1,4 @@
-"""Padding: which positions of a site's heads hold real tokens, as far as the batch says."""
+"""Padding: which positions of a site hold real tokens, according to the batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.sites.site import Site
 
 
 def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """[B, T]: 1 for tokens, 0 for padding. A decoder beside an encoder counts target tokens."""
+    """[B, T]: 1 for tokens, 0 for padding. For the decoder of an encoder-decoder, target tokens."""
     config = getattr(original_module(model), "config", None)
     of_target = bool(getattr(config, "is_encoder_decoder", False)) and site.kind in ("decoder", "cross")
     mask = batch.get("decoder_attention_mask" if of_target else "attention_mask")

@@ -1,4 +1,4 @@
-"""Positions: which token stands where for the queries and keys of a site, as far as the batch says.
+"""Positions: the tokens at the queries and keys of a site, according to the batch.
 
 Shapes: B batch, T positions (Q queries, K keys).
 """
@@ -23,11 +23,11 @@ _IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_tok
 
 @dataclass(frozen=True)
 class Positions:
-    """One side of an attention site: what stands at each position."""
+    """One side of an attention site: the token at each position."""
 
     ids_BT: Tensor
-    real_BT: Tensor  # bool: no padding
-    special_BT: Tensor  # bool: CLS, SEP, BOS, EOS and the like, where it is no padding
+    real_BT: Tensor  # bool: not padding
+    special_BT: Tensor  # bool: CLS, SEP, BOS, EOS and the like, unless it is padding
 
     @property
     def tokens_BT(self) -> Tensor:
@@ -48,7 +48,7 @@ class Positions:
 
 
 def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
-    """Ids that stand for no text: the tokenizer's, or what the config names. The unknown token stands for a word."""
+    """Ids of special tokens, from the tokenizer or the config. The unknown token replaces a word and is not special."""
     if tokenizer is not None:
         return {int(token) for token in tokenizer.all_special_ids} - {tokenizer.unk_token_id}
     config = getattr(original_module(model), "config", None)
@@ -62,7 +62,7 @@ def sides(
 ) -> tuple[Positions, Positions]:
     """Queries and keys of a site whose attention has the shape [B, H, Q, K].
 
-    In cross attention a query is the step that writes a token: it counts by the token that comes next.
+    In cross-attention a query is a decoding step and is identified by the token that it generates.
     """
     config = getattr(original_module(model), "config", None)
     both = bool(getattr(config, "is_encoder_decoder", False))
@@ -85,7 +85,7 @@ def _side(ids_BT: Tensor | None, mask_BT: Tensor | None, specials: Collection[in
 def _target(
     config: PreTrainedConfig, batch: Mapping[str, Tensor], specials: Collection[int]
 ) -> tuple[Positions | None, Positions | None]:
-    """What a decoder reads, and what it writes at each position."""
+    """Input of a decoder, and its output at each position."""
     labels_BT, read_BT = batch.get("labels"), batch.get("decoder_input_ids")
     padding = getattr(config, "pad_token_id", None) or 0
     if labels_BT is not None and labels_BT.dim() == 2:
@@ -95,7 +95,7 @@ def _target(
             read_BT = written_BT.roll(1, dims=1)
             read_BT[:, 0] = getattr(config, "decoder_start_token_id", None) or 0
         reading = Positions.of(read_BT, real_BT, specials)
-        reading.special_BT[:, 0] = real_BT[:, 0]  # the start sign, whatever its id
+        reading.special_BT[:, 0] = real_BT[:, 0]  # the start token, whatever its id
         return reading, Positions.of(written_BT, real_BT, specials)
     read = _side(read_BT, batch.get("decoder_attention_mask"), specials)
     return read, read

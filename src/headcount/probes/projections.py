@@ -1,4 +1,4 @@
-"""Projections: run a model with other output projections at some sites. Knows sites, not why their weights differ.
+"""Projections: run a model with other output projections at some sites.
 
 Shapes: O outputs, K = heads of a site now x head size.
 """
@@ -21,14 +21,14 @@ from headcount.sites.site import Site, SiteKey
 
 @dataclass(frozen=True)
 class Projection:
-    """What turns a site's heads, side by side, into its output."""
+    """An output projection: from the concatenated heads of a site to its output."""
 
     weight_OK: Tensor
     bias_O: Tensor | None
 
     @classmethod
     def of(cls, site: Site) -> Projection:
-        """The site's own, in float64."""
+        """The projection of a site, in float64."""
         weight: Tensor = site.output.weight  # type: ignore[assignment]
         bias: Tensor | None = site.output.bias  # type: ignore[assignment]
         rows_OK = weight.T if isinstance(site.output, Conv1D) else weight
@@ -37,7 +37,7 @@ class Projection:
 
 @contextmanager
 def projected(model: nn.Module, projections: Mapping[SiteKey, Projection]) -> Iterator[None]:
-    """Use these output projections instead of the model's own inside the block; a column of zeros masks."""
+    """Use these output projections instead of the model's inside the block. Columns of zeros mask a head."""
     sites = locate(model)
     with Hooks() as hooks:
         for key, projection in projections.items():

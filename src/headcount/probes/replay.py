@@ -1,9 +1,9 @@
-"""Replay: run a model again without computing again what a change at one site cannot reach.
+"""Replay: run a model again and skip the layers that a change at one site cannot affect.
 
-During one run every layer's output is remembered (`watched`). In a later run on the same batch, layers that had
-finished before the site's layer began return what they returned then (`skipped`), and the site's attention starts at
-its heads' outputs (`replayed`). Nothing is assumed of the architecture: what ran before what is seen, and a shortcut is
-taken only where it gives the same numbers.
+During one run every layer's output is stored (`watched`). In a later run on the same batch, layers that had
+finished before the site's layer began return their stored output (`skipped`), and the site's attention starts at
+its heads' outputs (`replayed`). Nothing is assumed about the architecture: the order of layers is observed, and a
+shortcut is taken only if it gives the same numbers.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from headcount.sites.site import Site, SiteKey
 
 @dataclass
 class Memory:
-    """What one run of a model left behind, for a batch of `rows`."""
+    """Stored outputs of one run of a model, for a batch of `rows`."""
 
     rows: int = 0
-    began: dict[str, int] = field(default_factory=dict)  # layer -> when, counted in events
+    began: dict[str, int] = field(default_factory=dict)  # layer -> index of the event
     ended: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     outputs: dict[str, Any] = field(default_factory=dict)  # of layers and attention modules, by path
-    contexts: dict[SiteKey, Tensor] = field(default_factory=dict)  # what the output projections took
+    contexts: dict[SiteKey, Tensor] = field(default_factory=dict)  # inputs of the output projections
     starts: dict[SiteKey, str] = field(default_factory=dict)  # sites whose attention can start at their heads' outputs
     events: int = 0
 
     def below(self, layer: str) -> list[str]:
-        """Layers that had ended when this one began: nothing in it reaches them."""
+        """Layers that had ended when this one began, so that it cannot affect them."""
         return [other for other, end in self.ended.items() if end < self.began[layer] and self.calls[other] == 1]
 
 
 def layer_of(site: Site) -> str:
-    """Path of the layer a site is in: up to the first number."""
+    """Path of the layer of a site: up to the first number."""
     match = re.match(r"(?:.*?\.)?\d+(?=\.|$)", site.path)
     return match[0] if match else ""
 
 
 def layers_of(sites: Iterable[Site]) -> list[str]:
-    """Paths of the layers that sites are in, each once."""
+    """Paths of the layers of these sites, without repetition."""
     return [layer for layer in dict.fromkeys(map(layer_of, sites)) if layer]
 
 
 @contextmanager
 def watched(model: nn.Module, layers: Iterable[str], memory: Memory, key: Callable[[str], str] = str) -> Iterator[None]:
-    """Runs inside this block leave in the memory when layers began and ended, and what they returned.
+    """Store the order and outputs of layers in the memory, for runs inside the block.
 
-    key: under which name a layer's output is remembered; of layers with one name the last output is.
+    key: function from a layer to the name of its stored output; the last output of a name is kept.
     """
     with Hooks() as hooks:
         for layer in layers:
@@ -68,7 +68,7 @@ def watched(model: nn.Module, layers: Iterable[str], memory: Memory, key: Callab
 
 @contextmanager
 def skipped(model: nn.Module, outputs: Mapping[str, Any]) -> Iterator[None]:
-    """Runs inside this block do not compute these layers: they return what is given for them."""
+    """Inside the block, these layers are not computed and return the given outputs."""
     with Hooks() as hooks:
         for layer, output in outputs.items():
             hooks.replace(model.get_submodule(layer), _returning(output))
@@ -77,7 +77,7 @@ def skipped(model: nn.Module, outputs: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
-    """Run the model once, on `rows` examples, inside this block."""
+    """A memory for one run of the model on `rows` examples inside the block."""
     memory, sites = Memory(rows), [site for site in locate(model) if site.num_heads]
     with watched(model, layers_of(sites), memory), Hooks() as hooks:
         for site in sites:
@@ -91,7 +91,7 @@ def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
 
 @contextmanager
 def replayed(model: nn.Module, memory: Memory, site: Site, times: int = 1) -> Iterator[None]:
-    """Runs inside this block, on the same batch repeated `times` times, compute only what the site's heads reach."""
+    """Inside the block, runs on the same batch repeated `times` times compute only what the site's heads affect."""
     layer = layer_of(site)
     if not layer or memory.calls.get(layer) != 1:
         yield
@@ -119,7 +119,7 @@ def _start(memory: Memory, site: Site) -> str:
 
 
 def _shortcut(memory: Memory, site: Site, times: int) -> Callable[..., Any] | None:
-    """What stands for the site's attention, from its heads' outputs on; None where that is not the same."""
+    """A shortcut for the site's attention that starts at its heads' outputs; None if it would give other numbers."""
     start = memory.starts.get(site.key)
     if not start:
         return None

@@ -15,7 +15,7 @@ from headcount.probes.gates import Gates, groups
 from headcount.sites.site import HeadNames
 
 _DRAWS = 512
-_TINY = torch.finfo(torch.float32).tiny  # left of a head that was taken: log 0 has gradients that are no numbers
+_TINY = torch.finfo(torch.float32).tiny  # instead of 0, because log 0 has NaN gradients
 
 
 def relaxed_subset(scores_G: Tensor, keep: int, temperature: float) -> Tensor:
@@ -30,7 +30,7 @@ def relaxed_subset(scores_G: Tensor, keep: int, temperature: float) -> Tensor:
 
 
 def top(scores_G: Tensor, keep: int) -> Tensor:
-    """[G]: 1 for the `keep` largest, of equal ones the first."""
+    """[G]: 1 for the `keep` largest values; the first of equal ones."""
     order = torch.argsort(scores_G, descending=True, stable=True)
     return torch.zeros_like(scores_G).index_fill(0, order[:keep], 1.0)
 
@@ -66,7 +66,7 @@ class SubsetGates(Gates):
         return self._in_groups(self.logits_G.detach(), top)
 
     def mean(self) -> Tensor:
-        """How often each head is among the largest, over this many fixed draws of the noise."""
+        """How often each head is among the largest, over fixed samples of the noise."""
         generator = torch.Generator().manual_seed(0)
         uniform_NG = torch.rand(_DRAWS, len(self.heads), generator=generator).clamp(1e-6, 1 - 1e-6).to(self.logits_G)
         scores_NG = self.logits_G.detach() - torch.log(-torch.log(uniform_NG))

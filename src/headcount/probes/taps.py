@@ -1,4 +1,4 @@
-"""Taps: read what each head computes while the model runs. Know sites, not tasks; change nothing.
+"""Taps: read the values of each head while the model runs. Nothing is changed.
 
 Shapes: B batch, Q queries, K keys, H heads of a site, D head size.
 """
@@ -38,7 +38,7 @@ WHAT = ("outputs", *REDUCTIONS)
 
 
 class Taps:
-    """What was read, by site: `taps["encoder.0"]`; several runs of the model add up in `taps.calls("encoder.0")`."""
+    """Values by site: `taps["encoder.0"]` if the model ran once, `taps.calls("encoder.0")` for all runs."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
@@ -72,18 +72,20 @@ class Taps:
 
 @contextmanager
 def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None = None) -> Iterator[Taps]:
-    """Read from every site while the model runs inside the block.
+    """Read values from every attention module while the model runs inside the block.
 
-    Reading attention computes it eagerly inside the block, whatever backend the model has; in training mode the
-    probabilities are those after dropout, as the model used them. Under reentrant gradient checkpointing values
-    carry no gradient.
+    Attention is computed eagerly inside the block, whatever backend the model has. In training mode it includes
+    dropout, as the model uses it. With reentrant gradient checkpointing the values have no gradient.
 
     Args:
         model: The model.
-        what: "outputs", each head's output [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q, K];
-            "max", "argmax", "entropy" of it per query [B, H, Q]; or a function of the attention. Several at once give
-            a dict per site. Reductions are computed as each layer runs, so no attention map is stored.
-        sink: Function of (site, value) that takes the values instead of the returned Taps.
+        what: "outputs", the output of each head [B, Q, H, D] as it enters the output projection; "attention" [B, H, Q,
+            K]; its "max", "argmax" or "entropy" per query [B, H, Q]; or a function of the attention. A list of these
+            gives a dict per site. Reductions are computed layer by layer, so no attention map is stored.
+        sink: Function called with (site, value) for each value, instead of storing it.
+
+    Yields:
+        The values by site.
     """
     single = isinstance(what, str) or callable(what)
     items: Sequence[Any] = (what,) if single else tuple(what)  # type: ignore[arg-type]
@@ -105,7 +107,7 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
 
 
 class _Reader:
-    """Reads from one site; a value is delivered when all that is wanted of one run has come."""
+    """Reads from one site and delivers a value when all parts of one run are complete."""
 
     def __init__(self, site: Site, reductions: dict[str, Reduction | None], several: bool, deliver: Sink) -> None:
         self._site = site

@@ -1,4 +1,4 @@
-"""Values: compute a head's output anew from what its keys have to give. Knows sites, not why a head is to differ.
+"""Values: recompute a head's output from the values of its keys.
 
 Shapes: B batch, Q queries, K keys, H heads of a site, D head size.
 """
@@ -24,7 +24,7 @@ Output = Callable[[Tensor, Tensor], Tensor]
 
 @contextmanager
 def recomputed(model: nn.Module, outputs: Mapping[Head, Output]) -> Iterator[None]:
-    """Have these heads give what a function makes of their values inside the block; nothing is left behind after it."""
+    """Inside the block, replace the outputs of these heads by a function of their values."""
     sites = locate(model)
     by_site: dict[tuple[str, int], dict[int, Output]] = {}
     for head in sites.find(outputs) if outputs else ():
@@ -36,7 +36,7 @@ def recomputed(model: nn.Module, outputs: Mapping[Head, Output]) -> Iterator[Non
 
 
 class _Recomputing:
-    """One site: its value projection is looked at, its heads' outputs are changed."""
+    """Hooks of one site: read its value projection, change its heads' outputs."""
 
     def __init__(self, model: nn.Module, site: Site, functions: Mapping[int, Output]) -> None:
         self._site, self._functions = site, functions
@@ -64,7 +64,7 @@ class _Recomputing:
 
 
 def head_values(site: Site, projected: Tensor) -> Tensor:
-    """[B, K, H, D]: what each head reads from each key, out of what the value projection gave, fused or not."""
+    """[B, K, H, D]: values of each head, from the output of the value projection, fused or not."""
     roles = site.attention.projections[site.attention.value]
     if site.attention.interleaved and len(roles) > 1:
         values_BKHD = projected.unflatten(-1, (-1, len(roles), site.head_dim))[..., roles.index("v"), :]

@@ -1,1 +1,1 @@
-"""Pruning is one pipeline: choose heads, compensate for them, remove them, tune what is left."""
+"""Pruning as one pipeline: choose heads, compensate for them, remove them, and fine-tune."""

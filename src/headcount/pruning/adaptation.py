@@ -1,4 +1,4 @@
-"""Adaptation: how a model learns while it is pruned and after: what is frozen, how fast; nothing about gates."""
+"""Adaptation: training during and after pruning: frozen weights and learning rates. Knows no gates."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
 from headcount.training.transformer import is_pre_norm
 
-_WARMUP = 20  # steps, of a model that has learned something already
+_WARMUP = 20  # steps, for a trained model
 _LONG_WARMUP = 300  # from random weights
 
 
 def adapting_recipe(tuning: Tuning, steps: int, rate: float, *, falls: bool, seed: int) -> Recipe:
-    """For a model that has learned something already. falls: bring the rate down to zero after warm-up."""
+    """Recipe for a trained model. falls: whether the rate falls to zero after warm-up."""
     warmup = min(tuning.warmup or min(_WARMUP, max(1, steps // 4)), steps)
     return _recipe(tuning, steps, rate, warmup, cooldown=steps - warmup if falls else 0, seed=seed)
 
 
 def ordinary_recipe(tuning: Tuning, steps: int, rate: float | None, *, falls: bool, seed: int) -> Recipe:
-    """From random weights, as the presets have it. falls: bring the rate down to zero over the last third."""
+    """Recipe for random weights, as in the presets. falls: whether the rate falls to zero over the last third."""
     warmup = min(tuning.warmup or min(_LONG_WARMUP, 1 + steps // 4), steps)
     return _recipe(tuning, steps, rate, warmup, cooldown=steps // 3 if falls else 0, seed=seed)
 
@@ -46,15 +46,15 @@ def _recipe(tuning: Tuning, steps: int, rate: float | None, warmup: int, *, cool
 
 
 def usual_rate(model: nn.Module, task: Task) -> float:
-    """3e-3 for translation models 96 wide, less for wider ones; 5e-5, as BERT is fine-tuned, for anything else."""
+    """Default rate: 3e-3 for translation models of width 96, less for wider ones; 5e-5, as for BERT, otherwise."""
     width = width_of(model)
     return 3e-3 * (96 / width) ** 0.5 if task.writes else 5e-5
 
 
 def random_rate(model: nn.Module, task: Task) -> float | None:
-    """From random weights: for translation as the presets have it, else 5e-4.
+    """Default rate from random weights: that of the presets for translation, else 5e-4.
 
-    None is the falling rate of Vaswani et al. 2017, for models that normalise after each sum.
+    None: the schedule of Vaswani et al. 2017, for models with post-normalisation.
     """
     if not task.writes:
         return 5e-4
@@ -82,10 +82,10 @@ def trainable(task: Task | None) -> Task:
 
 @contextmanager
 def only_trained(model: nn.Module, kinds: Sequence[str] | None, *, weights: bool = True) -> Iterator[str]:
-    """Freeze what training must not change, inside the block; gives a line that says what is trained.
+    """Freeze weights inside the block; yields a description of the trained weights.
 
-    Gates on encoder self-attention alone, in a model with a decoder: the encoder is trained with the source embeddings,
-    unless those are the decoder's too, and nothing of the decoder (Voita et al. 2019, section 6.2).
+    If only encoder self-attention of an encoder-decoder is gated, the encoder is trained, with the source embeddings
+    unless the decoder shares them, and the decoder is frozen (Voita et al. 2019, section 6.2).
     weights: whether any weights are trained at all.
     """
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
@@ -132,9 +132,9 @@ def learn(
     stage: str = "training",
     trained: str = "all weights",
 ) -> TrainingStage:
-    """Train a model by a recipe, from wherever the folder stands; what the run took. The model ends in eval mode.
+    """Train a model by a recipe, resuming from the folder. Returns the training stage; the model is then in eval mode.
 
-    trained: which weights, for the record.
+    trained: description of the trained weights, for the record.
     """
     accelerator = Accelerator(mixed_precision="no")
 
@@ -146,7 +146,7 @@ def learn(
 
     with ExitStack() as block:
         if accelerator.device.type == "cpu":
-            block.enter_context(eager_attention(model))  # faster than torch's own attention on short texts
+            block.enter_context(eager_attention(model))  # faster than SDPA on short texts
         progress = Loop(
             model, task, recipe, folder, width_of(model), judge=measure, keep=lambda _: None, accelerator=accelerator,
             save_seconds=execution.save_seconds, watch=watch, partner=partner,

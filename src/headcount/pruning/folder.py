@@ -2,11 +2,11 @@
 
 DIR/                 the smaller model with its tokenizer
 DIR/record.json      what was measured
-DIR/gates.json       what gates learned, where there were some
+DIR/gates.json       trained gates, if there are any
 DIR/training/        settings, and what every stage resumes from: gates/, greedy-COMPENSATION.json, tune/
 
-With several values each has a folder of its own, DIR/0.01 and so on, and DIR/record.json sums them up. A search without
-training resumes from DIR.unfinished/, which goes when DIR is written.
+With several values, each has its own folder, DIR/0.01 and so on, and DIR/record.json summarises them. A search without
+training resumes from DIR.unfinished/, which is deleted when DIR is written.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class PruningSettings:
     weights: str
     data: str
     pipeline: Mapping[str, Any]
-    reading: Mapping[str, Any] = field(default_factory=dict)  # how data were asked for
+    reading: Mapping[str, Any] = field(default_factory=dict)  # settings of the data
 
     @classmethod
     def of(
         cls, pipeline: Pipeline, model: nn.Module, data: Data, source: str, reading: Mapping[str, Any] | None
     ) -> PruningSettings:
-        """source: a folder or hub id, where the model is from."""
+        """source: folder or hub id of the model."""
         tasks = [data.train, data.choose, data.calibrate, data.measure]
         prints = ", ".join(task.fingerprint if task is not None else "-" for task in tasks)
         decisive = {**pipeline.to_plain(), "seed": pipeline.seed, "length": pipeline.length}
@@ -69,17 +69,17 @@ def prune_in_folder(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Record[Pruning]:
-    """Run a pipeline and save the smaller model; its record.
+    """Run a pipeline, save the pruned model and return its record.
 
     A run that trains resumes from the state in the folder; a finished folder returns its record.
-    reading: what decides the result besides, such as how data were asked for, as JSON.
+    reading: further settings that decide the result, such as those of the data, as JSON.
     """
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     if not pipeline.trains:
         with _unfinished(out, settings) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
-            saving.save(pruned.model, out, record)
+            saving.save(pruned.model, out, record, pruned.chosen_on)
         return record
     check_apart(data.train, data.measure)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
@@ -92,9 +92,9 @@ def prune_in_folder(
 
 @contextmanager
 def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
-    """OUT.unfinished, for the steps of a search without training; it goes when the block has ended well.
+    """OUT.unfinished, for the steps of a search without training; deleted if the block succeeds.
 
-    The budget may be another one when the command is repeated: a longer search begins where the shorter one was.
+    The budget may change when the command is repeated: a longer search continues a shorter one.
     """
     folder = out.with_name(f"{out.name}.unfinished")
     if processes.is_main():
@@ -123,7 +123,7 @@ def _prune(
             values = HeadGrid([(Head.parse(name), value) for name, value in record.parts.gates.values.items()])
             journal.write_text(folder.out / "gates.json", values.to_json() + "\n")
         with folder.new_checkpoint() as path:
-            saving.save(pruned.model, path, record)
+            saving.save(pruned.model, path, record, pruned.chosen_on)
     folder.accelerator.wait_for_everyone()
     return record
 
@@ -138,10 +138,10 @@ def sweep(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Record[Sweep]:
-    """A model for each value, by name, each in its own folder. Processes of the same command share them."""
+    """Prune a model for each value, each in its own folder. Processes of the same command share the work."""
     records: dict[str, Record[Pruning]] = {}
     execution = replace(execution, inplace=False)
-    for _ in range(2):  # whoever is done last finds what others were at
+    for _ in range(2):  # the second round collects what other processes finished meanwhile
         for name in [name for name in pipelines if name not in records]:
             with nullcontext(True) if processes.count() > 1 else locks.alone(out / f".{name}.claim") as claimed:
                 if claimed:

@@ -1,4 +1,4 @@
-"""Gate learning, what l0 and subset share: gates learn which heads to keep while the model adapts."""
+"""Gate learning, shared by l0 and subset: gates learn which heads to keep while the model adapts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from headcount.training.log import Log
 from headcount.training.loop import LOG
 from headcount.training.partner import Partner
 
-_STEPS, _FROM_RANDOM = 150, 2200  # with tuning as many in all as the preset tiny has
+_STEPS, _FROM_RANDOM = 150, 2200  # with tuning, the total is that of the preset tiny
 
 
 def gate_steps(steps: int | None, pipeline: Pipeline) -> int:
-    """Steps with gates; those from random weights are more."""
+    """Number of steps with gates; more from random weights."""
     tuning = pipeline.tuning or Tuning()
     return steps if steps is not None else _FROM_RANDOM if tuning.tuner == "scratch" else _STEPS
 
@@ -44,14 +44,14 @@ def gate_steps(steps: int | None, pipeline: Pipeline) -> int:
 class GateLearning:
     """Trains gates, and the weights with them."""
 
-    begin: Callable[[nn.Module], tuple[Gates, Partner]]  # makes the gates and what adapts them
+    begin: Callable[[nn.Module], tuple[Gates, Partner]]  # creates the gates and their training partner
     steps: int
     stage: str  # for progress
     settings: GateSettings  # for the record
     weights: bool = True  # train them with the gates (joint), or the gates alone (pipelined)
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        """The heads whose gates stay open, of a copy of the model whose weights have learned with them."""
+        """The heads whose gates stay open, and a copy of the model that was trained with them."""
         task, tuning = trainable(data.train), pipeline.tuning or Tuning()
         tuner: Tuner = tuners[tuning.tuner]
         live = model if execution.inplace else copy.deepcopy(model)
@@ -74,7 +74,7 @@ class GateLearning:
         return Choice(mask, live, ChoiceDetails(gates=learned), training=took, seconds=took.seconds)
 
     def _described(self, gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
-        """What the record says of the gates."""
+        """The gates as stored in the record."""
         if not any(head in gates.heads for head in mask.kept) and any(mask.heads):
             warnings.warn(
                 "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger "
@@ -94,9 +94,9 @@ class GateLearning:
 
 
 def shaped_mask(model: nn.Module, gates: Gates, budgets: Sequence[Group], shape: Shape) -> tuple[HeadGrid, int]:
-    """The mask that keeps exactly the budgets in a shape, and for how many heads rank overruled the gates' own rule.
+    """The mask that meets the budgets in a shape, and the number of heads decided by rank, not by their gates.
 
-    Without a budget as many heads stay as gates are open, or the nearest number that the shape allows.
+    Without a budget, as many heads are kept as gates are open, or the nearest number that the shape allows.
     """
     if shape.free:
         return exact_mask(gates, budgets)
@@ -113,7 +113,7 @@ def shaped_mask(model: nn.Module, gates: Gates, budgets: Sequence[Group], shape:
 
 
 def _check_removable(model: nn.Module, gates: Gates) -> None:
-    """What cannot be removed is said before anything is trained."""
+    """Raise before training if heads cannot be removed."""
     gated = {head.site for head in gates.heads}
     for site in locate(model):
         if site.key in gated:

@@ -1,7 +1,7 @@
 """Fisher information of head masks: a search, then rearrangement within each layer (Kwon et al. 2022).
 
-The search takes each head for itself: its squared gradients, summed. Rearrangement leaves every layer its number of
-heads and chooses those whose gradients, taken together, cancel best. No training.
+The search uses the summed squared gradients of each head. Rearrangement keeps the number of heads of every layer and
+chooses those whose gradients, taken together, cancel best. No training.
 Shapes: N examples (or batches), H heads of the model, S sets of heads, P heads of a site.
 """
 
@@ -28,9 +28,9 @@ from headcount.sites.site import Site
 from headcount.surgery.price import Price
 from headcount.tasks.task import Task
 
-Allowed = Callable[[Collection[int]], bool]  # whether heads of a site, by their places, may go together
-Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code: batches of 32
-_SETS = 20_000  # of heads of one site that are all tried; of more, pairs are swapped while that helps
+Allowed = Callable[[Collection[int]], bool]  # whether heads of a site, by index, may be removed together
+Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code uses batches of 32
+_SETS = 20_000  # most sets of heads of one site that are all tried; beyond, pairs are swapped
 
 
 def information(model: nn.Module, task: Task, *, granularity: Granularity = "example") -> np.ndarray:
@@ -51,10 +51,10 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
 
 
 def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lambda _: True) -> list[int]:
-    """As many heads of a site as `gone`, chosen so that |sum of their gradients|^2 is least.
+    """As many heads of a site as `gone`, chosen so that |sum of their gradients|^2 is smallest.
 
-    allowed: whether these heads may go together. Exact where there are few enough sets of heads; otherwise `gone` is
-    improved by swaps while that helps.
+    allowed: whether these heads may be removed together. Exact if there are few enough sets of heads; otherwise `gone`
+        is improved by swaps while that helps.
     """
     heads, count = len(block_PP), len(gone)
     if math.comb(heads, count) <= _SETS:
@@ -66,7 +66,7 @@ def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lam
 
 
 def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
-    """Whether a layer keeps even or whole groups without some heads; their number is not looked at."""
+    """Whether a layer keeps even or whole groups without some heads, whatever their number."""
 
     def check(gone: Collection[int]) -> bool:
         sizes = [(sum(index not in gone for index in group), len(group)) for group in groups]
@@ -77,7 +77,7 @@ def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
 
 
 def _group_places(site: Site) -> list[list[int]]:
-    """The heads of a site by their places, in groups that share a key/value head."""
+    """Indices of the heads of a site, in groups that share a key/value head."""
     groups: dict[int, list[int]] = {}
     for index, head in enumerate(site.heads):
         groups.setdefault(head // site.group_size, []).append(index)
@@ -112,7 +112,7 @@ def search(
     rearrange: bool = True,
     price: Price | None = None,
 ) -> HeadGrid:
-    """The mask that Fisher information asks for: its diagonal says how many heads of a site go, its block which."""
+    """The mask by Fisher information: its diagonal decides how many heads of a site are removed, its block which."""
     sites = locate(model)
     diagonal = HeadGrid(list(zip(sites.heads, np.diagonal(information_HH).tolist(), strict=True)))
     mask = select(diagonal, budget, kinds=kinds, shape=shape, groups=sites.groups, price=price)

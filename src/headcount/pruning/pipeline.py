@@ -1,4 +1,4 @@
-"""Pipeline: what is done to a model, stage by stage: choose, compensate, remove, tune. `run` does it; no torch here."""
+"""Pipeline: the stages of pruning: choose, compensate, remove, tune. `run` executes it; no torch here."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Budgets = Budget | Mapping[str, Budget]
 choosers: Registry[type[Chooser]] = Registry("chooser", "headcount.pruning.choosers", "CHOOSER")
 compensations: Registry[Any] = Registry("compensation", "headcount.surgery.compensations", "COMPENSATION")
 scores: Registry[Any] = Registry("score", "headcount.scores", "SCORE")
-_FROM_RANDOM = (1000, 3200)  # steps after gates that began at random, and of ordinary training
+_FROM_RANDOM = (1000, 3200)  # steps after gates from random weights, and of ordinary training
 
 
 @dataclass(frozen=True)
 class Data:
-    """What is trained on, what heads are chosen on, what is measured, and what compensation is fitted on."""
+    """Data to train on, to choose heads on, to measure on, and to fit the compensation on."""
 
     train: Task | None = None
-    choose: Task | None = None  # what is trained on, if None
+    choose: Task | None = None  # the training data if None
     measure: Task | None = None
-    calibrate: Task | None = None  # what heads are chosen on, if None
+    calibrate: Task | None = None  # the data that heads are chosen on if None
 
     @property
     def training(self) -> Task:
@@ -64,44 +64,44 @@ def _present(task: Task | None, purpose: str) -> Task:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a pipeline is carried out: nothing here changes the smaller model."""
+    """How a pipeline is executed; none of it changes the pruned model."""
 
     verify: bool = True
-    inplace: bool = False  # the model itself becomes the smaller one
+    inplace: bool = False  # prune the given model itself
     folder: Path | None = None  # for states to resume from
-    shared: Path | None = None  # for what pipelines with other budgets can resume from; the folder if None
+    shared: Path | None = None  # for states shared with pipelines of other budgets; the folder if None
     save_seconds: float = 60.0  # between states
-    measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: no steps on the way, not the whole model
+    measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: only the pruned model
     progress: Progress = silent
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a chooser gives: which heads stay, of which model, and what its record says of that."""
+    """Result of a chooser: the mask, the model, and details for the record."""
 
     mask: HeadGrid
-    model: nn.Module  # the given one, or a copy whose weights have learned
+    model: nn.Module  # the given one, or a trained copy
     details: ChoiceDetails | None = None  # for the record
-    masks: Sequence[HeadGrid] = ()  # on the way, the last one included
-    training: TrainingStage | None = None  # what training took, where there was some
-    seconds: float | None = None  # where an earlier run did a part; None: as long as it took
+    masks: Sequence[HeadGrid] = ()  # after each step, including the last
+    training: TrainingStage | None = None  # of choosers that train
+    seconds: float | None = None  # including earlier runs; None: as measured
 
 
 @dataclass(frozen=True)
 class Chooser(Options, ABC):
-    """A way to choose heads: its fields are its options, `choose` does it. One file of `choosers/` each."""
+    """A method of choosing heads. Its fields are its options. One file of `choosers/` each."""
 
     about: ClassVar[str] = ""  # one line for --help
-    trains: ClassVar[bool] = False  # weights learn while heads are chosen
+    trains: ClassVar[bool] = False  # trains weights while choosing heads
     needs_data: ClassVar[bool] = True
-    resumes: ClassVar[bool] = False  # keeps its steps in the execution's folder, to resume from
-    any_budget: ClassVar[bool] = False  # meets budgets of parameters or FLOPs while it chooses
+    resumes: ClassVar[bool] = False  # saves its steps in the execution's folder and resumes
+    any_budget: ClassVar[bool] = False  # handles budgets of parameters or FLOPs itself
     usual_compensation: ClassVar[str] = "none"
-    usually_tuned: ClassVar[bool] = False  # in the trade-off, where nothing else is said
+    usually_tuned: ClassVar[bool] = False  # by default in the trade-off
 
     @property
     def name(self) -> str:
-        """As `choose` and the trade-off have it."""
+        """Name in `choose` and in the trade-off."""
         package, _, module = self.__class__.__module__.rpartition(".")
         if package == "headcount.pruning.choosers":
             return module.replace("_", "-")
@@ -114,7 +114,7 @@ class Chooser(Options, ABC):
         return self.trains
 
     def spell(self, compensate: str, *, tuned: bool, distilled: bool, shape: Shape = FREE) -> str:
-        """A pipeline as text: NAME[:SHAPE][+COMPENSATION][/tuned|/untuned|/distilled], what is usual left out."""
+        """A pipeline as text: NAME[:SHAPE][+COMPENSATION][/tuned|/untuned|/distilled], without defaults."""
         compensated = "" if compensate == self.usual_compensation else f"+{compensate}"
         usual = tuned == (self.usually_tuned and compensate == "none")
         ending = "/distilled" if distilled else "" if usual else "/tuned" if tuned else "/untuned"
@@ -126,22 +126,22 @@ class Chooser(Options, ABC):
 
     @abstractmethod
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        """Decide which heads stay."""
+        """Choose the heads to keep."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All that decides what the smaller model is, besides the model and the data."""
+    """All settings that decide the pruned model, besides the model and the data."""
 
     chooser: Chooser
     keep: Budgets | None = None
     kinds: tuple[str, ...] | None = None
-    compensate: str = ""  # the chooser's usual one if empty
-    tuning: Tuning | None = None  # None: choosers that train have the usual one, others none
-    add_bias: bool = False  # of output projections that have none, to compensate with
+    compensate: str = ""  # the default of the chooser if empty
+    tuning: Tuning | None = None  # None: the default for choosers that train, else none
+    add_bias: bool = False  # to output projections that have none
     seed: int = 0
-    length: int = 128  # tokens of the example that costs are counted on
-    shape: Shape = FREE  # of the heads that stay
+    length: int = 128  # tokens of the example for counting costs
+    shape: Shape = FREE  # of the remaining heads
 
     def __post_init__(self) -> None:
         chooser = self.chooser
@@ -183,7 +183,7 @@ class Pipeline:
 
     @property
     def trains(self) -> bool:
-        """Whether weights learn at any stage."""
+        """Whether any stage trains weights."""
         return self.chooser.trains or self.tunes
 
     @property
@@ -193,7 +193,7 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        """The text form, as `Way` reads it; with another tuner than the usual one /TUNER."""
+        """The text form that `Way` reads; with /TUNER for a tuner other than the default."""
         tuning = self.tuning
         if tuning is not None and self.tunes and tuning.tuner != "weights":
             return f"{shaped_name(self.chooser.name, self.shape)}/{tuning.tuner}"
@@ -215,7 +215,7 @@ class Pipeline:
         }
 
     def to_arguments(self) -> list[str]:
-        """Arguments of `headcount prune` that make the same model, those of the data left out."""
+        """Arguments of `headcount prune` for the same pipeline, without those of the data."""
         arguments = [] if self.keep is None else ["--keep", _spell(self.keep, self.kinds)]
         if self.chooser.needs_data:
             arguments = ["--choose", self.chooser.name, *arguments]
@@ -230,7 +230,7 @@ class Pipeline:
 
 
 def shaped_name(name: str, shape: Shape) -> str:
-    """The name of a chooser with the shape that it is asked for: `greedy:even:at-least=1`."""
+    """The name of a chooser with a shape: `greedy:even:at-least=1`."""
     return name if shape.free else f"{name}:{shape}"
 
 
@@ -241,7 +241,7 @@ def _spell(keep: Budgets, kinds: Sequence[str] | None) -> str:
 
 
 def chooser_of(name: str, options: Mapping[str, object] | None = None) -> Chooser:
-    """A chooser by its name: `l0` for example, a score, or rank-SCORE, where a chooser has the score's name too."""
+    """A chooser by name: such as `l0`, a score, or rank-SCORE if a chooser has the same name as the score."""
     kind, score = split_name(name)
     member, options = choosers[kind], dict(options or {})
     if score:
@@ -260,6 +260,6 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def chooser_names() -> tuple[str, ...]:
-    """Everything that `choose` may be, in its shortest form."""
+    """All values of `choose`, in their shortest form."""
     files = [name for name in choosers if name not in ("rank", "given")]
     return tuple(sorted({*files, *(f"rank-{name}" if name in files else name for name in scores)}))

@@ -40,20 +40,35 @@ def prune(
     seed: int = 0,
     **options: Any,
 ) -> Pruned:
-    """Choose heads, compensate for them, remove them, tune what is left; the original stays as it is.
+    """Prune a model: choose heads, compensate for them, remove them, and fine-tune the rest.
 
-    task: data to choose heads on, and to train on. choose_on, calibrate_on: other data to choose heads on, and to fit
-        the compensation on. measure_on: data to measure on before and after.
-    keep: how many heads of these kinds may stay: a Budget, "50%", "encoder=8,cross=50%", or a Budget for each kind;
-        heads of other kinds all stay. A budget of parameters, FLOPs or milliseconds is of the whole model.
-    choose: a score, whose lowest go; "fisher", "greedy", "l0", "subset"; or a mask: the heads that are 0 go.
-    compensate: "none", "bias", "scale" or "lstsq"; none if not given, lstsq with greedy.
-    tune: how weights are trained after removal; a number of steps, or a Tuning. l0 and subset train by themselves.
-    shape: what the heads that stay must look like, such as Shape(groups="even"), or hc.shape_for(model, "gguf");
-        fields of it may be given by keyword: at_least=1, rule="uniform".
-    options: of the chooser, such as `recompute`, `candidates`, `gate_rate`; of the score; of the `Execution`: `verify`,
-        `inplace`, `folder` (for states to resume from), `progress`; `add_bias` and `length` of the `Pipeline`.
-    Raises VerificationError, with all of the result, where the pruned model does not do what the masked one does.
+    Every stage except removal is optional. The original model is not changed.
+
+    Args:
+        model: The model.
+        task: Data to choose heads on and to train on.
+        keep: How much to keep: a `Budget`, a string such as "50%" or "encoder=8,cross=50%", or a `Budget` for each
+            kind. Budgets of parameters, FLOPs or milliseconds count the whole model.
+        kinds: Kinds of attention whose heads may be removed. By default all.
+        choose: A score, of which the lowest heads are removed; "fisher", "greedy", "l0" or "subset"; or a mask with 0
+            for the heads to remove.
+        compensate: "none", "bias", "scale" or "lstsq". By default "lstsq" with "greedy", otherwise "none".
+        tune: Fine-tuning after removal: a number of steps or a `Tuning`. "l0" and "subset" train by default.
+        choose_on: Other data to choose heads on.
+        calibrate_on: Other data to fit the compensation on.
+        measure_on: Data to measure quality on. It should be held out.
+        shape: Constraints on the remaining heads, such as `Shape(groups="even")` or `hc.shape_for(model, "gguf")`. Its
+            fields can also be given as keywords, such as at_least=1 or rule="uniform".
+        seed: Random seed of "random", "l0", "subset" and fine-tuning.
+        options: Options of the chooser or score (such as `recompute`, `candidates`, `gate_rate`), of the execution
+            (`verify`, `inplace`, `folder` for states to resume from, `progress`), or `add_bias` and `length`.
+
+    Returns:
+        The pruned model with its mask and record.
+
+    Raises:
+        UsageError: If arguments do not fit together, or the budget cannot be met.
+        VerificationError: If the pruned model differs from the masked one. The error has the pruned model and result.
     """
     execution = Execution(**{name: options.pop(name) for name in _EXECUTION if name in options})
     settings = {name: options.pop(name) for name in _PIPELINE if name in options}

@@ -1,4 +1,4 @@
-"""Ranking: heads go in the order of their scores, a few at a time (Michel et al. 2019, section 4)."""
+"""Ranking: remove heads in the order of their scores, a few at a time (Michel et al. 2019, section 4)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Step:
-    """A point of the curve: how many heads are gone, and how good the model is without them."""
+    """A point of the curve: number of masked heads, and quality without them."""
 
     removed: int
     mask: HeadGrid
     quality: Quality
 
     def to_result(self, kinds: Sequence[str]) -> StepResult:
-        """For a record. kinds: those that may go."""
+        """The step as stored in a record. kinds: of heads that may be removed."""
         kept_heads = self.mask.kept
         return StepResult(
             self.removed,
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Restrictions:
-    """Which heads may go, and the shape that those that stay must have."""
+    """The kinds of heads that may be removed, and the shape of the remaining ones."""
 
     kinds: Sequence[str] | None = None
     shape: Shape = FREE
@@ -77,7 +77,7 @@ def ranked_masks(
         if order.recompute and count and number:
             with masked(model, mask):
                 scores = _behind(order.scores(model, task), mask)
-        if count:  # nothing has to fit a shape where nothing goes
+        if count:  # a shape applies only if heads are removed
             mask = select(
                 scores, Budget(heads=total - count), kinds=restrictions.kinds, shape=restrictions.shape,
                 groups=sites.groups,
@@ -95,9 +95,9 @@ def curve(
     restrictions: Restrictions = _NONE,
     progress: Progress = silent,
 ) -> Iterator[Step]:
-    """The model with ever more heads masked, `counts` of them, worst first.
+    """Quality of the model with `counts` heads masked, lowest scores first.
 
-    measure_on: the data the quality is measured on; scores are taken on `task`.
+    measure_on: data to measure quality on; scores are computed on `task`.
     """
     masks = ranked_masks(model, task, order, counts, restrictions)
     for number, (count, mask) in enumerate(zip(counts, masks, strict=True), start=1):
@@ -108,16 +108,16 @@ def curve(
 
 
 def _behind(scores: HeadGrid, mask: HeadGrid) -> HeadGrid:
-    """Heads that are gone rank so far below all others that none comes back which the shape does not ask for."""
+    """Scores in which removed heads rank far below all others, so that they return only if the shape requires it."""
     numbers = np.asarray(scores.numbers(), dtype=float)
     lowest = float(np.min(numbers)) - 1.0 - len(numbers) * float(np.ptp(numbers))
     return HeadGrid([(head, float(scores[head]) if mask[head] else lowest) for head in scores.heads])
 
 
 def counts_to(total: int, gone: int, step: float, *, allowed: Sequence[int] | None = None) -> list[int]:
-    """Numbers of heads gone after each step of a share of `total`: 0, ..., up to `gone` exactly.
+    """Numbers of removed heads after each step of a share of `total`: 0, ..., `gone`.
 
-    allowed: the numbers that can be gone; of these, the nearest. Any if not given.
+    allowed: possible numbers of removed heads; the nearest is used. By default all.
     """
     if not 0 < step <= 1:
         raise UsageError(f"step must be a share of the heads above 0 and at most 1 (0.1 is 10%); got {step}.")

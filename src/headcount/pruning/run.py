@@ -1,4 +1,4 @@
-"""run: a pipeline, from a model to a smaller one and its record: choose, compensate, remove, tune."""
+"""run: execute a pipeline (choose, compensate, remove, tune) and record it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from headcount.surgery.exercise import exercise
 from headcount.surgery.price import in_heads
 from headcount.surgery.remove import remove
 from headcount.tasks.distilled import distilled
-from headcount.tasks.overlap import measured_on
+from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Quality, Task
 
 _USUAL = Execution()
@@ -44,17 +44,25 @@ _USUAL = Execution()
 
 @dataclass(frozen=True)
 class Pruned:
-    """What a pipeline gives: the smaller model, which heads it has, and how it came about."""
+    """Result of `hc.prune`.
+
+    Attributes:
+        model: The pruned model.
+        mask: Mask over the heads of the original model, 1 for those that were kept.
+        record: Quality at every stage, costs, times and settings, as a `Record`.
+        chosen_on: Hashes of the examples that heads were chosen, calibrated or trained on.
+    """
 
     model: nn.Module
     mask: HeadGrid
     record: Record[Pruning]
+    chosen_on: tuple[Examples, ...] = ()
 
 
 def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution = _USUAL) -> Pruned:
-    """Prune a model; the original stays as it is, unless it is done in place.
+    """Prune a model. The original is not changed unless execution.inplace is set.
 
-    Where verification finds the smaller model wrong, the record has a `fault` and nothing is tuned.
+    If verification fails, the record has a `fault` and nothing is tuned.
     """
     counted_heads(model, pipeline.kinds)
     if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
@@ -64,16 +72,17 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     if isinstance(pipeline.chooser, Given):
         check_shape(pipeline, model, pipeline.chooser.mask(model))
     if execution.verify:
-        exercise(model, generate=False)  # a model that cannot be verified is refused before the work
+        exercise(model, generate=False)  # fails early if the model cannot be verified
     signature = Signature(
         "", weight_hash(model), _fingerprint(data), pipeline.seed if pipeline.random else None, pipeline.to_plain()
     )
-    small, mask, parts = _Stages(pipeline, data, execution).take(model)
-    return Pruned(small, mask, Record("prune", signature, parts))
+    stages = _Stages(pipeline, data, execution)
+    small, mask, parts = stages.take(model)
+    return Pruned(small, mask, Record("prune", signature, parts), tuple(map(Examples.of, stages.seen())))
 
 
 def _fitted(model: nn.Module, pipeline: Pipeline) -> Budgets | None:
-    """Budgets of heads as numbers that the shape allows; what cannot be is refused before the model runs."""
+    """Budgets of heads as numbers that the shape allows. Raises before the model runs if there are none."""
     keep, shape, groups = pipeline.keep, pipeline.shape, locate(model).groups
     if shape.free or keep is None:
         return keep
@@ -85,7 +94,7 @@ def _fitted(model: nn.Module, pipeline: Pipeline) -> Budgets | None:
 
 
 def check_shape(pipeline: Pipeline, model: nn.Module, mask: HeadGrid) -> None:
-    """Raise where heads that were chosen do not have the shape asked for."""
+    """Raise if the chosen heads do not have the required shape."""
     groups = [group for group in locate(model).groups if not pipeline.kinds or group[0].kind in pipeline.kinds]
     pipeline.shape.check(mask, groups)
 
@@ -97,7 +106,7 @@ def _fingerprint(data: Data) -> str:
 
 @dataclass
 class _Stages:
-    """The stages of one pipeline, and what they leave for the record."""
+    """The stages of one pipeline and their results."""
 
     pipeline: Pipeline
     data: Data
@@ -119,7 +128,7 @@ class _Stages:
         replaced = self._replace_weights(model, choice)
         compensation, small, fault = self._remove(model, replaced)
         if curve and compensation is None and replaced is choice:
-            self.qualities["cut"] = curve[-1].quality  # masked and pruned model do the same
+            self.qualities["cut"] = curve[-1].quality  # masked and pruned model are equivalent
         else:
             self._measure("cut", small)
         if "before" in self.qualities and not curve and not pipeline.chooser.trains:
@@ -136,7 +145,7 @@ class _Stages:
 
     @property
     def judge(self) -> Task | None:
-        """What quality is measured on; what heads were chosen on, where nothing was trained."""
+        """The data to measure quality on; by default that heads were chosen on, if nothing is trained."""
         if self.execution.measured == "nothing":
             return None
         if self.data.measure is not None or self.pipeline.trains or not self.pipeline.chooser.needs_data:
@@ -162,7 +171,7 @@ class _Stages:
         return choice
 
     def _replace_weights(self, model: nn.Module, choice: Choice) -> Choice:
-        """The same heads of a model whose weights are the tuner's to begin with, where it has some."""
+        """The same heads with the initial weights of the tuner, if it replaces weights."""
         tuner = self._tuner
         if tuner is None or not tuner.replaces_weights or choice.training:
             return choice
@@ -175,7 +184,7 @@ class _Stages:
         return tuners[self.pipeline.tuning.tuner] if self.pipeline.tuning else None
 
     def _curve(self, model: nn.Module, choice: Choice) -> list[Step]:
-        """Quality on the way, where heads went in several steps."""
+        """Quality after each step, if heads are removed in several steps."""
         steps: list[Step] = []
         if self.judge is None or self.execution.measured != "steps":
             return steps
@@ -189,7 +198,7 @@ class _Stages:
         return sum(not mask[head] for head in mask.heads)
 
     def _remove(self, model: nn.Module, choice: Choice) -> tuple[Compensation | None, nn.Module, str]:
-        """The smaller model, and what verification found wrong with it: whoever saves it decides what becomes of it."""
+        """The compensation, the pruned model, and the fault that verification found, if any."""
         pipeline, fitted = self.pipeline, None
         inplace = self.execution.inplace or choice.model is not model
         with self._timed("choosing"):
@@ -225,7 +234,7 @@ class _Stages:
         training: Mapping[str, TrainingStage],
         costs: Costs,
     ) -> Pruning:
-        """What the record says."""
+        """The result for the record."""
         mask, pipeline, judge = choice.mask, self.pipeline, self.judge
         quality = {name: measured_quality(value) for name, value in self.qualities.items()}
         steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
@@ -244,15 +253,15 @@ class _Stages:
             choice_details=choice.details or ChoiceDetails(),
             metric=judge.metric.name if judge is not None else None,
             higher_is_better=judge.metric.higher_is_better if judge is not None else None,
-            measured_on=measured_on(self._seen(), judge) if judge is not None else None,
+            measured_on=measured_on(self.seen(), judge) if judge is not None else None,
             curve=tuple(step.to_result(pipeline.kinds or mask.kinds) for step in steps) or None,
             compensation=replace(compensation.to_result(), quality=quality.get("cut")) if compensation else None,
             training=training,
             fault=fault or None,
         )
 
-    def _seen(self) -> Iterable[Task]:
-        """What heads were chosen, calibrated or trained on."""
+    def seen(self) -> Iterable[Task]:
+        """Data that heads were chosen, calibrated or trained on."""
         pipeline, data = self.pipeline, self.data
         if pipeline.chooser.needs_data and not pipeline.chooser.trains:
             yield data.choosing
@@ -268,10 +277,10 @@ def measured_quality(quality: Quality) -> Measured:
 
 
 def as_rows(statistics: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    """What each example adds to a quality [N, C], for paired comparisons later."""
+    """The statistics of each example [N, C], for later paired comparisons."""
     return tuple(tuple(row) for row in statistics.tolist())
 
 
 def counted_heads(model: nn.Module, kinds: Sequence[str] | None) -> list[Head]:
-    """The heads that may go; a kind that the model does not have is an error."""
+    """The heads that may be removed. Raises if the model has no such kind."""
     return list(locate(model).of_kinds(kinds))

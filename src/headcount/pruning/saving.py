@@ -1,20 +1,23 @@
-"""Saving: where a smaller model goes to, with its record and the tokenizer files of the model it was made from."""
+"""Saving: writes a pruned model with its record and the tokenizer files of the original model."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headcount import processes
 from headcount.checkpoints.card import write_card
+from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import save
 from headcount.checkpoints.stock import stock_form
 from headcount.errors import VerificationError
 from headcount.record import Record
 from headcount.record.results.prune import Pruning
+from headcount.tasks.overlap import Examples
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -22,29 +25,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Saving:
-    """How smaller models are written."""
+    """Settings for saving pruned models."""
 
-    source: str  # a folder or hub id: the model they were made from
+    source: str  # folder or hub id of the original model
     revision: str | None = None
     standalone: bool = False
     overwrite: bool = False
 
     def completed(self, small: PreTrainedModel, record: Record[Pruning]) -> Record[Pruning]:
-        """The record with what the folder adds: the model's source, and what loads the smaller one."""
+        """The record with the model's source, and what loads the pruned model."""
         loaded_by = "stock" if stock_form(small) is not None else "standalone" if self.standalone else "headcount"
         signature = replace(record.signature, model=self.source)
         return replace(record, signature=signature, parts=replace(record.parts, loaded_by=loaded_by))
 
-    def save(self, small: PreTrainedModel, folder: Path, record: Record[Pruning]) -> None:
-        """Save a model with its `completed` record; of several processes one does.
+    def save(
+        self, small: PreTrainedModel, folder: Path, record: Record[Pruning], chosen_on: Sequence[Examples] = ()
+    ) -> None:
+        """Save a model with its `completed` record. With several processes, only the main one writes.
 
-        A model that verification found wrong goes to another folder, which the VerificationError names.
+        A model that failed verification is saved in another folder, which the VerificationError names.
+        chosen_on: the examples that heads were chosen, calibrated or trained on.
         """
         fault = record.parts.fault
         target, folder = folder, unverified_folder(folder) if fault else folder
 
         def add_files(fresh: Path) -> None:
             copy_companions(self.source, fresh, revision=self.revision)
+            write_chosen_on(fresh, [*read_chosen_on(self.source), *chosen_on])
             record.save(fresh / "record.json")
             write_card(fresh, record, source=self.source, revision=self.revision)
 
@@ -60,7 +67,7 @@ class Saving:
 
 
 def unverified_folder(folder: Path) -> Path:
-    """DIR.unverified, or with a number where that is taken."""
+    """DIR.unverified, with a number if it exists."""
     endings = itertools.chain(["unverified"], (f"unverified.{number}" for number in itertools.count(2)))
     folders = (folder.with_name(f"{folder.name}.{ending}") for ending in endings)
     return next(path for path in folders if not path.exists())

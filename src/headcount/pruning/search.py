@@ -1,9 +1,9 @@
-"""Greedy search: heads go one after the other, each time those whose compensated removal hurts the loss least.
+"""Greedy search: remove heads one after the other, each time those whose compensated removal costs least.
 
-At every step the model is the pruned one, compensated. A cheap measure names a few candidates: the Fisher information
-of a head's mask, times the share of what the head adds that the site's other heads cannot predict. For each candidate
-its site is fitted again without it and the loss is measured; the best go, and all sites are fitted anew, bottom-up.
-Shapes: B batch, H heads of the model, K = heads of a site that are left x head size, D head size.
+Every step starts from the pruned and compensated model. A cheap score proposes a few candidates: the Fisher information
+of a head's mask, times the share of its contribution that the site's other heads cannot predict. For each candidate,
+its site is fitted again without it and the loss is measured; the best are removed, and all sites are fitted again.
+Shapes: B batch, H heads of the model, K = remaining heads of a site x head size, D head size.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ Fits = Mapping[SiteKey, tuple[Calibration, Projection | None]]  # None: the site
 
 @dataclass(frozen=True)
 class Taken:
-    """One step: the heads that went, and the mean loss of an example after each candidate's removal alone."""
+    """One step: the removed heads, and the mean loss of an example without each candidate."""
 
     heads: tuple[Head, ...]
     losses: Mapping[Head, float]
 
     def to_result(self, seconds: float) -> SearchStep:
-        """For a record. seconds: that the step took."""
+        """The step as stored in a record. seconds: duration of the step."""
         losses = {str(head): loss for head, loss in self.losses.items()}
         return SearchStep(tuple(map(str, self.heads)), losses, seconds)
 
 
 class Search:
-    """Takes heads away from one model, over one set of data."""
+    """A search on one model and one data set."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Search:
         shape: Shape = FREE,
         keep: int | None = None,
     ) -> None:
-        """shape: what the heads that stay must look like in the end. keep: how many stay then, where that is known."""
+        """shape: constraints on the final heads. keep: final number of heads, if known."""
         self._model, self._task, self._fit = model, task, compensations[compensate]
         self._add_bias, self._candidates = add_bias, candidates
         sites = [site for site in locate(model) if site.num_heads and (kinds is None or site.kind in kinds)]
@@ -74,24 +74,24 @@ class Search:
         self.mask = locate(model).mask()
         groups = [group for group in locate(model).groups if group[0].site in self._sites]
         units = groups if shape.unit == "group" else [(head,) for group in groups for head in group]
-        self._units = {unit[0]: tuple(unit) for unit in units}  # what goes at once, by its first head
+        self._units = {unit[0]: tuple(unit) for unit in units}  # heads that are removed together, by the first of them
         self._layers, self._keep = counted_layers(groups, None, shape), keep
 
     def take(self, heads: Sequence[Head]) -> None:
-        """Continue without these heads, which an earlier search has removed."""
+        """Continue without these heads, which an earlier search removed."""
         self.mask = self.mask.replace(dict.fromkeys(heads, 0))
 
     @property
     def shaped(self) -> bool:
-        """Whether the heads that are left have the shape."""
+        """Whether the remaining heads have the shape."""
         return not self._layers.shape.violations(self.mask, self._layers.groups)
 
     def step_size(self, size: int) -> int:
-        """How many heads a step of this size takes: fewer at the end."""
+        """Number of heads that a step of this size removes: fewer at the end."""
         return size if self._keep is None else min(size, len(self._remaining) - self._keep)
 
     def is_step(self, heads: Sequence[Head], size: int) -> bool:
-        """Whether a step of this size removes this many heads; the last unit may exceed what was missing."""
+        """Whether a step of this size may remove this many heads; the last unit may exceed the size."""
         last = [unit for unit in self._units.values() if heads and heads[-1] in unit]
         return bool(last) and len(heads) - len(last[0]) < self.step_size(size) <= len(heads)
 
@@ -114,7 +114,7 @@ class Search:
                 yield Taken(heads, losses)
 
     def _best(self, losses: Mapping[Head, float], size: int) -> tuple[Head, ...]:
-        """The candidates that hurt least, as many as a step takes and can be spared."""
+        """The candidates with the lowest loss, as many as a step removes."""
         best: list[Head] = []
         for head in sorted(losses, key=losses.__getitem__):
             if len(best) < size and self._can_go({*best, *self._units[head]}):
@@ -122,11 +122,11 @@ class Search:
         return tuple(best)
 
     def _can_go(self, heads: set[Head]) -> bool:
-        """Whether the shape, and the number of heads to keep, can still be reached without these."""
+        """Whether the shape and the number of heads can still be reached without these heads."""
         return self._layers.shape.free or self._layers.reaches(self._remaining - heads, self._keep)
 
     def _climb(self, ascent: Ascent) -> Fits:
-        """Fit the sites that lost heads, bottom-up; what calibration rows say about every site."""
+        """Fit the sites that lost heads, from the lowest; returns the calibration data of every site."""
         ascent.restart()
         projections: dict[SiteKey, Projection] = {}
         fits: dict[SiteKey, tuple[Calibration, Projection | None]] = {}
@@ -140,7 +140,7 @@ class Search:
         return fits
 
     def _screen(self, fits: Fits) -> list[Head]:
-        """The units that can be removed, those first that seem to matter least after compensation."""
+        """The units that can be removed, those with the lowest cheap score first."""
         current = _projections(fits)
         squares_H, heads = np.zeros(len(self.mask)), locate(self._model).heads
         with torch.enable_grad(), evaluating(self._model, gradients=True), projected(self._model, current):
@@ -160,7 +160,7 @@ class Search:
         return sorted(unit_costs, key=unit_costs.__getitem__)
 
     def _without(self, fits: Fits, unit: Sequence[Head]) -> dict[SiteKey, Projection]:
-        """The projections with one more unit gone, its site fitted again."""
+        """The projections without one more unit, with its site fitted again."""
         key = unit[0].site
         less, _ = fits[key]
         site: Site = self._sites[key]
@@ -189,7 +189,7 @@ def _projections(fits: Fits) -> dict[SiteKey, Projection]:
 
 
 def unpredicted(calibration: Calibration, projection: Projection | None) -> list[float]:
-    """For each head that is left, the share of what it adds to the output that the others cannot predict linearly.
+    """Share of each remaining head's contribution to the output that the others cannot predict linearly.
 
     The covariance of a head given the others is the inverse of its block of the inverse covariance.
     """

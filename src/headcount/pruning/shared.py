@@ -1,4 +1,4 @@
-"""Options that several choosers share, each written once."""
+"""Options shared by several choosers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headcount.pruning.pipeline import Chooser
 
 @dataclass(frozen=True)
 class Gated(Chooser):
-    """Of choosers that learn with gates."""
+    """Options of choosers with gates."""
 
     trains: ClassVar[bool] = True
     usually_tuned: ClassVar[bool] = True

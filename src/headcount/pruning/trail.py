@@ -16,7 +16,7 @@ from headcount.record.results.prune import SearchStep
 
 @dataclass(frozen=True)
 class Trail:
-    """Where the steps are; nowhere without a file."""
+    """The file of the steps; None stores nothing."""
 
     file: Path | None
 
@@ -26,7 +26,7 @@ class Trail:
         return decode(tuple[SearchStep, ...], journal.read_json(self.file), source=str(self.file))
 
     def write(self, steps: Sequence[SearchStep]) -> None:
-        if self.file and processes.is_main() and len(steps) > len(self.read()):  # another process may be further
+        if self.file and processes.is_main() and len(steps) > len(self.read()):  # another process may have more steps
             journal.write_json(self.file, encode(steps))
 
 
@@ -39,10 +39,10 @@ def follow(
 ) -> tuple[SearchStep, ...]:
     """Remove this many heads at each step until a mask is `reached`; return the steps.
 
-    Steps of the trail that have the same sizes are read, not searched again: their seconds are those of then.
+    Saved steps of the same sizes are read, not searched again, with their original seconds.
     """
     steps: list[SearchStep] = []
-    for step, size in zip(processes.gather(trail.read())[0], sizes, strict=False):  # the first process's
+    for step, size in zip(processes.gather(trail.read())[0], sizes, strict=False):  # of the first process
         heads = [Head.parse(name) for name in step.removed_heads]
         if not search.is_step(heads, size):
             break
@@ -50,7 +50,7 @@ def follow(
         search.take(heads)
         if reached(search.mask):
             return tuple(steps)
-    if len(steps) < len(sizes):  # to begin costs a run over the data
+    if len(steps) < len(sizes):  # starting the search costs a run over the data
         started = time.perf_counter()
         for search_step in search.steps(sizes[len(steps) :]):
             steps.append(search_step.to_result(time.perf_counter() - started))

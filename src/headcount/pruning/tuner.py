@@ -1,4 +1,4 @@
-"""Tuner: trains the weights that are left, and says how weights learn while heads are chosen. One file each."""
+"""Tuner: trains the remaining weights, and defines the recipe while heads are chosen. One file each."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from headcount.record.results.prune import TrainingStage
 from headcount.tasks.task import Task
 from headcount.training.recipe import Recipe
 
-_OTHER_SEED = 1_000_003  # after gates: other random numbers than theirs, and another order of the data
+_OTHER_SEED = 1_000_003  # added after gates, for other random numbers and another order of the data
 
 
 class Tuner:
-    """From the weights that are there; others change what they have to."""
+    """Fine-tunes the current weights; subclasses override what differs."""
 
-    replaces_weights = False  # the weights to begin with are `begin`'s, not the model's
+    replaces_weights = False  # `begin` sets the initial weights
 
     def begin(self, model: nn.Module, *, seed: int) -> None:
-        """Change the model before anything is trained."""
+        """Change the model before training."""
 
     def trained_kinds(self, kinds: Sequence[str] | None) -> Sequence[str] | None:
-        """The kinds of attention whose stack is trained; None: everything is."""
+        """The kinds of attention whose stack is trained; None: all."""
         return kinds
 
     def recipe(
@@ -40,13 +40,13 @@ class Tuner:
         seed: int = 0,
         after_gates: bool = False,
     ) -> Recipe:
-        """How weights learn. falls: bring the rate down to zero; after_gates: they have learned with gates already."""
+        """The training recipe. falls: whether the rate falls to zero. after_gates: whether gates came before."""
         return adapting_recipe(tuning, steps, tuning.rate or usual_rate(model, task), falls=falls, seed=seed)
 
     def tune(
         self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution, folder: Path, *, after_gates: bool
     ) -> TrainingStage:
-        """Train a model from which heads were removed; what that took. after_gates: as in `recipe`."""
+        """Train a pruned model and return the training stage. after_gates: as in `recipe`."""
         tuning, seed = pipeline.tuning or Tuning(), pipeline.seed + _OTHER_SEED * after_gates
         task = trainable(data.train)
         with only_trained(model, self.trained_kinds(pipeline.kinds)) as trained:

@@ -1,4 +1,4 @@
-"""Tuning: how weights learn, after heads were removed and, with choosers that train, before. Imports no torch."""
+"""Tuning: settings of training after heads were removed and, with choosers that train, before. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,24 @@ from typing import Any
 from headcount.options import Options, option
 from headcount.registry import Registry
 
-STEPS = 1050  # after gates: 1200 steps with theirs
+STEPS = 1050  # after gates; 1200 steps with those of the gates
 tuners: Registry[Any] = Registry("tuner", "headcount.pruning.tuners", "TUNER")
 
 
 @dataclass(frozen=True)
 class Tuning(Options):
-    """Settings of training; the defaults are those of the trade-off."""
+    """Settings of fine-tuning after heads were removed.
+
+    Attributes:
+        steps: Number of steps. By default 1050 with gates, otherwise none.
+        distill: Weight of the distillation loss (KL divergence from the predictions of the whole model), 0 to 1.
+        tuner: "weights" fine-tunes the remaining weights; "scratch" trains from random ones.
+        rate: Learning rate of the weights. By default chosen by model and task.
+        warmup: Number of warm-up steps.
+        batch: Source tokens per step.
+        chunk: Most source tokens in one forward pass.
+        clip: Largest norm of the gradient; larger ones are scaled down.
+    """
 
     steps: int | None = option(
         None, f"Fine-tuning steps after removal. Default: {STEPS} with gates, else none.", type=int,

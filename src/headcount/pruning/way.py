@@ -1,14 +1,14 @@
-"""Way: the text form of a pipeline, as the trade-off has it.
+"""Way: the text form of a pipeline, as used in the trade-off.
 
 CHOOSER[:SHAPE][+COMPENSATION][/tuned|/untuned|/distilled]
 
-CHOOSER        a score, or rank-SCORE: in this order; fisher, greedy: searched; l0, subset: learned with gates;
-               scratch: the heads of another way under new random weights
-:SHAPE         what the heads that stay look like: uniform, even, group, at-least=N, first=N, multiple=N, several with
+CHOOSER        a score or rank-SCORE: ranked; fisher, greedy: searched; l0, subset: learned with gates;
+               scratch: the heads of another way with new random weights
+:SHAPE         constraints on the remaining heads: uniform, even, group, at-least=N, first=N, multiple=N, separated by
                colons, such as greedy:even:first=1
 +COMPENSATION  how the removal is compensated without training; greedy has +lstsq unless another is named
-/tuned         fine-tuned after, /untuned: not; unsaid, a choice is tuned where nothing else makes up for its heads
-/distilled     whatever is trained is also asked for what the whole model predicts
+/tuned         fine-tuned afterwards; /untuned: not. By default a choice is tuned if it is not compensated
+/distilled     training includes the distillation loss
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DISTILLED = "distilled"
 
 @dataclass(frozen=True)
 class Way:
-    """A pipeline without its numbers: how many heads stay, how long it trains."""
+    """A pipeline without its numbers of heads and steps."""
 
     name: str
     chooser: Chooser | None  # None: the heads of another way
@@ -41,7 +41,7 @@ class Way:
 
     @classmethod
     def parse(cls, text: str) -> Way:
-        """A way by its name; what goes without saying may be said, and is left out of the name."""
+        """Parse a way. Defaults may be written out and are left out of the name."""
         stages, slash, tuning = text.partition("/")
         shaped, plus, compensate = stages.partition("+")
         choose, _, shape_text = shaped.partition(":")
@@ -69,17 +69,17 @@ class Way:
 
     @property
     def learned(self) -> bool:
-        """Whether weights learn while heads are chosen."""
+        """Whether weights are trained while heads are chosen."""
         return self.chooser is not None and self.chooser.trains
 
     @property
     def steady(self) -> bool:
-        """Whether every seed gives the same: nothing in it is random."""
+        """Whether nothing is random, so that every seed gives the same model."""
         return not self.tuned and self.chooser is not None and not self.chooser.random
 
     @property
     def file(self) -> str:
-        """The name as part of a file's."""
+        """The name as part of a file name."""
         return self.name.replace("/", ".").replace(":", "_")
 
     def pipeline(
@@ -94,7 +94,7 @@ class Way:
 
 
 def scratch_pipeline(heads: tuple[str, ...], tuning: Tuning, *, seed: int) -> Pipeline:
-    """Ordinary training of a model that has these heads, from random weights."""
+    """Ordinary training of a model with these heads from random weights."""
     return Pipeline(Given(keep=heads), tuning=tuning, seed=seed)
 
 

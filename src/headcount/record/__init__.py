@@ -1,4 +1,4 @@
-"""Records: what was measured, as typed results with a signature, and their one way to and from JSON. Knows no torch."""
+"""Records: typed results with a signature, and their conversion to and from JSON. Imports no torch."""
 
 from headcount.record.record import SCHEMA as SCHEMA
 from headcount.record.record import Record as Record

@@ -1,7 +1,7 @@
 """Codec: frozen dataclasses and named tuples to JSON and back. Knows types, not what is measured.
 
 JSON has no NaN: a number that is not defined is null in a file and NaN in Python. A field of type `float | None` is
-None where there is no such number at all.
+None if there is no such number at all.
 """
 
 from __future__ import annotations

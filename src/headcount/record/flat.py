@@ -1,4 +1,4 @@
-"""Records inside records: what a whole study, or a pool of them, is made of."""
+"""Records inside records: the parts of a whole study, or of a pool of studies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headcount.record.results.pool import Pool
 
 
 def flat(record: Record) -> Iterator[Record]:
-    """A record, or those that it is made of."""
+    """A record, or the records that it contains."""
     if isinstance(record.parts, Combined):
         inner = list(record.parts.records.values())
     elif isinstance(record.parts, Pool):

@@ -9,7 +9,7 @@ from headcount.record.record import Record
 
 
 def training_record(model: str) -> Record | None:
-    """How a model was trained; None where its folder does not say, or in a form that this version does not read."""
+    """The training record of a model; None if its folder has none that this version can read."""
     file = Path(model) / "record.json"
     try:
         record = Record.load(file) if model and file.is_file() else None

@@ -1,4 +1,4 @@
-"""Record and Signature: what was measured, and what makes it trustworthy. Knows JSON, not torch, and no model."""
+"""Record and Signature: the result of a measurement with its provenance. Knows JSON, not torch."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ else:
 
     Parts = TypeVar("Parts")
 
-SCHEMA = 2  # of what is around the parts; each result has a version of its own
+SCHEMA = 2  # version of the record around the parts; each result has its own version
 results: Registry[type[Any]] = Registry("result", "headcount.record.results", "RESULT")  # by study
-_COMMANDS = re.compile("[\x7f-\x9f]")  # to terminals: DEL and C1, of which U+009B begins an escape sequence
+_COMMANDS = re.compile("[\x7f-\x9f]")  # terminal control characters: DEL and C1; U+009B begins an escape sequence
 _PACKAGES = ("headcount", "torch", "transformers", "numpy")
 
 
@@ -40,7 +40,7 @@ def _now() -> str:
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions of what the numbers depend on, read without importing any of it."""
+    """Versions of the packages that results depend on, read without importing them."""
     versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -52,7 +52,17 @@ def installed_versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Signature:
-    """Where a number comes from: it travels with the number into every table and file."""
+    """What a number was measured with. It is stored with the number in every record.
+
+    Attributes:
+        model: Folder or hub id of the model.
+        weights: Hash of all parameters and buffers.
+        data: Hash of the data.
+        seed: Random seed, if the result depends on one.
+        arguments: Settings of the measurement.
+        versions: Versions of Python, headcount, torch, transformers and numpy.
+        time: Time of the measurement, in UTC.
+    """
 
     model: str = ""
     weights: str = ""  # hash of all parameters and buffers
@@ -61,6 +71,10 @@ class Signature:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=installed_versions)
     time: str = field(default_factory=_now)
+
+    def __post_init__(self) -> None:
+        """Arguments are what their JSON holds: a record that was saved and loaded says the same in reports."""
+        object.__setattr__(self, "arguments", encode(self.arguments))
 
     def __str__(self) -> str:
         parts = {
@@ -76,9 +90,12 @@ class Signature:
 
 @dataclass(frozen=True)
 class Record(Generic[Parts]):
-    """Everything one command measured with its signature. Reports read this and nothing else.
+    """Result of one command with its signature. It is written as JSON, and reports read nothing else.
 
-    study: name of the result; parts: what was measured, a dataclass of `record/results/`.
+    Attributes:
+        study: Name of the command or study.
+        signature: Model, data, settings and versions behind the numbers.
+        parts: What was measured, as a dataclass of `headcount.record.results`.
     """
 
     study: str
@@ -86,15 +103,16 @@ class Record(Generic[Parts]):
     parts: Parts
 
     def to_json(self) -> str:
-        """For a terminal too, which takes some characters for commands; JSON escapes only half of them by itself."""
+        """The record as JSON text. Characters that a terminal would take for commands are escaped."""
         text = json.dumps(self.to_plain(), indent=2, ensure_ascii=False, allow_nan=False)
         return _COMMANDS.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
 
     def save(self, path: str | Path) -> Path:
+        """Write the record to a file atomically."""
         return journal.write_json(path, self.to_plain())
 
     def to_plain(self) -> dict[str, Any]:
-        """What its JSON holds."""
+        """The record as dicts, lists, numbers and strings."""
         parts: Any = self.parts
         return {
             "schema": SCHEMA,
@@ -106,10 +124,12 @@ class Record(Generic[Parts]):
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "this text") -> Record[Any]:
+        """Read a record from JSON text. `source` names the text in error messages."""
         return cls.from_plain(journal.parse_json(text, source=source), source=source)
 
     @classmethod
     def from_plain(cls, data: object, *, source: str = "this record") -> Record[Any]:
+        """Read a record from the content of its JSON. Raises RecordError if it is not a record of this version."""
         if not isinstance(data, dict) or type(data.get("schema")) is not int:
             raise RecordError(
                 f"{source} is not a record: it has no schema number; expected a record written by headcount."
@@ -127,10 +147,11 @@ class Record(Generic[Parts]):
 
     @classmethod
     def load(cls, path: str | Path) -> Record[Any]:
+        """Read a record file, such as DIR/record.json. Raises RecordError if it is not a valid record."""
         return cls.from_plain(journal.read_json(path), source=str(path))
 
     def _repr_html_(self) -> str:
-        """A table in Jupyter: what there is by part, and where it comes from."""
+        """A table in Jupyter: a summary of each part, and the signature."""
         parts: Any = self.parts
         values = {item.name: getattr(parts, item.name) for item in fields(parts)}
         rows = [(name, [notebook.Cell(_summed_up(part))]) for name, part in values.items()]
@@ -141,7 +162,7 @@ class Record(Generic[Parts]):
 
 @dataclass(frozen=True)
 class _Plain:
-    """What a record's file holds beside the schema number."""
+    """The content of a record file besides the schema number."""
 
     study: str
     version: int
@@ -158,9 +179,9 @@ def _check_version(what: str, number: int, current: int, source: str) -> None:
 
 @contextlib.contextmanager
 def displayed(records: Iterable[str | Path]) -> Iterator[None]:
-    """Show records that others may have written: a part that is missing or of another type is an error of the record.
+    """Turn errors inside the block into RecordError: a record from elsewhere may lack parts or have wrong types.
 
-    records: their files, for the message.
+    records: files to name in the message.
     """
     try:
         yield
@@ -174,7 +195,7 @@ def displayed(records: Iterable[str | Path]) -> Iterator[None]:
 
 
 def _summed_up(part: object) -> str:
-    """A part in a few words: its value where it is one, else how much there is of what."""
+    """A short summary of a part: its value, or the number of its items."""
     if isinstance(part, Mapping):
         examples = ", ".join(map(str, list(part)[:3]))
         return f"{len(part)}: {examples}{', ...' if len(part) > 3 else ''}" if part else "none"

@@ -1,4 +1,4 @@
-"""Result: the base of what a study measures, and the pieces that several results have."""
+"""Result: the base class of results, and the parts that several results share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Result:
-    """What one study measured. VERSION rises when a reader of the old form would misread the new one."""
+    """Result of one study. VERSION increases when an old reader would misread the new form."""
 
     VERSION: ClassVar[int] = 1
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts that something was done on."""
+    """Texts that heads were chosen, trained or measured on."""
 
-    split: str | None  # None where the data have no splits
-    examples: int | None  # how many; None where only batches are known
+    split: str | None  # None if the data have no splits
+    examples: int | None  # number of texts; None if only batches are known
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class MeasuredOn(Texts):
     """What a model was measured on, and whether its heads were chosen on other texts."""
 
     chosen_on: tuple[Texts, ...]  # everything that heads were chosen, calibrated or trained on
-    overlap: int | None  # examples that are among those; None where it cannot be told
-    held_out: bool | None  # None where it cannot be told
+    overlap: int | None  # number of measured examples that are among those; None if unknown
+    held_out: bool | None  # None if unknown
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Quality:
 class Step:
     """A model with some of its heads masked."""
 
-    removed: int  # number of heads gone
-    share: float  # of the heads that may go
+    removed: int  # number of removed heads
+    share: float  # of the heads that may be removed
     value: float  # of the metric
     low: float  # 95% interval over examples
     high: float
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
-    heads: tuple[str, ...]  # names of the heads left
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
+    heads: tuple[str, ...]  # names of the remaining heads

@@ -1,4 +1,4 @@
-"""Schema: docs/records.md, written from the dataclasses of results; `python -m headcount.record.schema` prints it."""
+"""Schema: docs/records.md, generated from the dataclasses of results; `python -m headcount.record.schema` prints it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def page() -> str:
 
 
 def _sections(title: str, kind: object, described: set[object], level: str = "##") -> Iterator[str]:
-    """The table of a class, and of the classes that its fields hold and no section before has."""
+    """The table of a class, and of the classes of its fields that have no section yet."""
     described.add(kind)
     hints, required = field_types(kind)
     comments = _comments(kind)
@@ -54,7 +54,7 @@ def _sections(title: str, kind: object, described: set[object], level: str = "##
         f"| `{name}` | {_spelled(hint)}{'' if name in required else ', optional'} | {comments.get(name, '')} |"
         for name, hint in hints.items()
     ]
-    about = inspect.cleandoc(kind.__doc__ or "")
+    about = inspect.cleandoc(kind.__doc__ or "").partition("\n\nAttributes:")[0]  # the table has the fields
     yield "\n".join([f"{level} {title}", "", about, "", "| key | type | |", "|---|---|---|", *rows, ""])
     for hint in hints.values():
         for inner in _classes(hint):
@@ -84,7 +84,7 @@ def _classes(hint: object) -> Iterator[Any]:
 
 
 def _comments(kind: Any) -> dict[str, str]:
-    """What the comment after each field says, also of fields that a class inherits."""
+    """The comment after each field, including inherited fields."""
     comments: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("headcount."):

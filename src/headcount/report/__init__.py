@@ -1,1 +1,1 @@
-"""What people look at: figures, tables, the page. Reads records and nothing else; never imports torch."""
+"""Reports: figures, tables and the page. Reads only records; never imports torch."""

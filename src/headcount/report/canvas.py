@@ -1,4 +1,4 @@
-"""Empty canvases and what is drawn on many of them. Knows matplotlib, not records."""
+"""Canvases of figures, and shapes that several figures draw. Knows matplotlib, not records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def head_map(
     centre: float | None = None,
     texts: Mapping[str, str] | None = None,
 ) -> Any:
-    """One square per head, a row per site; centre: the value that is white; texts: what is written into squares."""
+    """A map with one square per head and a row per site. centre: the value shown as white. texts: texts in squares."""
     from matplotlib.colors import TwoSlopeNorm
 
     sites = by_site(values)
@@ -71,7 +71,7 @@ def head_map(
         red, green, blue, _ = shades[row, head.index]
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if dark else "black", "size": 7}
-        axes.text(head.index, row, text, **style, in_layout=False)  # inside a square: no room to be made for it
+        axes.text(head.index, row, text, **style, in_layout=False)  # inside a square: needs no extra room
     return image
 
 

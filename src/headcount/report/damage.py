@@ -1,4 +1,4 @@
-"""Damage: errors that a record out of shape raises while it is shown; the rest of the page stays readable."""
+"""Damage: errors that a malformed record raises while it is shown; the rest of the page stays readable."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _SAME_EVERY_TIME: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure: the picture, what to say below it, and the numbers in it."""
+    """A drawn figure: the picture, its caption, and its data."""
 
     canvas: Canvas
     caption: str
@@ -38,14 +38,14 @@ class Figure:
     """How one kind of figure is drawn from one or more records."""
 
     title: str
-    shows: str  # the figure of the paper that it is, or what it adds
+    shows: str  # the corresponding figure of the paper, or what it adds
     parts: tuple[str, ...]  # that a record must have; a.b is part b of part a
     draw: Callable[[Sequence[Record]], Drawing]
-    reasons: Mapping[str, str] = field(default_factory=dict)  # of its parts, why one is missing or empty
-    obstacle: Callable[[Record], str | None] = lambda _: None  # why a record with all parts does not do, if so
+    reasons: Mapping[str, str] = field(default_factory=dict)  # part -> why it may be missing or empty
+    obstacle: Callable[[Record], str | None] = lambda _: None  # why a record with all parts cannot be drawn
 
     def lacks(self, record: Record) -> str | None:
-        """Why a record has no such figure, None where it has; `lacking` of a record says why a part is missing."""
+        """The reason why a record has no such figure; None if it has."""
         for name in self.parts:
             part = part_of(record, name)
             if part is None or (name in self.reasons and not part):
@@ -66,7 +66,7 @@ def named(record: Record) -> str:
 
 
 def draw(name: str, records: Sequence[Record]) -> Drawing:
-    """Draw a figure; records that lack a part of it are an error."""
+    """Draw a figure. Raises if a record lacks a part of it."""
     from matplotlib import rc_context
 
     figure = figures[name]
@@ -114,7 +114,7 @@ def write_all(record: Record, folder: Path, formats: Sequence[str] = FORMATS) ->
 
 
 def write_together(records: Sequence[Record], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Every figure that fits some of these records, of one study on several models, drawn of all that it fits."""
+    """Draw every figure that fits some of these records (of one study on several models) from all that fit."""
     by_figure: dict[str, list[Record]] = {}
     for record in records:
         for name in fitting(record):
@@ -129,7 +129,7 @@ def _csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def part_of(record: Record, name: str) -> Any:
-    """A part of a record, None where it has none; a.b is part b of part a."""
+    """A part of a record, None if it has none; a.b is part b of part a."""
     part: Any = record.parts
     for key in name.split("."):
         part = part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)

@@ -1,4 +1,4 @@
-"""FittedTable: a table for the terminal that is never cut. What does not fit goes into blocks below one another."""
+"""FittedTable: a terminal table that is never truncated. Columns that do not fit go into blocks below each other."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Block:
 
 
 class FittedTable(Table):
-    """A rich table in as few blocks of columns as the width of the terminal takes; row by row where it is too narrow.
+    """A rich table in as few blocks of columns as fit the terminal; row by row if it is too narrow.
 
     Cells of columns with no_wrap stay in one line, others wrap between words; a column with min_width may be folded
-    down to it. Texts are never read as markup.
+    down to it. Texts are never parsed as markup.
     """
 
     def __init__(self, *, keys: int = 1, gaps: Sequence[int] = (2, 1), **options: Any) -> None:
@@ -50,9 +50,9 @@ class FittedTable(Table):
             yield self._drawn(block, top=number == 0, last=number == len(blocks) - 1)
 
     def blocks(self, width: int) -> list[Block]:
-        """Every column in one block if that is possible, wrapped if need be; else the keys with some of the others.
+        """All columns in one block if possible, wrapped if necessary; else several blocks, each with the keys.
 
-        Empty where the keys leave no room for some column.
+        Empty if the keys leave no room for some column.
         """
         indices = range(len(self.columns))
         longest = [_longest_line(column) for column in self.columns]
@@ -123,7 +123,7 @@ def _longest_line(column: Column) -> int:
 
 
 def _least(column: Column) -> int:
-    """The width below which a column cannot be read."""
+    """The smallest readable width of a column."""
     if column.min_width is not None:
         return min(column.min_width, _longest_line(column))
     header = _longest_word([str(column.header)])
@@ -141,7 +141,7 @@ def _taken(widths: Sequence[int], gap: int) -> int:
 
 
 def _spread(widths: Sequence[int], longest: Sequence[int], spare: int) -> tuple[int, ...]:
-    """Spare columns of the terminal go to the columns that lack most."""
+    """Distribute spare width to the columns that lack most."""
     spread = list(widths)
     for _ in range(spare):
         lacking = max(range(len(spread)), key=lambda index: longest[index] - spread[index])
@@ -152,7 +152,7 @@ def _spread(widths: Sequence[int], longest: Sequence[int], spare: int) -> tuple[
 
 
 def _runs(columns: Sequence[int], widths: Sequence[int], room: int) -> list[tuple[int, ...]]:
-    """Columns in as few runs as fit into so much room, of like length where that is possible."""
+    """Columns in as few runs as fit into the room, of similar length if possible."""
     runs: list[list[int]] = [[]]
     for column in columns:
         if runs[-1] and sum(widths[other] for other in runs[-1]) + widths[column] > room:

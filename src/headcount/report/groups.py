@@ -1,4 +1,4 @@
-"""Groups: records of several models that were measured on the same data, to be drawn as one with models as the runs."""
+"""Groups: records of several models measured on the same data, to be drawn as one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headcount.report.figure import named
 
 
 def grouped(records: Sequence[Record], alike: Callable[[Record], Hashable] = lambda _: None) -> list[list[Record]]:
-    """Records of the same data that are alike, in the order of the first of each; unknown data stay by themselves."""
+    """Groups of similar records of the same data, in order of their first record; unknown data is not grouped."""
     groups: dict[Hashable, list[Record]] = {}
     for number, record in enumerate(records):
         data = record.signature.data
@@ -18,13 +18,13 @@ def grouped(records: Sequence[Record], alike: Callable[[Record], Hashable] = lam
 
 
 def _one_of_each_model(records: list[Record]) -> list[list[Record]]:
-    """A model that comes twice is compared with itself, not averaged."""
+    """One group if every model occurs once, else one per record: a model is compared with itself, not averaged."""
     models = {record.signature.model for record in records}
     return [records] if len(models) == len(records) else [[record] for record in records]
 
 
 def group_name(records: Sequence[Record]) -> str:
-    """The name of the model, or what the names of several begin with and how many they are."""
+    """The name of the model, or the common prefix of several names and their number."""
     names = [named(record) for record in records]
     if len(names) == 1:
         return names[0]

@@ -1,4 +1,4 @@
-"""Headline: the sentence that joins the two maps, made of the numbers of a model's records."""
+"""Headline: the sentence that connects roles and importance, from the numbers of a model's records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _marked(records: Sequence[Record]) -> set[str]:
 
 
 def _kept(record: Record[Tradeoff], marked: set[str]) -> str:
-    """Of the smallest model by gates that keeps at least a third of its heads, of one kind."""
+    """A sentence on the heads that the smallest gated model with at least a third of its heads keeps."""
     parts = record.parts
     kind = next((kind for kind in parts.of if parts.pruned == f"{kind} heads"), None)
     if kind is None:

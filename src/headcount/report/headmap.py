@@ -43,7 +43,7 @@ class HeadMap:
 
     @property
     def _decimals(self) -> int:
-        """After the point: 2, fewer of large values, more where the largest would have less than two digits."""
+        """Decimals: 2, fewer for large values, more if the largest would have fewer than two digits."""
         for least, decimals in ((1000, 0), (100, 1), (0.1, 2)):
             if self._largest >= least:
                 return decimals
@@ -54,7 +54,7 @@ class HeadMap:
         table.add_column("site", no_wrap=True)
         indices = range(1 + max((head.index for head in spelled), default=-1))
         width = max([len(str(len(indices) - 1)), *map(len, spelled.values())])
-        for index in indices:  # aligned by hand: a star hangs over to the right
+        for index in indices:  # aligned by hand: a star sticks out to the right
             table.add_column(f"{index:>{width}}", no_wrap=True)
         for kind, layer in dict.fromkeys(head.site for head in spelled):
             heads = [Head(kind, layer, index) for index in indices]

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else, made of records. Its frame, look and behaviour are in page/."""
+"""The page: one self-contained HTML file made from records. Its template, styles and scripts are in page/."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ SCRIPTS = (
     "colour.js", "drawing.js", "downloads.js", "terms.js", "tables.js", "map.js", "links.js", "attention.js",
     "card.js", "charts.js", "slider.js", "compare.js", "page.js",
 )  # fmt: skip  # in the order in which they need each other
-_FIRST = ("ledger",)  # sections that stand right after the map
-_SUMMARISED = 3  # models that the first screen speaks of
-_CROWDED = 600  # heads from which on a still map of all of them cannot be read: the living one is above
+_FIRST = ("ledger",)  # sections right after the map
+_SUMMARISED = 3  # models on the first screen
+_CROWDED = 600  # heads from which on a static map is unreadable; the interactive one is above
 
 
 def page(records: Sequence[Record], *, title: str | None = None) -> str:
@@ -87,7 +87,7 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
 
 
 def _overview(all_subjects: Sequence[Subject], data: dict[str, Any]) -> str:
-    """The first screen: what a newcomer asks of each model."""
+    """The first screen: questions and answers about each model."""
     single = len(all_subjects) == 1
     text = ""
     for index, subject in enumerate(all_subjects[:_SUMMARISED]):
@@ -106,7 +106,7 @@ def _tile(tile: Tile, heads: set[str], link: str, heading: str) -> str:
 
 
 def _linked(text: str, heads: set[str], link: str = "") -> str:
-    """Text in which names of heads lead to their cards."""
+    """Text with names of heads linked to their cards."""
 
     def anchor(name: re.Match[str]) -> str:
         return f'<a href="#{name[0]}{link}">{name[0]}</a>' if name[0] in heads else name[0]
@@ -125,7 +125,7 @@ def _terms() -> str:
 
 
 def _joined(all_subjects: Sequence[Subject]) -> str:
-    """What the two maps say together, for each model."""
+    """The headline of each model."""
     lines = []
     for subject in all_subjects:
         with suppress(*OUT_OF_SHAPE):
@@ -142,7 +142,7 @@ def _short(name: str, section: Section, labelled: Labelled) -> str:
 def _answers(section: Section, labelled: Labelled) -> list[str]:
     try:
         return answers(section, labelled)
-    except OUT_OF_SHAPE as error:  # one record out of shape leaves the rest readable
+    except OUT_OF_SHAPE as error:  # a malformed record leaves the rest readable
         return [f"This cannot be answered from the record: {error!r}."]
 
 
@@ -178,7 +178,7 @@ def _stills(
 
 
 def _figure(anchor: str, name: str, figure: Figure, records: Sequence[Record]) -> str:
-    """place: where on the page; a figure may stand at several."""
+    """place: position on the page; a figure may be at several."""
     try:
         picture, caption = _svg(anchor, name, records)
     except OUT_OF_SHAPE as error:
@@ -196,19 +196,19 @@ def _svg(anchor: str, name: str, records: Sequence[Record]) -> tuple[str, str]:
     return _drawn(anchor, name, tuple(json.dumps(record.to_plain()) for record in records))
 
 
-@lru_cache(maxsize=64)  # a page that grows part by part draws each part once
+@lru_cache(maxsize=64)  # a page that is written again after each part draws each figure once
 def _drawn(anchor: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
-    """Ink follows the text, names of the picture's pieces are its own."""
+    """Draw as SVG in the colour of the text, with ids that are unique on the page."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     drawing = draw(name, [Record.from_plain(json.loads(record)) for record in records])
     text = io.StringIO()
-    drawing.canvas.dpi = 100  # of images inside; finer ones cost time and bytes
+    drawing.canvas.dpi = 100  # of embedded images; finer ones cost time and bytes
     for patch in (drawing.canvas.patch, *(axes.patch for axes in drawing.canvas.axes)):
         patch.set_alpha(0)
     with rc_context(STYLE):
-        # savefig would draw everything twice, once to see how large it is
+        # savefig would draw everything twice, once to measure it
         FigureCanvasSVG(drawing.canvas).print_svg(text, metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -218,9 +218,9 @@ def _drawn(anchor: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _without_styles(svg: str) -> str:
-    """Styles as attributes of the same name: the page's policy allows no style inside a picture."""
+    """Convert inline styles to attributes: the page's policy forbids inline styles."""
     svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
-    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" stroke-linecap="butt" ', 1)  # of the style left out
+    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" stroke-linecap="butt" ', 1)  # from the removed style
     return re.sub(
         r"<[a-z][^>]*>", lambda tag: re.sub(r'\sstyle="([^"]*)"', lambda style: _attributes(style[1]), tag[0]), svg
     )
@@ -233,7 +233,7 @@ def _attributes(style: str) -> str:
 
 
 def _once(svg: str) -> str:
-    """Without names that were given before: the same image twice has the same name twice."""
+    """Without repeated ids: the same image twice has the same id twice."""
     seen_ids: set[str] = set()
 
     def first(match: re.Match[str]) -> str:
@@ -271,7 +271,7 @@ def _cell(column: Column, value: object, shade: str) -> str:
 
 
 def _other(all_subjects: Sequence[Subject], everyone: Sequence[Section], drawable: Mapping[str, Figure]) -> str:
-    """Records no section asks for: their figures, and their numbers as they are."""
+    """Records that belong to no section: their figures and raw numbers."""
     sentences: list[str] = []
     for subject in all_subjects:
         for record in subject.records:
@@ -298,7 +298,7 @@ def _other(all_subjects: Sequence[Subject], everyone: Sequence[Section], drawabl
 
 
 def _papers(lines: Sequence[Shown]) -> str:
-    """Every table and figure of both papers, with the place where it stands here."""
+    """Every table and figure of both papers, with a link to its place on the page."""
     body = ""
     for line in lines:
         title = escape(f"{SPELLED[line.exhibit.paper]}, {line.exhibit.name}")
@@ -315,7 +315,7 @@ def _papers(lines: Sequence[Shown]) -> str:
 
 
 def _missing(absent: Sequence[Section], all_subjects: Sequence[Subject]) -> str:
-    """Questions without records, with the commands for them; parts of a study that could not be, with the reasons."""
+    """Questions without records, with their commands; and missing parts of a study, with reasons."""
     rows = [[section.question, section.command] for section in absent]
     reasons = [(subject.label, part, why) for subject in all_subjects for part, why in subject.missing.items()]
     if not rows and not reasons:
@@ -354,7 +354,7 @@ def _inert(data: object) -> str:
 
 
 def _joined_scripts(texts: Iterable[str]) -> str:
-    """One script whose names stay inside it."""
+    """All scripts as one, with local names."""
     return '"use strict";\n(() => {\n' + "\n".join(texts) + "\n})();"
 
 
@@ -367,5 +367,5 @@ def _chart_library() -> str:
 
 @lru_cache(maxsize=1)
 def _packed_charts() -> str:
-    """The chart library, packed: a third of its size; the browser unpacks it after the page is there."""
+    """The compressed chart library, a third of its size; the browser unpacks it after the page is shown."""
     return base64.b64encode(gzip.compress(_chart_library().encode(), 6, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""Joined: what heads do beside what they are worth, from records of both. Makes a record that no study has to write."""
+"""Joined: roles and importance of heads, computed from records of both."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from headcount.record.results.score import Scoring
 from headcount.statistics import Correlation, Interval, mean_difference, spearman
 
 STUDY = "role and importance"
-GROUPS: dict[str, tuple[str, ...]] = {"of the paper": PAPER_ROLES, "any": ()}  # roles; all of them where none is named
+GROUPS: dict[str, tuple[str, ...]] = {"of the paper": PAPER_ROLES, "any": ()}  # roles; empty: all
 TOP = 0.25  # share of the heads of a kind that count as the most important
-_NOT_IMPORTANCE = ("confidence", "random", "magnitude")  # scores that are not of the model's work on data
+_NOT_IMPORTANCE = ("confidence", "random", "magnitude")  # scores that do not measure importance on data
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,8 @@ class Comparison:
     mean_with: float
     mean_without: float
     difference: Interval  # of the means, over heads
-    within_layers: (
-        Interval  # the same with each head's importance less the mean of its layer: layers differ by themselves
-    )
-    top: int  # how many heads are the most important quarter
+    within_layers: Interval  # the same, relative to the mean of the layer
+    top: int  # number of heads in the most important quarter
     top_with_role: int
     top_expected: float  # by chance
     correlation: Correlation  # of importance with having such a role, by ranks
@@ -48,7 +46,7 @@ class RoleImportance(Result):
 
 
 def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
-    """Roles and importance of one model side by side; None where a side is missing or of other weights."""
+    """Roles and importance of one model; None if one is missing or of other weights."""
     roles = next((record for record in records if isinstance(record.parts, RolesFound) and record.parts.roles), None)
     if roles is None:
         return None
@@ -118,7 +116,7 @@ def _compared(
 
 
 def _within_layers(heads: Sequence[str], values: Mapping[str, float]) -> dict[str, float]:
-    """Importance less the mean of the layer."""
+    """Importance minus the mean of the layer."""
     layers: dict[tuple[str, int], list[float]] = {}
     for head in heads:
         layers.setdefault(Head.parse(head).site, []).append(values[head])

@@ -1,4 +1,4 @@
-"""Measured on: one sentence on which texts a result comes from, and whether they were held out."""
+"""Measured on: one sentence about the texts of a result, and whether they were held out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headcount.report.figure import part_of
 
 
 def measured_line(record: Record) -> tuple[str, bool]:
-    """The sentence, and whether the texts were held out; empty where no heads were chosen."""
+    """The sentence, and whether the texts were held out; empty if no heads were chosen."""
     measured: MeasuredOn | None = part_of(record, "measured_on")
     if measured is None:
         return "", True

@@ -24,12 +24,12 @@ from headcount.report.subject import Subject
 from headcount.report.table import count, digits_for
 from headcount.report.terms import ROLE_WORDS
 
-_NAMED_HEADS = 3  # heads that an answer names at most
+_NAMED_HEADS = 3  # most heads that an answer names
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A question with its answer, empty where nothing was measured; command: what measures it."""
+    """A question with its answer, empty if nothing was measured; command: what measures it."""
 
     question: str
     answer: str
@@ -95,7 +95,7 @@ def _parameters(subject: Subject) -> int | None:
 
 
 def _quality(subject: Subject) -> str:
-    """How good the whole model is, by the measure that its heads are judged by."""
+    """Quality of the whole model, by the metric of its heads' importance."""
     ablation, curves, evaluation = subject.first(Ablation), subject.first(Curves), subject.first(Evaluation)
     if ablation and ablation.distance:
         return f"How much a head matters is measured by {ablation.metric}: how far the output moves without it."
@@ -128,7 +128,7 @@ def _is_importance(scoring: Scoring) -> bool:
 
 
 def _moved(ablation: Ablation) -> str:
-    """For a model without an objective: how far its output moves without a head."""
+    """For a model without a loss: the change of its output without a head."""
     moves = {head: effect.difference for head, effect in ablation.one_out.items()}
     ranked = sorted(moves, key=lambda head: -moves[head])
     typical = sorted(moves.values())[len(moves) // 2]
@@ -255,7 +255,7 @@ def _instead(before: Quality, after: Quality) -> str:
 
 
 def _number(value: float, scale: float) -> str:
-    """With as many digits as the value of the whole model deserves, one less than in tables."""
+    """A number with one digit less than in tables."""
     return f"{value:.{max(1, digits_for(scale) - 1)}f}"
 
 

@@ -1,4 +1,4 @@
-"""Colours and the look of figures, the same everywhere. Okabe and Ito's colours: told apart by colour-blind readers."""
+"""Colours and style of all figures. Okabe and Ito's colours, which colour-blind readers can distinguish."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROLES |= {"current-token": PINK, "delimiter": SKY, "same-token": BLUE, "inductio
 _OTHER_ROLES = (SKY, RED, YELLOW, BLUE)
 KINDS = {"encoder": BLUE, "cross": ORANGE, "decoder": GREEN, "text": BLUE, "vision": GREEN}
 LINES = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, INK, GREY)
-MARKERS = "osD^vPX*"  # lines differ by marker too: colour alone says nothing in print
+MARKERS = "osD^vPX*"  # lines also differ by marker, for print without colour
 
 STYLE: dict[str, Any] = {
     "font.size": 9.0,
@@ -39,7 +39,7 @@ STYLE: dict[str, Any] = {
 
 
 def role_colour(role: str) -> str:
-    """The paper's colour of a role; a role of one's own gets one that depends on its name alone."""
+    """The paper's colour of a role; other roles get a colour that depends on their name."""
     return ROLES.get(role) or _OTHER_ROLES[sum(role.encode()) % len(_OTHER_ROLES)]
 
 

@@ -16,7 +16,7 @@ _TABLES = {("michel2019", "Tables 2 and 3"): "alone", ("voita2019", "Table 2"): 
 _SEVERAL = {("voita2019", "Figure 2"), ("voita2019", "Figure 4")}
 SPELLED = {"voita2019": "Voita et al. 2019", "michel2019": "Michel et al. 2019"}
 _COMMAND = "headcount study {} MODEL --data DATA --parts {}"
-# Parts of a whole study, and what the study of their records is called.
+# Parts of a whole study -> study of their records.
 _STUDIES = {
     "roles": "roles", "attention": "attention", "tradeoff": "tradeoff", "all-kinds": "tradeoff", "ablation": "ablate",
     "curves": "curves", "speed": "bench", "dynamics": "dynamics",
@@ -71,7 +71,7 @@ def _places(
 def _reason(
     exhibit: Exhibit, all_subjects: Sequence[Subject], sections: Mapping[str, Section], drawable: Mapping[str, Figure]
 ) -> str:
-    """Why there is no such table or figure: what the study said, what its record lacks, or the command for it."""
+    """The reason why a table or figure is missing: from the study or its record, or the command for it."""
     for subject in all_subjects:
         if exhibit.part in subject.missing:
             return subject.missing[exhibit.part]

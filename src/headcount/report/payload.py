@@ -1,6 +1,6 @@
-"""Payload: what the interactive part of the page needs to know of every head, as plain JSON with lists by head.
+"""Payload: the data of every head for the interactive part of the page, as plain JSON with lists by head.
 
-Values of heads are lists in the order of `heads`; a head without a value has None. A mask is a text of 1 and 0.
+Values of heads are lists in the order of `heads`; a head without a value has None. A mask is a string of 1 and 0.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
-EXAMPLES = 16  # sentences on the page at most
-CARD_EVIDENCE = 8  # lines of evidence on a card at most
+EXAMPLES = 16  # most sentences on the page
+CARD_EVIDENCE = 8  # most lines of evidence on a card
 
 
 def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _subject(subject: Subject) -> dict[str, Any]:
 
 
 def _heads(subject: Subject) -> list[str]:
-    """Names of all heads that any record speaks of: kinds as first met, layers and heads by number."""
+    """Names of all heads in the records: kinds in order of occurrence, layers and heads by number."""
     names: dict[str, None] = {}
     for record in subject.records:
         for head_names in _named(record):
@@ -93,7 +93,7 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
 
 
 def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
-    """Numbers by which the map can be coloured. form: diverging has a meaning of 0; sign: which side is needed."""
+    """Measures by which the map can be coloured. form: "diverging" if 0 has a meaning. sign: the side that matters."""
     measures: list[dict[str, Any]] = []
 
     def add(label: str, values: Any, *, form: str = "", sign: int = 1, low: Any = None, high: Any = None) -> None:
@@ -146,7 +146,7 @@ def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
 
 
 def _goes_at(points: Sequence[Mapping[str, Any]], index: int) -> float | None:
-    """% of heads gone at the first step without the head."""
+    """Percentage of removed heads at the first step without the head."""
     return next((round(100 * point["share"], 1) for point in points if point["mask"][index] == "0"), None)
 
 
@@ -215,7 +215,7 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
 
 
 def _ways(parts: Tradeoff, heads: list[str], pruned: str) -> list[dict[str, Any]]:
-    """Ways of choosing heads, each a line from the whole model down: most were trained after the cut."""
+    """Ways of choosing heads, each a line from the whole model down; most were trained after removal."""
     scale = {"metric": parts.metric, "higher_is_better": parts.higher_is_better}
     unpruned = {**encode(parts.whole), "removed": 0, "share": 0.0, "heads": heads}
     lines = []
@@ -257,7 +257,7 @@ def _line(
 
 
 def _gone(subject: Subject) -> list[dict[str, Any]]:
-    """Heads that whole methods took away: name of the method -> names of heads."""
+    """Heads removed by each method: name of the method -> names of heads."""
     rows = []
     for record in subject.of("prune"):
         removed = list(record.parts.removed_heads)
@@ -271,7 +271,7 @@ def _gone(subject: Subject) -> list[dict[str, Any]]:
 
 
 def _speed(subject: Subject) -> list[dict[str, Any]]:
-    """Models that were timed: heads they have, and how much faster than the first they are."""
+    """Timed models: their heads, and their speed relative to the first."""
     names = ("what", "batch", "length", "faster", "low", "high")
     return [
         {

@@ -1,24 +1,26 @@
-"""Points of a trade-off: models with fewer heads, and apart from them all heads tuned as long, which is the control."""
+"""Points of a trade-off: models with fewer heads, and the control: all heads, tuned as long."""
 
 from __future__ import annotations
 
 from headcount.record.results.prune import SETTLED
 from headcount.record.results.tradeoff import Point, Tradeoff
 
+NONE_FINISHED = {"points": "no point of the trade-off is finished yet"}  # why figures of points cannot be drawn
+
 
 def smaller(parts: Tradeoff) -> list[Point]:
-    """Those of smaller models; if there are none, what there is."""
+    """The points of pruned models; all points if there are none."""
     return [point for point in parts.points if point.keep < parts.gated] or list(parts.points)
 
 
 def shown_way(parts: Tradeoff) -> str:
-    """The way whose models are looked at one by one: l0 where it is, l0/distilled next, or the first."""
+    """The way whose models are shown one by one: l0 if present, else l0/distilled, else the first."""
     ways = dict.fromkeys(point.way for point in parts.points)
     return next((way for way in sorted(ways, key=len) if way.split("/")[0] == "l0"), next(iter(ways)))
 
 
 def way_heading(parts: Tradeoff, way: str) -> str:
-    """A way for a heading: gates that had not settled when they were cut say so, and after how many steps."""
+    """The name of a way for a heading, with a note if its gates had not settled."""
     settled = [point.gates.settled for point in parts.points if point.way == way and point.gates]
     if not settled or min(settled) >= SETTLED:
         return way
@@ -27,6 +29,6 @@ def way_heading(parts: Tradeoff, way: str) -> str:
 
 
 def control(parts: Tradeoff) -> list[Point]:
-    """Those with all heads left, beside smaller ones."""
+    """The points with all heads, if there are smaller ones."""
     points = smaller(parts)
     return [point for point in parts.points if point not in points]

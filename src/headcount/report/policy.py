@@ -10,7 +10,7 @@ _EMPTY = ""  # Plotly adds an empty style element and fills it by insertRule, wh
 
 
 def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
-    """What the page may run and load: these inline scripts and styles, pictures made by the page, no connection.
+    """The policy: allows these inline scripts and styles and generated images, and no connections.
 
     scripts, styles: the exact text of each element. It must be text of headcount, never text of a record: a hash
     allows what it is made of.

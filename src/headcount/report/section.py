@@ -1,4 +1,4 @@
-"""Section: one question about a model with its answer. The page and the terminal are made of these."""
+"""Section: one question about a model with its answer, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headcount.report.figure import Figure, part_of
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
 
-Labelled = Sequence[tuple[str, Record]]  # what each record is called, and the record
+Labelled = Sequence[tuple[str, Record]]  # name and record
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A number that a paper printed, beside ours; none where ours was not measured."""
+    """A number in a paper, and ours; None if ours was not measured."""
 
     what: str
     paper: str
@@ -32,21 +32,21 @@ def _nothing(*_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Section:
-    """What is asked, which records answer it, and how."""
+    """A question, the records that answer it, and the answer."""
 
-    order: int  # place on the page
+    order: int  # position on the page
     title: str
     question: str
     studies: tuple[str, ...]  # whose records answer it
     parts: tuple[str, ...]  # that such a record must have; a.b is part b of part a
-    command: str  # that gives such a record
-    answer: Callable[[Record], str]  # one sentence, made of the numbers
+    command: str  # that writes such a record
+    answer: Callable[[Record], str]  # one sentence from the numbers
     method: str  # how it is measured
     tables: Callable[[Labelled], list[Table]] = _nothing
     sketch: Callable[[Record], RenderableType | None] = lambda _: None  # for the terminal, which has no figures
-    figures: tuple[str, ...] = ()  # those that belong here first
+    figures: tuple[str, ...] = ()  # figures of this section
     printed: Callable[[Record], list[Printed]] = _nothing  # in the papers
-    when: Callable[[Record], bool] = lambda _: True  # whether a record that has the parts has something to say
+    when: Callable[[Record], bool] = lambda _: True  # whether a record with the parts has something to show
     without: str = ""  # why a record of the studies may not answer it
 
     def fits(self, record: Record) -> bool:
@@ -67,8 +67,8 @@ def figures_for(
 ) -> dict[str, list[Record]]:
     """Figures of a section by name, each with the records that it can be drawn of.
 
-    They are its own, and those no section names that fit a record where this is the first section for it.
-    every: all sections in the order of the page; known: all figures by name.
+    They are its own figures, and those of no section that fit a record whose first section this is.
+    sections: all sections in the order of the page. drawable: all figures by name.
     """
     claimed = {name for other in sections for name in other.figures}
     by_figure: dict[str, list[Record]] = {}
@@ -87,7 +87,7 @@ def figures_for(
 
 
 def labelled_for(section: Section, all_subjects: Sequence[Subject]) -> Labelled:
-    """Records that answer a section; several of one subject are told apart by their method, or by what they pruned."""
+    """Records that answer a section; several of one subject are labelled by their method, or by what they pruned."""
     labelled = []
     for subject in all_subjects:
         section_records = [record for record in subject.records if section.fits(record)]
@@ -105,7 +105,7 @@ def answers(section: Section, labelled: Labelled) -> list[str]:
 
 
 def beside(section: Section, labelled: Labelled) -> Table | None:
-    """What the paper printed beside what was measured here."""
+    """The numbers of the paper beside those measured here."""
     printed_rows: list[list[Printed]] = [section.printed(record) for _, record in labelled]
     if not any(printed_rows):
         return None

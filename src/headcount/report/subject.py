@@ -1,4 +1,4 @@
-"""Subjects: records put together by what they are about, so that two models, data sets or epochs stand side by side."""
+"""Subjects: records grouped by model and data, so that models, data sets or epochs can be compared."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from headcount.report.figure import named, part_of
 from headcount.report.joined import joined
 
 Parts = TypeVar("Parts")
-_MANY = ("score", "prune", "attention", "ledger")  # a subject has several of these, told apart by their arguments
-_BY = {"tradeoff": "pruned"}  # and of these, told apart by this part
+_MANY = ("score", "prune", "attention", "ledger")  # several per subject, distinguished by their arguments
+_BY = {"tradeoff": "pruned"}  # and of these, distinguished by this part
 
 
 @dataclass
 class Subject:
-    """One model on one set of data, with all that was recorded of it."""
+    """One model on one data set, with all its records."""
 
     label: str
     records: list[Record] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)  # part of a study -> why it could not be measured
 
     def first(self, kind: type[Parts]) -> Parts | None:
-        """The result of this kind, None where there is none."""
+        """The result of this kind, None if there is none."""
         return next((record.parts for record in self.records if isinstance(record.parts, kind)), None)
 
     def of(self, *studies: str) -> list[Record]:
@@ -36,7 +36,7 @@ class Subject:
 
 
 def _split(record: Record) -> list[Record]:
-    """The studies of a pool, its one ledger with the first of them; any other record as it is."""
+    """The studies of a pool, with its ledger in the first; any other record unchanged."""
     if not isinstance(record.parts, Pool):
         return [record]
     head, *tail = record.parts.studies.values()
@@ -45,7 +45,7 @@ def _split(record: Record) -> list[Record]:
 
 
 def subjects(all_records: Sequence[Record]) -> list[Subject]:
-    """Records that were combined stay together; a record joins a subject of its model that lacks all it brings."""
+    """Group records by subject. Combined records stay together; a record joins a subject of its model that lacks it."""
     records = [part for record in all_records for part in _split(record)]
     groups = [list(flat(record)) for record in records]
     combined = [index for index, record in enumerate(records) if groups[index] != [record]]
@@ -72,7 +72,7 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
 
 
 def _slot(record: Record) -> str:
-    """What a subject has once: a second one belongs to another subject."""
+    """The key of which a subject has one record: a second one belongs to another subject."""
     if record.study in _BY:
         return json.dumps([record.study, part_of(record, _BY[record.study])])
     if record.study not in _MANY:
@@ -81,7 +81,7 @@ def _slot(record: Record) -> str:
 
 
 def _tell_apart(all_subjects: Sequence[Subject]) -> None:
-    """Labels that differ: by name, else by the whole name, else by what differs in the signature, else by number."""
+    """Make labels unique: by name, else by the full path, else by differences of the signature, else by number."""
     for spell in (_by_path, _by_signature, _by_number):
         labels = [subject.label for subject in all_subjects]
         if len(set(labels)) == len(labels):

@@ -1,4 +1,4 @@
-"""Table: rows that the page and the terminal both show. Knows numbers and how many digits they deserve."""
+"""Table: rows for the page and the terminal, with number formats."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import groupby, islice
 from math import isnan
 from typing import Any
 
-_ENDS = 10  # heads of a long table that are shown at each end
+_ENDS = 10  # rows of a long table shown at each end
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; digits: after the point, none for text and whole numbers."""
+    """A column. digits: decimals; None for text and integers."""
 
     name: str
     digits: int | None = None
-    signed: bool = False  # changes: + or - always
+    signed: bool = False  # always with + or -
     unit: str | None = None  # of large numbers with three digits: 1234567 -> 1.23M, with unit B 1.23MB
 
     def text(self, value: Any) -> str:
@@ -39,8 +39,8 @@ class Column:
 class Table:
     """A table with a title.
 
-    note: what its signs mean. ranked, grouped: rows are heads, and where they are many the first and the last ones are
-    enough, or the first ones of each value of the first column.
+    note: explanation below the table. ranked, grouped: how long tables of heads are shortened: to the first and last
+    rows, or to the first rows of each value of the first column.
     """
 
     title: str
@@ -51,7 +51,7 @@ class Table:
     grouped: bool = False
 
     def shortened(self, hint: str) -> Table:
-        """Without heads in the middle, where there are many; where: how to see the others."""
+        """The table without middle rows, if it is long. where: how to see the others."""
         if self.grouped:
             groups = groupby(self.rows, key=lambda row: row[0])
             rows = [row for _, group in groups for row in islice(group, _ENDS)]
@@ -83,6 +83,6 @@ def count(value: float) -> str:
 
 
 def digits_for(value: float) -> int:
-    """Digits after the point that leave about three significant ones."""
+    """Decimals for about three significant digits."""
     size = 0.0 if isnan(value) else abs(value)
     return 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 1 else 3

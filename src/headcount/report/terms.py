@@ -102,7 +102,7 @@ TERMS = (
     Term("from scratch", "Trained from the beginning with few heads, instead of being made smaller afterwards."),
 )
 
-# What heads of a role do, to follow "2 heads": one verb form for one head, one for several.
+# Verb phrases for roles, to follow "2 heads": singular and plural.
 ROLE_WORDS = {
     "positional": ("looks at a neighbouring token", "look at a neighbouring token"),
     "syntactic": ("follows a grammatical relation", "follow a grammatical relation"),

@@ -1,4 +1,4 @@
-"""Records for the terminal: every question with its answer, a sketch and its tables, for people without a browser."""
+"""Records in the terminal: every question with its answer, a sketch and its tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def show(
 
 
 def show_result(console: Console, record: Record, *, all_rows: bool) -> None:
-    """Print the result of a command: its sections of the report, and first of all what it was measured on."""
+    """Print the result of a command: first the texts it was measured on, then its sections of the report."""
     line, held_out = measured_line(record)
     if line:
         console.print(Text(line, style="" if held_out else "yellow"), soft_wrap=True)

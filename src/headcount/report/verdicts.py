@@ -1,25 +1,42 @@
-"""Verdicts: what the evidence of a record says of a role, in the words that every table uses."""
+"""Verdicts: the wording of the evidence for a role, the same in all tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from headcount.record.results.roles import Evidence
+from headcount.record.results.roles import MIN_TRIALS, Evidence
+
+_NAMED = 3  # roles without a verdict that a sentence names
 
 
 def verdict(evidence: Evidence) -> str:
-    """Whether the role is held, or why that is open."""
+    """Whether the head has the role, or why there is no verdict."""
     if evidence.holds is None:
-        return f"not enough trials ({evidence.trials})"
+        return f"not enough trials ({evidence.trials} of {MIN_TRIALS})"
     return "yes" if evidence.holds else "no"
 
 
 def undecided(evidence: Iterable[Evidence]) -> list[str]:
-    """Roles with their labels that have no verdict, each once: trials depend on the text, not on the head."""
+    """Roles with labels without a verdict, each once: trials depend on the text, not on the head."""
     reasons = (f"{item.role} {item.label}: {verdict(item)}" for item in evidence if item.holds is None)
     return list(dict.fromkeys(reasons))
 
 
 def uncertain(evidence: Iterable[Evidence]) -> int:
-    """How often a role reaches its threshold by value, but not beyond doubt."""
+    """Number of values that reach their threshold, but not with the whole interval."""
     return sum(item.holds is False and item.value >= item.threshold > item.baseline for item in evidence)
+
+
+def missing_trials(evidence: Sequence[Evidence]) -> str:
+    """One sentence on roles that more text could decide; empty if there are none."""
+    trials = {f"{item.role} {item.label}": item.trials for item in evidence if item.holds is None}
+    close, reasons = uncertain(evidence), []
+    if trials:
+        named = ", ".join(f"{name} {count}" for name, count in list(trials.items())[:_NAMED])
+        more = f" and {len(trials) - _NAMED} more" if len(trials) > _NAMED else ""
+        roles = "1 role has" if len(trials) == 1 else f"{len(trials)} roles have"
+        reasons.append(f"{roles} fewer than the {MIN_TRIALS} trials of a verdict ({named}{more})")
+    if close:
+        values = "1 value reaches its threshold" if close == 1 else f"{close} values reach their threshold"
+        reasons.append(f"{values}, but not with the whole interval")
+    return f"More sentences may show more roles: {'; '.join(reasons)}." if reasons else ""

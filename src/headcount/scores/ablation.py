@@ -1,4 +1,4 @@
-"""ablation: what is lost when a head alone is off (Michel et al. 2019, section 3.2), with paired statistics."""
+"""ablation: loss of quality when one head is masked (Michel et al. 2019, section 3.2), with paired statistics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
 
 
 def identity(signature: Signature, variants: Sequence[Variant]) -> dict[str, Any]:
-    """What unfinished measurements of variants depend on."""
+    """Settings that an unfinished measurement of variants depends on."""
     off = hashlib.sha256(repr([[str(head) for head in variant.off] for variant in variants]).encode()).hexdigest()
     metric = signature.arguments.get("metric")
     return {"weights": signature.weights, "data": signature.data, "metric": metric, "variants": off}
@@ -61,11 +61,11 @@ def ablation(
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
-    """The task's metric lost when each head is off alone: higher = keep. Intervals and p-values come along.
+    """Decrease of the task's metric when each head alone is masked, with intervals and p-values.
 
-    alpha: the level at which the corrected p-values must be able to reject.
-    fast: False is the obvious loop, for comparison.
-    folder: for unfinished work; the same call resumes from it.
+    alpha: significance level; there are enough bootstrap resamples to reach it after correction.
+    fast: False runs the full model for every head, for comparison.
+    folder: for unfinished work, from which the same call resumes.
     """
     if task is None:
         raise UsageError("The ablation score needs a task: the data on which the heads are to matter.")

@@ -1,9 +1,9 @@
-"""attribution-patching: what replacing a head's output would cost, to first order (Nanda 2023; Kramar et al. 2024).
+"""attribution-patching: first-order estimate of replacing a head's output (Nanda 2023; Kramar et al. 2024).
 
-AtP_h = E sum over positions of (replacement - output) . dL/d output, L an example's own negative log-likelihood: all
-heads at once, by one backward pass, an estimate of what `ablation` measures head by head. A first-order estimate fails
-where a softmax is saturated: where the model is so sure that small changes do not matter, it says 0 though a large
-change, the head off, matters much. `study agreement` measures how accurate that is on a model.
+AtP_h = E sum over positions of (replacement - output) . dL/d output, where L is the negative log-likelihood of an
+example. One backward pass gives an estimate for all heads of what `ablation` measures head by head. The estimate fails
+if a softmax is saturated: small changes then do not matter and it is 0, although masking the head matters.
+`study agreement` measures how accurate it is on a model.
 Shapes: B batch, T tokens, H heads of the model (or of one site), D head size.
 """
 
@@ -39,9 +39,9 @@ def attribution_patching(
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
-    """Mean over examples of the estimated loss that comes with replacing each head's output.
+    """Mean over examples of the estimated increase of the loss when each head's output is replaced.
 
-    replace: by zero, as ablation does, or by the head's mean output over the data, which takes another pass.
+    replace: "zero", as ablation does, or "mean", the head's mean output over the data, which takes another pass.
     folder: for unfinished work; the same call resumes from it.
     """
     if task is None:
@@ -60,7 +60,7 @@ def attribution_patching(
 def patched(model: nn.Module, task: Task, batch: Batch, means: Means | None) -> np.ndarray:
     """[B, H]: to first order, how much each example's loss rises when a head's output is replaced."""
     sites = [site for site in locate(model) if site.num_heads]
-    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # makes outputs part of the graph
+    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # puts outputs into the graph
     with masked(model, mask_H), tapped(model, "outputs") as taps:
         nll_B = task.nll(model, batch)
     runs = [(site, output_BTHD) for site in sites for output_BTHD in taps.calls(site.key)]

@@ -1,8 +1,8 @@
-"""confidence: how sure a head is of where it looks (Voita et al. 2019, section 4).
+"""confidence: mean of the largest attention weight of a head (Voita et al. 2019, section 4).
 
-The maximum attention weight of a query, averaged over the query tokens. Specials and padding are left out as queries
-and as keys, weights are not renormalised; the share of attention that goes to specials comes along. One pass, batch by
-batch: no attention map outlives its layer.
+The maximum attention weight of a query, averaged over the query tokens. Special tokens and padding are left out as
+queries and as keys, and weights are not renormalised; the share of attention on special tokens is reported too. It
+takes one pass, and no attention map is stored.
 Shapes: B batch, H heads of a site, Q queries, K keys.
 """
 
@@ -32,7 +32,7 @@ from headcount.tasks.task import Batch, Task
 
 
 class Confidence(Scores):
-    """Confidences with their 95% intervals over sentences, and the share of attention that special tokens took."""
+    """Confidence of each head with its 95% interval over sentences, and its share of attention on special tokens."""
 
     left_out: HeadGrid
 
@@ -48,7 +48,7 @@ def confidence(
 ) -> Confidence:
     """Mean over query tokens of the largest attention weight.
 
-    specials: ids left out as queries and keys; those of the task's tokenizer, or of the model's config, if not given.
+    specials: token ids to leave out. By default those of the task's tokenizer, or of the model's config.
     """
     if task is None:
         raise UsageError("Confidence needs a task: the text whose tokens the heads look at.")
@@ -67,7 +67,7 @@ def confidence(
 
 
 class _Sums:
-    """Sums over queries by sentence, kept for one batch; over all sentences, plain and resampled, kept for good."""
+    """Sums over queries: per sentence for one batch, and over all sentences, plain and resampled."""
 
     def __init__(self, model: nn.Module, specials: Collection[int], resampling: Resampling) -> None:
         self._model, self._specials, self._resampling = model, specials, resampling

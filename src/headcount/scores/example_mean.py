@@ -1,4 +1,4 @@
-"""The mean of a value over examples as a score, with its error; resumed and shared by processes as `pieces` does."""
+"""The mean of a value over examples as a score, with its standard error; resumable and shared by processes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def mean_over_examples(
 ) -> Scores:
     """The mean of a value per example and head.
 
-    values_of: [B, H] of a batch. arguments: of the signature, `normalize` among them.
-    folder: for unfinished work; the same call resumes it.
+    values_of: function from a batch to [B, H]. arguments: of the signature, including `normalize`.
+    folder: for unfinished work, from which the same call resumes.
     """
 
     def contributed(batch: Batch) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Task
 
-Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code: batches of 32
+Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code uses batches of 32
 
 
 def fisher(
@@ -33,7 +33,7 @@ def fisher(
 ) -> Scores:
     """Sum of squared gradients at mask 1: the diagonal of the empirical Fisher information.
 
-    folder: for unfinished work; the same call resumes from it.
+    folder: for unfinished work, from which the same call resumes.
     """
     if task is None:
         raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")

@@ -1,6 +1,7 @@
-"""gradient: how much the loss moves when a head is turned down a little (Michel et al. 2019, equation 2).
+"""gradient: absolute gradient of the loss with respect to each head's mask (Michel et al. 2019, equation 2).
 
-I_h = E |dL/dxi_h| at xi = 1, L an example's own negative log-likelihood, dropout off. One pass over the data.
+I_h = E |dL/dxi_h| at xi = 1, where L is the negative log-likelihood of an example; dropout is off. One pass over the
+data.
 Shapes: B batch, T tokens, H heads of the model, D head size.
 """
 
@@ -29,7 +30,7 @@ from headcount.tasks.task import Batch, Task
 
 # Where the absolute value is taken: per example (the paper), per query position (its released code), per batch.
 Granularity = Literal["example", "token", "batch"]
-# What others did. HF's script never zeroed the gradient between batches: a bug, and not reproduced.
+# Variants of other code. The script of Hugging Face never zeroed the gradient between batches: a bug, not reproduced.
 PRESETS: dict[str, tuple[Granularity, bool]] = {
     "michel2019-paper": ("example", True),
     "michel2019-code": ("token", True),
@@ -51,8 +52,9 @@ def gradient(
 
     normalize: divide by the L2 norm over each layer, as in the paper. It makes layers comparable, and hides a layer
         whose heads are all useless.
-    preset: somebody's exact variant, in the place of the two: michel2019-paper, michel2019-code or hf-bertology.
-    folder: for unfinished work; the same call resumes from it.
+    preset: the exact variant of other code, instead of the two above: michel2019-paper, michel2019-code or
+        hf-bertology.
+    folder: for unfinished work, from which the same call resumes.
     """
     if task is None:
         raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
@@ -88,7 +90,7 @@ def gradient(
 
 
 def check_gradient(task: Task) -> None:
-    """Raise where every gradient is zero by definition."""
+    """Raise if every gradient is zero by definition."""
     if task.stationary:
         raise UsageError(
             f"The gradient score is not defined for the task {task.name}: at the whole model the distance is at its "
@@ -125,7 +127,7 @@ def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
 def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """[1, H] sum over query positions of |head output . its gradient|, padding left out; [H] number of positions."""
     sites = [site for site in locate(model) if site.num_heads]
-    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # makes outputs part of the graph
+    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # puts outputs into the graph
     with masked(model, mask_H), tapped(model, "outputs") as taps:
         nll_B = task.nll(model, batch)
     runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]

@@ -1,9 +1,9 @@
-"""integrated-gradients: a head's part of what its layer is worth (Hao et al. 2021, over the mask).
+"""integrated-gradients: the contribution of a head to the effect of its layer (Hao et al. 2021, over the mask).
 
 Hao et al. scale the attention of a layer from 0 to 1 and integrate its gradient; scaled attention is a scaled mask. So
-I_h = E -integral over a from 0 to 1 of dL/dxi_h at xi = a for the heads of h's layer and 1 for all others, L an
-example's own negative log-likelihood. Unlike the gradient at xi = 1 it is complete: over the heads of a layer it sums
-to the loss without the layer minus the loss. (The paper then takes the largest entry of a head's attention.)
+I_h = E -integral over a from 0 to 1 of dL/dxi_h at xi = a for the heads of h's layer and 1 for all others, where L is
+the negative log-likelihood of an example. Unlike the gradient at xi = 1 it is complete: over the heads of a layer it
+sums to the loss without the layer minus the loss. (The paper then takes the largest entry of a head's attention.)
 Shapes: B batch, H heads of the model.
 """
 
@@ -38,8 +38,8 @@ def integrated_gradients(
 ) -> Scores:
     """Mean over examples of each head's integrated gradient; `steps` backward passes per layer and batch.
 
-    steps: points of the integral, in the middle of equal parts; the paper has 20.
-    folder: for unfinished work; the same call resumes from it.
+    steps: number of points of the integral (midpoint rule); the paper uses 20.
+    folder: for unfinished work, from which the same call resumes.
     """
     if task is None:
         raise UsageError("The integrated-gradients score needs a task: the data whose loss the heads are to serve.")
@@ -54,7 +54,7 @@ def integrated_gradients(
 
 
 def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.ndarray:
-    """[B, H]: what the way from 0 to 1 of each head's layer takes off each example's loss."""
+    """[B, H]: decrease of each example's loss along the path from 0 to 1 of each head's layer."""
     sites = [site for site in locate(model) if site.num_heads]
     rows, width = rows_of(batch), sum(site.num_heads for site in sites)
     value_BH = np.zeros((rows, width))

@@ -1,4 +1,4 @@
-"""magnitude: how large a head's own weights are. Needs no data; a control for scores that do."""
+"""magnitude: size of each head's output weights. Needs no data; a control for scores that do."""
 
 from __future__ import annotations
 

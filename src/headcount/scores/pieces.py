@@ -1,6 +1,6 @@
-"""Pieces: what the batches of a task contribute to a measurement, shared by processes, kept while unfinished.
+"""Pieces: contributions of the batches of a task to a measurement, shared by processes and saved until it is finished.
 
-A piece is numbered like its batch. Process r of n takes every n-th piece from r. A resumed run reads the
+A piece has the number of its batch. Process r of n takes every n-th piece from r. A resumed run reads the
 saved pieces, and its result is that of an uninterrupted run.
 """
 
@@ -23,11 +23,11 @@ from headcount.tasks.task import Task
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
 
-SECONDS = 20.0  # between two savings of sums
+SECONDS = 20.0  # between two saves of the sums
 
 
 def shelf(folder: Path | None, task: Task, work: Mapping[str, object]) -> Shelf | None:
-    """Where unfinished work of this process on a task is kept; nowhere without a folder."""
+    """The shelf for unfinished work of this process on a task; None without a folder."""
     if folder is None:
         return None
     return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", {**work, "task": dict(task.identity)})
@@ -40,7 +40,7 @@ def summed(
     finished: Shelf | None = None,
     progress: Progress = silent,
 ) -> dict[str, np.ndarray]:
-    """The sums over all batches of what each contributes, in float64: memory does not grow with the data."""
+    """Sums of the contributions of all batches, in float64. Memory does not grow with the data."""
     stored = (finished.get("sums") if finished else None) or {}
     start = int(stored.pop("batches", np.zeros(())))
     sums: dict[str, np.ndarray] = dict(stored)
@@ -66,7 +66,7 @@ def collected(
     finished: Shelf | None = None,
     progress: Progress = silent,
 ) -> list[Arrays]:
-    """What each batch contributes, in the order of the batches."""
+    """Contributions of all batches, in order."""
     pieces: dict[int, Arrays] = {}
     of = length_hint(batches)
     for number, batch in enumerate(batches):

@@ -1,4 +1,4 @@
-"""random: the control every score must beat."""
+"""random: random scores, the control that every score must beat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores: a HeadGrid of numbers with what makes it trustworthy. Always higher = keep."""
+"""Scores: one number per head with interval and signature. Higher always means keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from headcount.tasks.task import Task
 
 
 class Scores(HeadGrid):
-    """One number per head, with its 95% interval where there is one, and where it comes from."""
+    """One score per head; higher means more important. A HeadGrid with intervals and a signature.
+
+    Attributes:
+        signature: Model, data and arguments of the score.
+        low: Lower ends of the 95% intervals, if the method gives any.
+        high: Upper ends.
+        p: p-values of the hypothesis that a head does not matter, if the method tests it.
+        corrected: The p-values after Holm's correction for the number of heads.
+        details: Further results of the method, as plain JSON.
+    """
 
     def __init__(
         self,
@@ -30,9 +39,7 @@ class Scores(HeadGrid):
         corrected: HeadGrid | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """p, corrected: that a head does not matter, raw and after Holm's correction for all heads.
-        details: what else was measured on the way, as plain JSON.
-        """
+        """Create scores from (head, value) pairs. The other arguments are the attributes of the same name."""
         super().__init__(values, "float64")
         self.signature = signature
         self.low = low
@@ -62,7 +69,7 @@ def scores(
     normalize: bool,
     details: Mapping[str, Any] | None = None,
 ) -> Scores:
-    """Scores from numbers in the order of `heads`, with a normal interval where their standard error is known.
+    """Scores from numbers in the order of `heads`, with a normal interval if their standard error is given.
 
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """
@@ -87,7 +94,22 @@ members: Registry[Callable[..., Scores]] = Registry("score", "headcount.scores",
 
 
 def score(name: str, model: nn.Module, task: Task | None = None, **options: Any) -> Scores:
-    """Score every head of a model by a method, "gradient" or "ablation" for example; options by keyword."""
+    """Score every head of a model.
+
+    Args:
+        name: Name of the score: "ablation", "attribution-patching", "confidence", "fisher", "gradient",
+            "integrated-gradients", "magnitude", "random", "relevance" or "shapley".
+        model: The model.
+        task: Data to score heads on. "magnitude" and "random" need none.
+        options: Options of the score, such as `granularity` or `normalize`.
+
+    Returns:
+        The scores; higher means more important.
+
+    Raises:
+        UnknownName: If there is no score of this name.
+        UsageError: If the score has no such option, or needs a task.
+    """
     allowed = options_of(name)
     unknown = [option for option in options if option not in allowed]
     if unknown:

@@ -1,9 +1,10 @@
-"""Ablation that stops early: a variant is measured no further once it is certain that its heads matter.
+"""Ablation that stops early: the measurement of a variant ends once it is certain that its heads matter.
 
-Only for metrics that are a mean of bounded numbers (accuracy): bets on the mean effect then hold at any time of
-stopping, however skewed the effects are (`statistics.betting`). For losses and BLEU no bound is known. The asymptotic
-confidence sequences that exist for them (Waudby-Smith et al. 2024), looked at from 100 examples on, reject a true null
-of -1 (90 %) and +9 (10 %) in 1.8 % of experiments at .01, and in .4 % at .0001, the level that 100 heads ask for.
+Only for metrics that are a mean of bounded numbers (accuracy): bets on the mean effect are then valid at any
+stopping time, however skewed the effects are (`statistics.betting`). For losses and BLEU no bound is known. The
+asymptotic confidence sequences that exist for them (Waudby-Smith et al. 2024), looked at from 100 examples on, reject a
+true null of -1 (90 %) and +9 (10 %) in 1.8 % of experiments at .01, and in .4 % at .0001, the level that 100 heads ask
+for.
 Shapes: V variants, B examples of a batch, C columns of statistics.
 """
 
@@ -23,16 +24,16 @@ from headcount.scores.variants import Outcome, Variant, pieces_of
 from headcount.sites.running import evaluating
 from headcount.statistics import Bets, Interval, anytime_interval
 
-_ROWS = 32  # examples between two looks
+_ROWS = 32  # examples between two tests
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """What is known of a variant when its measurement ended."""
+    """Result of a variant when its measurement stopped."""
 
-    outcome: Outcome  # on the examples seen, of this variant alone
-    difference: Interval  # of the metric, variant minus unmasked; its 95% interval is valid at any time of stopping
-    p: float  # valid at any time of stopping
+    outcome: Outcome  # on the examples measured, of this variant only
+    difference: Interval  # of the metric, variant minus unmasked; the 95% interval is valid at any stopping time
+    p: float  # valid at any stopping time
     examples: int
 
 
@@ -48,7 +49,7 @@ def until_certain(
 ) -> list[Stopped]:
     """Measure variants batch by batch, each until p is below alpha / variants, or to the end of the data.
 
-    Examples come in a random order: in the order of the data, what is seen first may not be like what comes later.
+    Examples are measured in random order, because the first examples of the data may differ from the later ones.
     """
     bound = bound_of(metric)
     bets, running = Bets(len(variants), bound=bound), list(range(len(variants)))

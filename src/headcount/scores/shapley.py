@@ -1,9 +1,9 @@
-"""shapley: a head's mean worth over all orders in which heads may go (Held and Yang 2023).
+"""shapley: a head's mean marginal effect over random orders of removal (Held and Yang 2023).
 
-phi_h is the mean, over random orders, of what the loss rises when h goes after those before it in the order. Two heads
-that stand in for each other share what they are worth; ablation says that neither is worth anything. Orders are drawn,
-each with a batch of the data, so the interval is over both. An order is cut short (Ghorbani and Zou 2019) once the
-model is within `tolerance` of one without any heads; the heads that are left get nothing from it.
+phi_h is the mean, over random orders, of the increase of the loss when h is removed after the heads before it in the
+order. Redundant heads share their value, whereas ablation gives 0 to both. Each order is sampled with a batch of the
+data, so the interval covers both. An order is truncated (Ghorbani and Zou 2019) once the model is within `tolerance`
+of one without any heads; the remaining heads then get 0.
 Shapes: B batch, H heads of the model.
 """
 
@@ -43,9 +43,9 @@ def shapley(
 ) -> Scores:
     """Shapley value of each head for the mean loss of an example, with a 95% interval over random orders.
 
-    permutations: orders that are drawn; each takes up to as many runs over a batch as there are heads.
-    tolerance: share of what all heads together are worth within which an order is cut short; 0 cuts none.
-    folder: for unfinished work; the same call resumes from it.
+    permutations: number of random orders; each takes up to one run over a batch per head.
+    tolerance: share of the effect of all heads within which an order is truncated; 0 truncates none.
+    folder: for unfinished work, from which the same call resumes.
     """
     if task is None:
         raise UsageError("The shapley score needs a task: the data whose loss the heads are to serve.")
@@ -78,7 +78,7 @@ def shapley(
 
 
 def marginal(model: nn.Module, task: Task, batch: Batch, order: np.ndarray, tolerance: float) -> np.ndarray:
-    """[H]: how much the mean loss of a batch rises as each head goes, in this order; 0 after the order is cut short."""
+    """[H]: increase of the mean loss of a batch as each head is removed in this order; 0 after truncation."""
 
     def loss(mask_H: Tensor) -> float:
         with masked(model, mask_H):

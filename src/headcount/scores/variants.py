@@ -1,7 +1,7 @@
-"""Variants of a model, each with other heads off at one site, all measured on the same examples. Fast, and exact.
+"""Variants of a model with different heads of one site masked, all measured on the same examples. Fast and exact.
 
-What a site's heads cannot reach is computed once (`probes.replay`), several variants run in one batch, and outputs are
-checked against the unmasked model's instead of being written anew (`tasks.translation.drafts`).
+Layers below a site are computed once (`probes.replay`), several variants run in one batch, and translations are checked
+against those of the unmasked model instead of being decoded again (`tasks.translation.drafts`).
 Shapes: V variants, N examples, B rows of a batch, H heads of a site, C columns of statistics.
 """
 
@@ -32,14 +32,14 @@ from headcount.tasks.task import Batch, Task
 if TYPE_CHECKING:
     from headcount.tasks.translation.pairs import Translation
 
-_TOKENS = 4096  # of a batch of variants: more at once is no faster on a CPU
-_ROWS = 256  # outputs of different variants that are settled together
-_RUNS = 2  # improvements of a draft before the rest is written step by step
+_TOKENS = 4096  # in a batch of variants; more is no faster on a CPU
+_ROWS = 256  # outputs of different variants that are completed together
+_RUNS = 2  # revisions of a draft before the rest is decoded step by step
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A model with some heads of one site off."""
+    """Some masked heads of one site."""
 
     site: tuple[str, int]
     off: tuple[Head, ...]
@@ -47,19 +47,19 @@ class Variant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the unmasked model and each variant contribute, example by example, in the order of the task's batches."""
+    """Statistics of each example for the unmasked model and each variant, in the order of the task's batches."""
 
     base: np.ndarray  # [N, C]
     variants: np.ndarray  # [V, N, C]
 
 
 def one_out(model: nn.Module) -> list[Variant]:
-    """Every head off alone."""
+    """One variant per head, with that head masked."""
     return [Variant(head.site, (head,)) for head in locate(model).heads]
 
 
 def all_but_one(model: nn.Module) -> list[Variant]:
-    """Every head left alone in its site, where there is more than one."""
+    """One variant per head, with all other heads of its site masked."""
     sites = [site for site in locate(model) if site.num_heads > 1]
     return [
         Variant(site.key, tuple(other for other in site.head_names() if other != head))
@@ -79,8 +79,8 @@ def measure(
 ) -> Outcome:
     """Measure the model and its variants on a task.
 
-    fast: leave out what need not be computed again. False is the obvious loop, one full run per variant and batch.
-    kept: where finished batches are saved, so that an interrupted measurement can resume.
+    fast: skip computations that variants share. False runs the full model for each variant and batch.
+    kept: shelf for finished batches, from which an interrupted measurement resumes.
     """
     if not variants:
         raise UsageError("There are no variants to measure.")
@@ -96,7 +96,7 @@ def measure(
 def pieces_of(
     model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
-    """The batches of a task, and what the model and its variants contribute on one: base [B, C], variants [V, B, C]."""
+    """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C]."""
     if task.drafts(model):
         return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast)
     if task.in_one_run:
@@ -154,13 +154,13 @@ def _written(model: nn.Module, task: Translation, rows: np.ndarray, variants: Se
 def _rewritten(
     model: nn.Module, task: Translation, rows: np.ndarray, unmasked: list[list[int]], variants: Sequence[Variant]
 ) -> list[list[list[int]]]:
-    """What each variant writes for some examples, from what the unmasked model wrote.
+    """The outputs of each variant for some examples, starting from those of the unmasked model.
 
-    The first check of the drafts runs site by site, above what a site cannot reach. What it does not settle is gathered
-    over all variants and goes on together, every row under its own variant's mask.
+    The first check of the drafts runs site by site and skips the layers below. Rows that it does not complete are
+    collected over all variants and decoded together, each row with the mask of its variant.
     """
     outputs: list[list[list[int]]] = [[[] for _ in rows] for _ in variants]
-    open_rows: list[tuple[int, int, list[int]]] = []  # variant, place in rows, next draft
+    open_rows: list[tuple[int, int, list[int]]] = []  # variant, index in rows, next draft
     with remembered(model, len(rows)) as memory:
         task.drafted(model, rows, unmasked).improve(model)
     for site, places in _groups(model, variants, len(rows) * int(task.lengths[rows].max())):
@@ -187,7 +187,7 @@ def _settle(
     group: list[tuple[int, int, list[int]]],
     variants: Sequence[Variant],
 ) -> list[list[int]]:
-    """The outputs for rows that each have a variant of their own."""
+    """The outputs of rows that belong to different variants."""
     heads = locate(model).heads
     number = {head: index for index, head in enumerate(heads)}
     mask_BH = torch.ones(len(group), len(heads))
@@ -207,7 +207,7 @@ def _settle(
 def _statistics(
     task: Translation, rows: np.ndarray, unmasked: list[list[int]], base: np.ndarray, written: list[list[int]]
 ) -> np.ndarray:
-    """What outputs contribute; those that are the unmasked model's contribute what that does."""
+    """Statistics of the outputs; those equal to the unmasked model's are reused."""
     changed = [index for index, (before, other) in enumerate(zip(unmasked, written, strict=True)) if before != other]
     statistics = base.copy()
     if changed:
@@ -216,7 +216,7 @@ def _statistics(
 
 
 def _gate(site: Site, variants: Sequence[Variant], rows: int) -> Tensor:
-    """[V * B, H]: values of a site's heads, variant after variant."""
+    """[V * B, H]: mask of a site's heads, one variant after the other."""
     heads = site.head_names()
     values_VH = [[float(head not in variant.off) for head in heads] for variant in variants]
     return torch.tensor(values_VH).repeat_interleave(rows, dim=0)
@@ -224,14 +224,14 @@ def _gate(site: Site, variants: Sequence[Variant], rows: int) -> Tensor:
 
 @contextmanager
 def _changed(model: nn.Module, memory: Memory, site: Site, gate: Tensor, times: int) -> Iterator[None]:
-    """The site's heads scaled by `gate` [rows, H], on a batch repeated for several variants; nothing below runs."""
+    """Scale the site's heads by `gate` [rows, H] on a batch repeated per variant; layers below the site do not run."""
     with Hooks() as hooks, replayed(model, memory, site, times):
         hooks.change_input(site.entry, multiply(site, lambda: gate))
         yield
 
 
 def _groups(model: nn.Module, variants: Sequence[Variant], tokens: int) -> Iterator[tuple[Site, list[int]]]:
-    """Numbers of variants of the same site that run together; tokens: of the batch they all run on."""
+    """Indices of variants of the same site that run together. tokens: of the batch."""
     sites, together = locate(model), max(1, _TOKENS // max(1, tokens))
     for key in dict.fromkeys(variant.site for variant in variants):
         places = [index for index, variant in enumerate(variants) if variant.site == key]
@@ -244,7 +244,7 @@ def rows_of(batch: Batch) -> int:
 
 
 def _tokens(batch: Batch) -> int:
-    """Of the longest input; a batch whose parts differ in rows is not run several times at once."""
+    """Tokens of the longest input; a batch whose inputs have different numbers of rows is not repeated."""
     tensors = [value for value in batch.values() if isinstance(value, Tensor)]
     if len({len(value) for value in tensors}) > 1:
         return _TOKENS

@@ -1,1 +1,1 @@
-"""From scores to a mask: budgets and rules, pure functions."""
+"""Selection of heads: from scores and budgets to a mask, as pure functions."""

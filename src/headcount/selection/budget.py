@@ -1,4 +1,4 @@
-"""Budget: how much of a model may stay: heads, or what the whole model costs without the others."""
+"""Budget: how much of a model to keep: a number of heads, or a cost of the pruned model."""
 
 from __future__ import annotations
 
@@ -21,10 +21,18 @@ _FORMS = "10 or 40% of the heads; 90%params, 5Mparams; 80%flops, 2Gflops; 75%ms,
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may stay: a number of heads, or a share of them (0.4 is 40%); or what the smaller model may cost.
+    """How much of a model may stay: a number or share of heads, or the cost of the pruned model. Give exactly one.
 
-    Parameters, FLOPs of one forward pass and measured milliseconds are those of the whole model, not of its heads
-    alone: as a number, or with `unit` as a share of what the unpruned model costs.
+    Attributes:
+        heads: Number of heads to keep.
+        share: Share of `unit` to keep, from 0 to 1: 0.4 is 40%.
+        parameters: Most parameters of the pruned model, all of its weights included.
+        flops: Most FLOPs of one forward pass of the pruned model.
+        milliseconds: Longest time of one forward pass of the pruned model, measured on this machine.
+        unit: What `share` is a share of: "heads", or the "parameters", "flops" or "milliseconds" of the whole model.
+
+    Raises:
+        UsageError: If none or several of them are given, or a value is out of range.
     """
 
     heads: int | None = None
@@ -32,7 +40,7 @@ class Budget:
     parameters: int | None = None
     flops: float | None = None
     milliseconds: float | None = None
-    unit: Unit = "heads"  # what a share is of
+    unit: Unit = "heads"
 
     def __post_init__(self) -> None:
         units = [name for name in ("share", *get_args(Unit)) if getattr(self, name) is not None]
@@ -56,7 +64,7 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """A budget as it is written on the command line: 10, 40%, 90%params, 5Mparams, 80%flops, 12.5ms."""
+        """Parse a budget as written on the command line: 10, 40%, 90%params, 5Mparams, 80%flops, 12.5ms."""
         match = _TEXT.fullmatch(text.strip())
         if match is None or match["unit"] not in _SPELLINGS:
             raise UsageError(f"{text!r} is not a budget; expected a number or a percentage: {_FORMS}.")
@@ -69,7 +77,7 @@ class Budget:
         return cls(**{str(unit): amount})
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """The text form that `parse` reads."""
         spelling = next(text for text, unit in _SPELLINGS.items() if unit == self.counts)
         if self.share is not None:
             return f"{100 * self.share:.12g}%{spelling}"
@@ -77,13 +85,13 @@ class Budget:
 
     @property
     def counts(self) -> Unit:
-        """What is counted."""
+        """The unit that the budget counts."""
         if self.share is not None:
             return self.unit
         return next(unit for unit in get_args(Unit) if getattr(self, unit) is not None)
 
     def of(self, total: int) -> int:
-        """How many of `total` heads may stay; a share is rounded to the nearest number."""
+        """Number of heads to keep out of `total`; a share is rounded to the nearest number."""
         if self.counts != "heads":
             raise UsageError(f"This budget counts {self.counts}, not heads.")
         if self.share is not None:
@@ -93,12 +101,12 @@ class Budget:
         return int(self.heads)
 
     def limit(self, total: float) -> float:
-        """What the smaller model may cost, given what the whole one costs."""
+        """Highest cost of the pruned model, if the whole model costs `total`."""
         return self.share * total if self.share is not None else float(getattr(self, self.counts))
 
 
 def parse_budgets(text: str) -> tuple[Budget | dict[str, Budget], str | None]:
-    """Budgets as they are written: 10 or 40%; encoder=10, which is a budget and a kind; encoder=8,cross=50%."""
+    """Parse budgets: 10 or 40%; encoder=10, which gives a budget and a kind; encoder=8,cross=50%."""
     if "=" not in text:
         return Budget.parse(text), None
     parts = [part.partition("=") for part in text.split(",") if part.strip()]

@@ -1,7 +1,7 @@
-"""Layers: which numbers of heads a shape allows, and the best heads for each. Pure: knows numbers, no model.
+"""Layers: the numbers of heads that a shape allows, and the best heads for each number. Pure functions.
 
-The best set of n heads has the highest sum of scores. A layer's best sets are found for each number of heads;
-numbers are then shared out among layers by dynamic programming, which is exact.
+The best set of n heads has the highest sum of scores. The best sets of each layer are found for every number of heads;
+dynamic programming then distributes the total over the layers, which is exact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headcount.heads import Head
 from headcount.selection.budget import Budget
 from headcount.selection.shape import Shape
 
-_ROUNDING = 1e-12  # of sums, relative: what differs by less is a tie
+_ROUNDING = 1e-12  # relative; sums that differ by less are ties
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class BestSet:
     """The heads of one layer with the highest sum of scores, among sets of their size."""
 
     value: float
-    heads: tuple[tuple[int, int], ...]  # group, place in the group
+    heads: tuple[tuple[int, int], ...]  # group, index in the group
 
 
 @dataclass(frozen=True)
 class Layers:
-    """The heads that may go, in groups that share a key/value head, and the shape that those that stay must have."""
+    """The heads that may be removed, in groups that share a key/value head, and the shape of the remaining ones."""
 
     groups: tuple[tuple[Head, ...], ...]
     shape: Shape
@@ -48,7 +48,7 @@ class Layers:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Every number of heads that can stay."""
+        """All numbers of heads that can be kept."""
         return self._counts({head for group in self.groups for head in group})
 
     def _counts(self, available: set[Head]) -> tuple[int, ...]:
@@ -58,18 +58,18 @@ class Layers:
         ]
         if self.shape.rule == "uniform":
             return tuple(len(allowed) * number for number in sorted(frozenset.intersection(*allowed)))
-        sums = 1  # bit n: n heads can stay
+        sums = 1  # bit n: n heads can be kept
         for numbers in allowed:
             sums = sum_of_shifts(sums, numbers)
         return tuple(number for number in range(self.total + 1) if sums >> number & 1)
 
     def reaches(self, available: set[Head], count: int | None = None) -> bool:
-        """Whether heads can be removed from these so that this many are left (or any number), in the shape."""
+        """Whether some of these heads can be removed such that `count` (or any number) are left in the shape."""
         counts = self._counts(available)
         return bool(counts) if count is None else count in counts
 
     def fitted(self, budget: Budget) -> int:
-        """The heads that stay under a budget of heads: a share becomes the nearest number that the shape allows."""
+        """The number of heads to keep under a budget; a share becomes the nearest number that the shape allows."""
         wanted = budget.of(self.total)
         if not self.counts:
             raise UsageError(f"No number of heads fits {self.shape.in_words()}: relax the constraint.")
@@ -86,7 +86,7 @@ class Layers:
         )
 
     def nearest(self, wanted: int) -> int:
-        """The number of heads that the shape allows and that is nearest: the smaller of two, but not none at all."""
+        """The nearest number of heads that the shape allows; the smaller of two equally near ones, but not 0."""
         numbers = [number for number in self.counts if number or not wanted] or list(self.counts)
         return min(numbers, key=lambda number: abs(number - wanted))
 
@@ -97,7 +97,7 @@ class Layers:
         return [number for number in self.counts if number > wanted]
 
     def best(self, scores: Mapping[Head, float], count: int) -> set[Head]:
-        """The given number of heads with the highest sum of scores; of equal sets the first."""
+        """The set of this many heads with the highest sum of scores; the first of equal sets."""
         tables = [
             best_sets([[float(scores[head]) for head in group] for group in groups], self.shape, layer)
             for (_, layer), groups in self.by_layer.items()
@@ -114,7 +114,7 @@ class Layers:
 
 
 def sum_of_shifts(sums: int, numbers: Sequence[int] | frozenset[int]) -> int:
-    """Bits of all sums of a number whose bit is set and one of these."""
+    """Bits of all sums of a number whose bit is set and one of these numbers."""
     result = 0
     for number in numbers:
         result |= sums << number
@@ -123,7 +123,7 @@ def sum_of_shifts(sums: int, numbers: Sequence[int] | frozenset[int]) -> int:
 
 @cache
 def allowed_counts(sizes: tuple[int, ...], shape: Shape, layer: int) -> frozenset[int]:
-    """How many heads of a layer whose groups have these sizes can stay."""
+    """Numbers of heads that a layer with groups of these sizes can keep."""
     return frozenset(best_sets([[0.0] * size for size in sizes], shape, layer))
 
 
@@ -140,7 +140,7 @@ def best_sets(groups: Sequence[Sequence[float]], shape: Shape, layer: int) -> di
 
 
 def _candidate_sets(groups: Sequence[Sequence[float]], shape: Shape) -> Iterator[BestSet]:
-    """Sets of heads of a layer, the best one of each number among them."""
+    """Candidate sets of heads of a layer; they include the best set of each size."""
     ranked = [sorted(range(len(group)), key=lambda place, of=group: -of[place]) for group in groups]  # type: ignore[misc]
     if shape.groups == "even":
         for size in range(1, max(map(len, groups), default=0) + 1):
@@ -159,7 +159,7 @@ def _value(part: tuple[int, Sequence[int]], groups: Sequence[Sequence[float]]) -
 
 
 def _prefixes(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequence[float]]) -> Iterator[BestSet]:
-    """The best part, the best two, and so on: parts of the same size."""
+    """The best part, the best two parts, and so on, for parts of equal size."""
     yield BestSet(0.0, ())
     value, heads = 0.0, []
     for part in sorted(parts, key=lambda part: -_value(part, groups)):
@@ -169,7 +169,7 @@ def _prefixes(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Seque
 
 
 def _unions(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequence[float]]) -> Iterator[BestSet]:
-    """The best union of parts of any size, for each number of heads."""
+    """For each number of heads, the best union of parts of any size."""
     sets = {0: BestSet(0.0, ())}
     for group, places in parts:
         for number, best in sorted(sets.items(), reverse=True):
@@ -181,7 +181,7 @@ def _unions(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequenc
 
 
 def share_out(tables: Sequence[Mapping[int, BestSet]], count: int) -> list[int]:
-    """How many heads each layer keeps for the highest sum, given the total; of equal ones, earlier layers keep more."""
+    """Number of heads of each layer that gives the highest sum for a total; if equal, earlier layers keep more."""
     after = [np.full(count + 1, -np.inf)]  # [n]: the highest sum of the later layers with n heads
     after[0][0] = 0.0
     for table in reversed(tables):

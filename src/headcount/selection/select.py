@@ -1,4 +1,4 @@
-"""select: the heads with the highest scores stay, as many as the budget allows. Pure: knows numbers, no model."""
+"""select: keep the heads with the highest scores within a budget. A pure function that knows no model."""
 
 from __future__ import annotations
 
@@ -25,15 +25,27 @@ def select(
     price: Callable[[HeadGrid], float] | None = None,
     **constraints: Any,
 ) -> HeadGrid:
-    """A mask that keeps the best heads of these kinds within the budget; heads of other kinds all stay.
+    """Select the best heads within a budget.
 
-    The best heads are those with the highest sum of scores among all sets that have the shape.
-    kinds: the kinds whose heads the budget counts; all, if not given.
-    shape: what the heads that stay must look like; or fields of `Shape` by keyword, such as rule="uniform", at_least=1.
-    groups: heads that share a key/value head (`sites.groups`), for shapes that ask for even or whole groups.
-    units: heads that stay or go together, such as `sites.groups`: short for `groups` and unit="group".
-    price: what the model costs under a mask, for budgets that do not count heads; `surgery.price` has some.
-    Equal scores: the head that comes first in the model stays.
+    Among all sets of heads that fit the budget and the shape, the mask keeps the one with the highest sum of scores. If
+    scores are equal, the head that comes first in the model is kept.
+
+    Args:
+        scores: Scores of all heads; higher means more important.
+        budget: How much to keep.
+        kinds: Kinds of attention that the budget counts. Heads of other kinds are all kept. By default all kinds.
+        shape: Constraints on the remaining heads.
+        groups: Heads that share a key/value head (`sites.groups`), for shapes with even or whole groups.
+        units: Heads that are kept or removed together: the same as `groups` with unit="group".
+        price: Function from a mask to the cost of the model, for budgets that do not count heads.
+            `headcount.surgery.price` has some.
+        constraints: Fields of `Shape` as keywords, such as rule="uniform" or at_least=1.
+
+    Returns:
+        A mask with 1 for heads to keep and 0 for heads to remove.
+
+    Raises:
+        UsageError: If scores are NaN, or no number of heads fits the budget and the shape.
     """
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
@@ -73,7 +85,7 @@ def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[in
             f"With {numbers[0]} of these heads the model still costs {cost(numbers[0]):,.4g} {what}; the budget allows "
             f"{limit:,.4g}. Pruning heads cannot save more than that."
         )
-    low, high = 0, len(numbers)  # within, and not known to be
+    low, high = 0, len(numbers)  # index within the limit; first index that may exceed it
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if cost(numbers[middle]) <= limit else (low, middle)
@@ -81,7 +93,7 @@ def most_within(limit: float, cost: Callable[[int], float], numbers: Sequence[in
 
 
 def _top(scores: HeadGrid, layers: Layers, keep: int) -> set[Head]:
-    """The best heads of every layer, as many as it keeps at least, and the best of all others."""
+    """The best heads of every layer up to its minimum, and the best of all others."""
     order = sorted(scores.heads, key=lambda head: -scores[head])
     sure: set[Head] = set()
     for site in layers.by_layer:

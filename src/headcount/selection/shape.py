@@ -1,4 +1,4 @@
-"""Shape: what the heads that stay must look like, layer by layer, so that a runtime takes them. Imports no torch."""
+"""Shape: constraints on the remaining heads of each layer, so that a runtime accepts the model. Imports no torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ _SEPARATOR = ":"
 
 @dataclass(frozen=True)
 class Shape(Options):
-    """Constraints on the heads that stay, of every layer that heads are taken from; by default there are none."""
+    """Constraints on the heads that every pruned layer keeps. By default there are none.
+
+    Attributes:
+        rule: "top" keeps the best heads anywhere; "uniform" keeps equally many in every layer.
+        at_least: Fewest heads that every layer keeps.
+        at_least_first: Fewest heads that the first layer keeps.
+        multiple: Every layer keeps a multiple of this many heads, for tensor parallelism.
+        groups: "even": in each layer, every remaining key/value head serves equally many heads. "any": no constraint.
+        unit: "group" removes only whole groups of heads that share a key/value head. "head" removes single heads.
+    """
 
     rule: Literal["top", "uniform"] = option(
         "top",
@@ -50,7 +59,7 @@ class Shape(Options):
         return self.rule == "top" and self.multiple == 1 and self.groups == "any" and self.unit == "head"
 
     def and_also(self, other: Shape) -> Shape:
-        """The constraints of both."""
+        """The combined constraints of two shapes."""
         return Shape(
             rule="uniform" if "uniform" in (self.rule, other.rule) else "top",
             at_least=max(self.at_least, other.at_least),
@@ -61,11 +70,11 @@ class Shape(Options):
         )
 
     def least(self, layer: int) -> int:
-        """Heads that a layer keeps at least."""
+        """Fewest heads that a layer keeps."""
         return max(self.at_least, self.at_least_first if layer == 0 else 0)
 
     def __str__(self) -> str:
-        """As `parse` reads it: `uniform:at-least=1`; empty without constraints."""
+        """The text form that `parse` reads, such as `uniform:at-least=1`; empty without constraints."""
         words = [word for word, (name, value) in _WORDS.items() if getattr(self, name) == value]
         defaults = self.defaults()
         numbers = [
@@ -75,7 +84,7 @@ class Shape(Options):
 
     @classmethod
     def parse(cls, text: str) -> Shape:
-        """A shape from its text form."""
+        """Parse the text form of a shape, such as `uniform:at-least=1`."""
         values: dict[str, Any] = {}
         for part in filter(None, text.split(_SEPARATOR)):
             word, _, number = part.partition("=")
@@ -89,7 +98,7 @@ class Shape(Options):
         return cls.of(values)
 
     def in_words(self) -> str:
-        """For messages: what is asked of every layer."""
+        """The constraints in words, for messages."""
         words = {
             "rule": "the same number in every layer", "at_least": f"at least {self.at_least} in every layer",
             "at_least_first": f"at least {self.at_least_first} in the first layer",
@@ -98,8 +107,8 @@ class Shape(Options):
         return ", ".join(words[name] for name, value in self.defaults().items() if getattr(self, name) != value)
 
     def violations(self, mask: HeadGrid, groups: Sequence[Sequence[Head]]) -> list[str]:
-        """What a mask has that the shape does not allow. groups: of the heads that may go, by key/value head."""
-        layers: dict[tuple[str, int], list[tuple[int, int]]] = {}  # of each group: heads that stay, heads
+        """Where a mask breaks the constraints. `groups`: the heads that may be removed, by key/value head."""
+        layers: dict[tuple[str, int], list[tuple[int, int]]] = {}  # (heads to keep, heads) of each group
         for group in groups:
             layers.setdefault(group[0].site, []).append((sum(bool(mask[head]) for head in group), len(group)))
         problems = [f"{kind}.{layer} {text}" for (kind, layer), sizes in layers.items()
@@ -123,7 +132,7 @@ class Shape(Options):
             yield "keeps a part of a group"
 
     def check(self, mask: HeadGrid, groups: Sequence[Sequence[Head]]) -> None:
-        """Raise where a mask does not have this shape."""
+        """Raise UsageError if a mask breaks the constraints."""
         problems = self.violations(mask, groups)
         if problems:
             further = f", and {len(problems) - 1} more" if len(problems) > 1 else ""

@@ -1,4 +1,4 @@
-"""Attention: how one class of attention modules lays out its heads. Data only; knows no live model.
+"""Attention: the layout of heads in one class of attention modules. Data only; knows no live model.
 
 A family file fills one of these per attention class. `sites` reads it to find heads, `surgery` to cut them out.
 Names are relative to the attention module; a leading `..` means its parent, as in BERT's `..output.dense`.
@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 from torch import nn
 
-# How an attention module without heads hands back what is left: the bias of the output projection.
+# What an attention module without heads returns around the bias of its output projection.
 #   plain    output and weights
-#   context  the heads' output, without width, and weights: the projection stands outside
+#   context  the heads' output, of width 0, and weights: the projection is outside
 #   t5       output, position bias and weights
 #   bloom    output plus residual, and weights
 #   albert   normed sum of input and output, and weights
 Tail = Literal["plain", "context", "t5", "bloom", "albert"]
 
-# A per-head position bias made once and handed to every layer: each pruned layer picks its own heads from it.
+# A per-head position bias computed once and passed to every layer: each pruned layer selects its heads from it.
 SharedBias = Literal["", "t5", "mpnet", "bloom"]
 
 
@@ -31,10 +31,10 @@ class Attention:
     classes: tuple[str, ...]
     query: str
     key: str
-    value: str  # the same name as `query` or `key` where projections are fused: rows [Q|K|V]
+    value: str  # the same name as `query` or `key` if projections are fused: rows [Q|K|V]
     output: str
-    interleaved: bool = False  # fused rows go head by head: [q0 k0 v0 q1 k1 v1 ...]
-    entry: str = ""  # the module whose input is the concatenated heads, where that is not `output`
+    interleaved: bool = False  # fused rows are ordered by head: [q0 k0 v0 q1 k1 v1 ...]
+    entry: str = ""  # the module whose input is the concatenated heads, if it is not `output`
 
     head_dim: str = "head_dim"  # attribute with the head size
     count: tuple[str, ...] = ()  # attributes with the number of heads
@@ -49,17 +49,17 @@ class Attention:
     cross: tuple[str, ...] = ()  # path components that mark cross attention
     layer: str = ""  # regex whose group is the layer in the module's path; else the path's last number
 
-    weights: int = 1  # place of the attention probabilities in what the module returns
-    ask_weights: bool = False  # they come only when `output_attentions=True` is passed
+    weights: int = 1  # index of the attention probabilities in the module's output
+    ask_weights: bool = False  # they are returned only with `output_attentions=True`
 
     tail: Tail = "plain"
     after: tuple[str, ...] = ()  # modules that run after the output projection
     cache: str = "past_key_values"  # argument that carries the key/value cache
-    cache_index: str = "layer_idx"  # attribute with the module's place in the cache
-    keys: str = "key_value_states"  # argument with the states that cross attention looks at
+    cache_index: str = "layer_idx"  # attribute with the module's index in the cache
+    keys: str = "key_value_states"  # argument with the states that cross-attention attends to
 
-    obstacle: str = ""  # why heads can be masked but not cut out
-    unsupported: Callable[[nn.Module], str | None] | None = None  # why heads cannot even be masked
+    obstacle: str = ""  # reason why heads can be masked but not removed
+    unsupported: Callable[[nn.Module], str | None] | None = None  # reason why heads cannot even be masked
 
     def to_plain(self) -> dict[str, Any]:
         """The layout as plain JSON, for models that no family describes."""
@@ -67,7 +67,7 @@ class Attention:
 
     @classmethod
     def from_plain(cls, data: object) -> Attention:
-        """The layout back from JSON; anything but the known fields with their types is a ValueError."""
+        """The layout from JSON. Raises ValueError for unknown fields or wrong types."""
         defaults = {field.name: getattr(_ANY, field.name) for field in fields(cls) if field.name != "unsupported"}
         if not isinstance(data, Mapping) or set(data) != set(defaults):
             raise ValueError("an attention layout has the fields " + ", ".join(sorted(defaults)))

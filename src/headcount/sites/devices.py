@@ -1,4 +1,4 @@
-"""Devices: where a model takes its inputs, and its weights where accelerate has put them away to memory or disk."""
+"""Devices: where a model takes its inputs, and its weights if accelerate has offloaded them to memory or disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.hooks import original_module
 
 
 def compute_device(model: nn.Module) -> torch.device:
-    """Where the model computes, which is not where weights rest that are loaded on demand."""
+    """The device on which the model computes, which differs from that of offloaded weights."""
     device = getattr(_hook(original_module(model)), "execution_device", None)
     if device is not None:
         return torch.device(device)
@@ -20,7 +20,7 @@ def compute_device(model: nn.Module) -> torch.device:
 
 
 def input_device(model: nn.Module) -> torch.device:
-    """Where the inputs of a run go whose numbers matter; a model without weights is refused."""
+    """The device for inputs. Raises if the model has no weights."""
     device = compute_device(model)
     if device.type == "meta":
         raise ModelError(
@@ -31,7 +31,7 @@ def input_device(model: nn.Module) -> torch.device:
 
 
 def stored(model: nn.Module, name: str, tensor: Tensor) -> Tensor:
-    """A tensor of the model's state by name, read from where it was put away if it was."""
+    """A tensor of the model's state by name, also if it was offloaded."""
     if not tensor.is_meta:
         return tensor
     path, _, leaf = name.rpartition(".")
@@ -40,7 +40,7 @@ def stored(model: nn.Module, name: str, tensor: Tensor) -> Tensor:
 
 
 def stored_weight(module: nn.Module) -> Tensor:
-    """The weight of a projection, also where it was put away."""
+    """The weight of a projection, also if it was offloaded."""
     weight: Any = module.weight
     loaded = stored(module, "weight", weight)
     if loaded.is_meta:

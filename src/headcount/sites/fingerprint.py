@@ -16,7 +16,7 @@ _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # bytes of a number ->
 def weight_hash(model: nn.Module) -> str:
     """A hash of every parameter and saved buffer: names, types, shapes and bytes."""
     tensors = sorted((name, value) for name, value in model.state_dict().items() if isinstance(value, Tensor))
-    with ThreadPoolExecutor() as threads:  # hashing large tensors lets other threads run
+    with ThreadPoolExecutor() as threads:  # hashing large tensors releases the GIL
         hashes = threads.map(lambda item: tensor_hash(item[0], stored(model, *item)), tensors)
         return hashlib.sha256(b"".join(hashes)).hexdigest()[:40]
 

@@ -1,4 +1,4 @@
-"""Heads of an architecture no family describes: guessed from names, believed only when a test run confirms it.
+"""Heads of an architecture that no family describes: guessed from names and confirmed by a test run.
 
 The test: attention probabilities times values, head by head, must be what enters the output projection.
 """
@@ -52,7 +52,7 @@ _confirmed: WeakKeyDictionary[nn.Module, Attention | str] = WeakKeyDictionary()
 
 
 def find(model: nn.Module, claimed: Iterable[nn.Module] = ()) -> tuple[list[Found], list[str]]:
-    """The attention modules outside `known` whose heads a test run confirms, and why other candidates are not."""
+    """The attention modules outside `claimed` whose heads a test run confirms, and why others are refused."""
     inside = {part for module in claimed for part in module.modules()}
     guesses, refused = [], []
     for path, module in model.named_modules():
@@ -78,7 +78,7 @@ def _about(path: str, module: nn.Module, reason: str) -> str:
 
 
 def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | None:
-    """A layout by the names of the module's projections and attributes; why not, where only some are there."""
+    """A layout guessed from the names of the module's projections and attributes, or the reason why there is none."""
     fused = _first(module, _FUSED)
     query, key, value = (fused or _first(module, names) for names in (_QUERY, _KEY, _VALUE))
     if not (query and key and value):
@@ -120,14 +120,14 @@ def _stack(model: nn.Module, path: str, module: nn.Module) -> Literal["encoder",
 
 
 def _confirm(model: nn.Module, guesses: list[Found]) -> None:
-    """Run the model once on noise and compare what enters each projection with probabilities times values."""
+    """Run the model once on noise and compare the input of each projection with probabilities times values."""
     seen: dict[nn.Module, _Seen] = {}
     try:
         with evaluating(model), eager_attention(model), Hooks() as hooks:
             for attention, path, module in guesses:
                 seen[module] = _Seen(model, attention, path, module, hooks)
             model(**example_batch(model))
-    except Exception as error:  # a foreign model may fail in any way; none of them may pass as confirmed
+    except Exception as error:  # an unknown model may fail in any way; none may count as confirmed
         for _, _, module in guesses:
             _confirmed[module] = f"the test run failed with {type(error).__name__}: {error}"
         return
@@ -136,7 +136,7 @@ def _confirm(model: nn.Module, guesses: list[Found]) -> None:
 
 
 class _Seen:
-    """What one module showed in the test run."""
+    """Tensors of one module in the test run."""
 
     def __init__(self, model: nn.Module, attention: Attention, path: str, module: nn.Module, hooks: Hooks) -> None:
         self.attention = attention
@@ -144,7 +144,7 @@ class _Seen:
         self.heads = width_in(relative(model, path, attention.output)) // getattr(module, attention.head_dim)
         self.values: Tensor | None = None  # [B, K, rows] as the value projection gives them
         self.returned: tuple[Any, ...] = ()
-        self.entered: dict[str, Tensor] = {}  # name of a module -> [B, Q, width] that entered it
+        self.entered: dict[str, Tensor] = {}  # name of a module -> its input [B, Q, width]
         hooks.change_output(getattr(module, attention.value), self._see_values)
         if "output_attentions" in inspect.signature(module.forward).parameters:
             hooks.set_argument(module, "output_attentions", True)
@@ -164,7 +164,7 @@ class _Seen:
         self.entered[name] = entered
 
     def verdict(self) -> Attention | str:
-        """The confirmed layout, or why there is none."""
+        """The confirmed layout, or the reason why there is none."""
         weights = next((i for i, item in enumerate(self.returned) if self._is_probabilities(item)), None)
         if self.values is None or weights is None:
             return "it does not return its attention probabilities"
@@ -180,11 +180,11 @@ class _Seen:
     def _is_probabilities(self, item: object) -> bool:
         if not isinstance(item, Tensor) or item.dim() != 4 or item.shape[1] != self.heads:
             return False
-        # Less than 1 in all where a sink takes its share, or where a query may look at nothing.
+        # The sum is below 1 if a sink takes a share, or if a query may attend to nothing.
         return bool((item >= 0).all() and (item.float().sum(-1) <= 1 + _tolerance(item)).all())
 
     def _readings(self) -> Iterator[tuple[bool, Tensor]]:
-        """The value heads [B, K, H, D] under each way their rows may be laid out."""
+        """The value heads [B, K, H, D] for each possible layout of their rows."""
         head_dim = getattr(self.module, self.attention.head_dim)
         values: Any = self.values
         roles = self.attention.projections[self.attention.value]
@@ -208,12 +208,12 @@ class _Seen:
 
 
 def _tolerance(tensor: Tensor) -> float:
-    """What rounding may do to a weighted mean in the tensor's number format."""
+    """Largest rounding error of a weighted mean in the tensor's data type."""
     return max(1e-3, 8 * torch.finfo(tensor.dtype).eps)
 
 
 def _obstacle(module: nn.Module, attention: Attention) -> str:
-    """What besides the projections depends on which heads there are."""
+    """A part of the module besides the projections that depends on the number of heads, if any."""
     head_dim = getattr(module, attention.head_dim)
     inside = {*attention.projections, attention.output}
     for name, child in module.named_children():
@@ -221,7 +221,7 @@ def _obstacle(module: nn.Module, attention: Attention) -> str:
         if name in inside or not sizes:
             continue
         if "norm" in type(child).__name__.lower() and max(sizes) <= head_dim:
-            continue  # one norm for every head: indifferent to how many there are
+            continue  # one norm for all heads does not depend on their number
         if "norm" in type(child).__name__.lower():
             return f"{name} normalises over all heads together: without some, the others change"
         return f"headcount does not know how the parameters of {name} belong to heads"

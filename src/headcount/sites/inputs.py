@@ -23,9 +23,9 @@ _TABLES = ("position_embeddings", "position_embedding", "embed_positions", "wpe"
 def example_batch(
     model: nn.Module, *, batch: int = 2, length: int = 12, target: int = 9, seed: int = 0, padded: bool = True
 ) -> Batch:
-    """Random input of the model's own modality, with padding on the side the model uses.
+    """Random input of the model's modality, padded on the side that the model uses.
 
-    length: tokens of the input, where the modality lets them be chosen.
+    length: tokens of the input, if the modality allows a choice.
     target: tokens given to a decoder beside an encoder.
     """
     maker = _Maker(model, batch, length, seed)
@@ -35,7 +35,7 @@ def example_batch(
         example |= maker.text(length, padded=padded)
     if "pixel_values" in parameters and not (
         "input_ids" in parameters and maker.writes
-    ):  # its text would need image tokens
+    ):  # the text of such a model would need image tokens
         example["pixel_values"] = maker.image()
     if "input_features" in parameters:
         example["input_features"] = maker.speech_features()
@@ -54,7 +54,7 @@ def example_batch(
 
 
 def longest(model: nn.Module, length: int) -> int:
-    """As many tokens as wanted, or as many as the model has positions for."""
+    """The requested number of tokens, or the number of positions of the model if that is smaller."""
     config = getattr(model, "config", None)
     names = ("max_position_embeddings", "n_positions", "max_target_positions")
     limits = [int(getattr(part, name)) for part in _configs(config) for name in names if getattr(part, name, None)]
@@ -63,7 +63,7 @@ def longest(model: nn.Module, length: int) -> int:
 
 
 def position_limit(model: nn.Module) -> int | None:
-    """The longest text that the model can run on, in tokens; None where positions are computed, not looked up."""
+    """Longest input of the model in tokens; None if positions are computed, not looked up in a table."""
     embeddings = [
         module.num_embeddings - _first_position(module)
         for name, module in model.named_modules()
@@ -105,15 +105,15 @@ class _Maker:
         both = bool(getattr(self.config, "is_encoder_decoder", False))
         self._one_label = self._class.endswith("ForSequenceClassification")
         self.writes = hasattr(model, "can_generate") and bool(model.can_generate())  # type: ignore[operator]
-        self.needs_target = both and not self._one_label  # classifiers make the target from the source
+        self.needs_target = both and not self._one_label  # classifiers derive the target from the source
         self.looks_elsewhere = not both and any(name.endswith(_CROSS) for name, _ in model.named_modules())
         self._pads_left = not both and (self.writes or bool(self._get("is_decoder")))
-        self._ends_in_eos = both and self._one_label  # BART reads its label off the end of the sentence
+        self._ends_in_eos = both and self._one_label  # BART classifies at the end of the sentence
         if self._one_label and self._get("pad_token_id") is None:  # decoders then know one sentence's end only
             self.batch = 1
 
     def _get(self, *names: str, default: object = None) -> Any:
-        """The first of these entries in the config or in one of its parts'."""
+        """The first of these entries in the config or in the config of one of its parts."""
         for config in _configs(self.config):
             for name in names:
                 if getattr(config, name, None) is not None:
@@ -156,7 +156,7 @@ class _Maker:
         return self._noise(self.batch, stride * (self.length + 2))
 
     def states(self) -> Tensor:
-        """What cross attention of a decoder without its encoder looks at."""
+        """Encoder states for the cross-attention of a decoder without its encoder."""
         width = self._get("cross_attention_hidden_size", "hidden_size", "d_model", "n_embd")
         return self._noise(self.batch, 7, int(width))
 

@@ -22,7 +22,7 @@ from headcount.sites.site import Site, Sites
 
 families: Registry[Family] = Registry("family", "headcount.sites.families", "FAMILY")
 
-_warned: WeakSet[nn.Module] = WeakSet()  # models whose left-out modules were told
+_warned: WeakSet[nn.Module] = WeakSet()  # models that were warned about
 
 MANIFEST = "head_pruning"  # config entry with the heads of a pruned model, see surgery/manifest.py
 _HOW_TO = "Another architecture is added by one small file: docs/how-to/add-a-family.md shows how."
@@ -30,7 +30,17 @@ _KIND_ORDER = {"encoder": 0, "decoder": 1, "cross": 2}
 
 
 def locate(model: nn.Module) -> Sites:
-    """Find every attention head of a model: plain, pruned, compiled, wrapped or bare."""
+    """Find all attention heads of a model: plain, pruned, compiled or wrapped.
+
+    Args:
+        model: The model.
+
+    Returns:
+        One site per attention module, by kind and layer. `.heads` lists all heads, `.mask()` makes a mask.
+
+    Raises:
+        UnknownArchitecture: If no attention module is recognised.
+    """
     if not isinstance(model, nn.Module):
         raise UsageError(f"Expected a PyTorch model; got {type(model).__name__}. Load one with hc.load(...).")
     model = original_module(model)
@@ -60,13 +70,21 @@ def locate(model: nn.Module) -> Sites:
 
 
 def reads_both_ways(model: nn.Module) -> bool:
-    """Whether every token of the model sees those after it: an encoder that is not told to be a decoder."""
+    """Whether every token attends to later tokens: an encoder whose config has is_decoder=False."""
     config = getattr(original_module(model), "config", None)
     return getattr(config, "is_decoder", None) is False and set(locate(model).kinds) == {"encoder"}
 
 
 def add_family(name: str, family: Family) -> None:
-    """Teach headcount an architecture for this process; for good, add a file to `sites/families`."""
+    """Register an architecture for this process. To add it permanently, add a file to `sites/families`.
+
+    Args:
+        name: Name of the family.
+        family: Description of its attention modules.
+
+    Raises:
+        UsageError: If a family of this name exists.
+    """
     families.add(name, family)
     _by_class.cache_clear()
 
@@ -83,7 +101,7 @@ def _by_class() -> dict[str, list[tuple[str, Attention]]]:
 
 
 def _match(module: nn.Module) -> tuple[str, Attention] | None:
-    """The layout for this module's class: the first all of whose projections it has."""
+    """The first layout of this module's class whose projections the module has."""
     layout = getattr(module, "headcount_layout", None)  # confirmed before pruning, which may have emptied the module
     if layout is not None:
         return "generic", layout
@@ -158,13 +176,13 @@ def _unique(sites: list[Site]) -> Iterable[Site]:
             sites[sites.index(site)] = replace(site, kind=tower) if not tower.isdigit() else site
     seen: Counter[str] = Counter()
     counts = Counter(site.key for site in sites)
-    for site in sites:  # several modules share a layer number: count them instead
+    for site in sites:  # several modules have the same layer number: number them in order instead
         yield replace(site, layer=seen[site.kind]) if max(counts.values()) > 1 else site
         seen[site.kind] += 1
 
 
 def _as_noted(model: nn.Module, site: Site) -> Site:
-    """Original head numbers of an evenly pruned model that stock code loaded: only its config knows them."""
+    """Restore the original head numbers of an evenly pruned model loaded by stock code, from its config."""
     noted = getattr(getattr(model, "config", None), MANIFEST, None)
     if noted is None or hasattr(site.module, "headcount"):
         return site

@@ -1,4 +1,4 @@
-"""Projections: linear layers in their two layouts, and where they hang. Knows weights, not heads."""
+"""Projections: linear layers in their two layouts, found by relative path. Knows weights, not heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a model just to look at it: eval mode, eager attention, a made-up batch, and no trace of it afterwards."""
+"""Running a model to measure it: eval mode, eager attention, a generated batch. Settings are restored afterwards."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _BACKEND = "_attn_implementation_internal"
 
 @contextmanager
 def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
-    """Eval mode, no gradients, fixed random numbers inside the block; each module's mode and the seed return.
+    """Eval mode, no gradients and a fixed random seed inside the block. Each module's mode and the seed are restored.
 
-    gradients: let gradients flow to what asks for them, masks for example, but not to the model's parameters.
+    gradients: compute gradients with respect to masks and other inputs, but not to the model's parameters.
     """
     modes = [(module, module.training) for module in model.modules()]
-    # Frozen only where needed: whether weights are trained decides which matrix product torch takes, to the last bit.
+    # Frozen only if needed: requires_grad decides which matrix product torch uses, which changes the last bit.
     trained = [parameter for parameter in model.parameters() if gradients and parameter.requires_grad]
-    # each of these has random numbers of its own
+    # each has its own random generator
     graphics = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
     try:
         model.eval()
         for parameter in trained:
             parameter.requires_grad_(False)
         with torch.set_grad_enabled(gradients), torch.random.fork_rng(devices=graphics):
-            torch.manual_seed(0)  # models that draw numbers (masked autoencoders) draw the same ones every time
+            torch.manual_seed(0)  # models that sample (masked autoencoders) sample the same numbers every time
             yield
     finally:
         for module, training in modes:
@@ -41,13 +41,13 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
 
 
 def eager_attention(model: nn.Module) -> AbstractContextManager[None]:
-    """Compute attention step by step inside the block: the only backend that hands out its probabilities."""
+    """Use eager attention inside the block, the only backend that returns its probabilities."""
     return attention_backend(model, "eager")
 
 
 @contextmanager
 def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
-    """Compute attention by this backend inside the block."""
+    """Use this attention backend inside the block."""
     configs = {
         id(config): config
         for module in model.modules()
@@ -64,7 +64,7 @@ def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
 
 
 def run(model: nn.Module, batch: Mapping[str, Tensor], *, synthetic: bool) -> Any:
-    """The model's output; an error explains when the generated batch does not fit."""
+    """The model's output. Raises a clear error if the generated batch does not fit the model."""
     try:
         return model(**batch)
     except Exception as error:

@@ -25,12 +25,12 @@ class Site:
 
     kind: str
     layer: int
-    heads: tuple[int, ...]  # the heads that are there, by their numbers in the original model
+    heads: tuple[int, ...]  # remaining heads, by their numbers in the original model
     total: int  # heads in the original model
     built: tuple[int, ...]  # heads the module was built with: all, unless stock code loaded an evenly pruned model
     head_dim: int
     kv_heads: int  # key/value heads now; fewer than `num_heads` in grouped-query attention
-    kv_kept: tuple[int, ...]  # those, by their numbers in the original model
+    kv_kept: tuple[int, ...]  # remaining key/value heads, by their numbers in the original model
     kv_total: int
     family: str
     path: str  # of the attention module
@@ -58,7 +58,7 @@ class Site:
 
     @property
     def served(self) -> tuple[int, ...]:
-        """For each key/value head that is there, how many query heads look at it."""
+        """Number of query heads of each remaining key/value head."""
         counts = Counter(head // self.group_size for head in self.heads)
         return tuple(counts[head] for head in self.kv_kept)
 
@@ -83,7 +83,7 @@ class Sites(Sequence[Site]):
 
     @property
     def groups(self) -> tuple[tuple[Head, ...], ...]:
-        """Heads that share a key/value head: the units whose removal leaves groups even. Each alone where none do."""
+        """Groups of heads that share a key/value head, which can be removed as a whole; single heads if none share."""
         groups: dict[tuple[str, int, int], list[Head]] = {}
         for site in self._sites:
             for head in site.head_names():
@@ -95,7 +95,7 @@ class Sites(Sequence[Site]):
         return HeadGrid([(head, value) for head in self.heads])
 
     def mask(self, *, off: HeadNames | None = None, keep: HeadNames | None = None) -> HeadGrid:
-        """1 for heads that stay, 0 for heads that go: all but `off`, or only `keep`. `encoder.0.*` is a whole site."""
+        """A mask with 0 for the heads in `off`, or with 1 only for those in `keep`. `encoder.0.*` is a whole site."""
         if off is not None and keep is not None:
             raise UsageError("Give the heads to switch off or the heads to keep, not both.")
         if keep is not None:
@@ -103,7 +103,7 @@ class Sites(Sequence[Site]):
         return self.grid(1).replace(dict.fromkeys(self.find(off or ()), 0))
 
     def find(self, names: HeadNames) -> tuple[Head, ...]:
-        """The heads with these names; `*` and `?` stand for several. A name without a head is an error."""
+        """The heads with these names; `*` and `?` are wildcards. Raises UnknownHead if a name matches no head."""
         present = self.heads
         heads_in_order: dict[Head, None] = {}
         for name in (names,) if isinstance(names, str | Head) else names:
@@ -117,7 +117,7 @@ class Sites(Sequence[Site]):
         return tuple(heads_in_order)
 
     def of_kinds(self, kinds: Sequence[str] | None) -> tuple[Head, ...]:
-        """The heads of these kinds of attention, all if None; a kind that the model does not have is an error."""
+        """The heads of these kinds of attention; all if None. Raises if the model has no such kind."""
         if isinstance(kinds, str):
             raise UsageError(
                 f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}."

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from headcount.errors import UsageError
 from headcount.statistics.interval import Interval
 
-# As shares of the largest stake that cannot ruin the player.
+# As shares of the largest stake with which the capital stays positive.
 _SHARES = np.array([sign * size for size in (0.05, 0.1, 0.2, 0.4, 0.8) for sign in (1, -1)])
-_CANDIDATES = 2001  # means between -bound and bound that an interval is looked for among
+_CANDIDATES = 2001  # candidate means of an interval, between -bound and bound
 
 
 class Bets:
@@ -36,14 +36,14 @@ class Bets:
         self._logs_VS[list(variants)] += np.log1p(stakes_S * effect_VB[..., None]).sum(1)
 
     def p(self) -> np.ndarray:
-        """[V]: valid whenever one looks."""
+        """[V]: p-values that are valid at any time."""
         return np.exp(-np.maximum(_log_mean(self._logs_VS), 0.0))
 
 
 def anytime_interval(values: ArrayLike, *, bound: float, confidence: float = 0.95) -> Interval:
-    """The mean of values in [-bound, bound], with an interval that holds at whatever time the values ended.
+    """The mean of values in [-bound, bound], with an interval that is valid whenever sampling was stopped.
 
-    It has every candidate mean against which the bets have won less than 1 / (1 - confidence).
+    It contains every candidate mean against which the bets have won less than 1 / (1 - confidence).
     """
     sample_B = np.asarray(values, dtype=np.float64)
     _check(sample_B, bound)

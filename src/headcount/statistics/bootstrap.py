@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _CHUNK = 1000  # resamples
-_MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; so many are kept for the next bootstrap
+_MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; as many are cached
 
 
 class Comparison(NamedTuple):
@@ -30,8 +30,8 @@ def resamples_for(tests: int, alpha: float = 0.01) -> int:
 def bootstrap_sums(statistics: ArrayLike, *, resamples: int, seed: int = 0) -> Iterator[np.ndarray]:
     """[chunk, ...]: sums of statistics [N, ...] over resampled examples, a matrix product for each chunk of resamples.
 
-    The same seed draws the same examples, so that measurements of the same examples stay paired. A chunk is smaller
-    where there are many examples: memory does not grow with their number.
+    The same seed draws the same examples, so that measurements of the same examples stay paired. Chunks are
+    smaller for many examples, so that memory does not grow with their number.
     """
     table = np.asarray(statistics, dtype=np.float64)
     flat = table.reshape(len(table), -1)
@@ -50,7 +50,7 @@ def _counts(examples: int, resamples: int, seed: int, chunk: int) -> Iterator[np
 
 @lru_cache(maxsize=1)
 def _kept_counts(examples: int, resamples: int, seed: int, chunk: int) -> tuple[np.ndarray, ...]:
-    """The same, kept for the next measurement of the same examples: to draw them takes longer than to use them."""
+    """The same, cached for the next measurement of the same examples: sampling them takes longer than using them."""
     return tuple(_counts(examples, resamples, seed, chunk))
 
 
@@ -80,10 +80,10 @@ def paired_bootstrap(
 
 
 class Resampling:
-    """Bootstrap of sums in constant memory: examples come once, in batches, and are not kept.
+    """Bootstrap of sums in constant memory: examples are added in batches and not stored.
 
     Each example enters each resample a Poisson(1) number of times, which for many examples is what drawing with
-    replacement gives. How often depends on the seed and on the example's number alone, not on the batches.
+    replacement gives. The number depends only on the seed and the index of the example, not on the batches.
     """
 
     def __init__(self, resamples: int = 1000, *, seed: int = 0) -> None:
@@ -115,7 +115,7 @@ _POISSON = np.searchsorted(_CHANCE, (np.arange(65536) + 0.5) / 65536).astype(np.
 
 
 def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Low and high ends of [resamples, ...]; resamples without a number are left out, NaN where none has one."""
+    """Lower and upper ends of [resamples, ...]. NaN resamples are left out; the ends are NaN if all are."""
     table = np.asarray(drawn)
     tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(table, [tail, 100 - tail], axis=0)

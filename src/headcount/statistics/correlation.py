@@ -1,4 +1,4 @@
-"""Correlations with bootstrap intervals over pairs, which show if one or two pairs dominate."""
+"""Correlations with bootstrap intervals over pairs: a wide interval shows that one or two pairs dominate."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Correlation(NamedTuple):
 
 
 def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
-    """Linear correlation of two numbers per head; NaN where one side is constant."""
+    """Pearson correlation of two values per head; NaN if one of them is constant."""
     from scipy.stats import pearsonr
 
     return _correlation(x, y, lambda table: table, lambda a, other: float(pearsonr(a, other).pvalue), seed)
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
-    """Correlation of ranks, which are taken anew in every resample."""
+    """Spearman correlation; ranks are computed again in every resample."""
     from scipy.stats import rankdata, spearmanr
 
     def ranks(table: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ def _correlation(
     p_value: Callable[[np.ndarray, np.ndarray], float],
     seed: int,
 ) -> Correlation:
-    """of: what is correlated, out of values [..., pairs]."""
+    """of: function from values [..., pairs] to what is correlated."""
     a, other = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(a) < 4 or np.ptp(a) == 0 or np.ptp(other) == 0:
         return Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
@@ -56,7 +56,7 @@ def _correlation(
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Along the last axis; NaN where one side is constant."""
+    """Pearson correlation along the last axis; NaN if one side is constant."""
     a, other = a - a.mean(-1, keepdims=True), other - other.mean(-1, keepdims=True)
     size = np.sqrt(np.square(a).sum(-1) * np.square(other).sum(-1))
     with np.errstate(invalid="ignore", divide="ignore"):

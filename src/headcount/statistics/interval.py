@@ -1,4 +1,4 @@
-"""Intervals of one number: the mean, the median, anything made of sums over examples."""
+"""Intervals of one number: the mean, the median, any function of sums over examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.statistics.bootstrap import bootstrap_sums
 
 
 class Interval(NamedTuple):
-    """An estimate with the interval that holds the true value with the stated confidence."""
+    """An estimate with its confidence interval."""
 
     value: float
     low: float
@@ -32,7 +32,7 @@ def median_interval(values: ArrayLike, *, confidence: float = 0.95, resamples: i
 
 
 def mean_interval(values: ArrayLike) -> Interval:
-    """The mean of independent values with its 95% t-interval; without ends for a single value."""
+    """The mean of independent values with its 95% t-interval; a single value has no interval."""
     from scipy.stats import t
 
     sample = np.asarray(values, dtype=np.float64)
@@ -44,7 +44,7 @@ def mean_interval(values: ArrayLike) -> Interval:
 
 
 def mean_difference(x: ArrayLike, y: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Interval:
-    """Mean of `first` minus mean of `second`, two independent groups, each resampled by itself; NaN without one."""
+    """Mean of `first` minus mean of `second`, two independent groups resampled separately; NaN if one is empty."""
     groups = [np.asarray(values, dtype=np.float64) for values in (x, y)]
     if min(map(len, groups)) == 0:
         return Interval(float("nan"), float("nan"), float("nan"))
@@ -57,7 +57,7 @@ def mean_difference(x: ArrayLike, y: ArrayLike, *, resamples: int = 10_000, seed
 def bootstrap_interval(
     statistics: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """A number made of sums over examples' statistics [N, ...], with its 95% percentile interval over examples."""
+    """A function of summed statistics [N, ...], with its 95% percentile interval over examples."""
     table = np.asarray(statistics, dtype=np.float64)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
     low, high = np.percentile(drawn, [2.5, 97.5])

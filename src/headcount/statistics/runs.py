@@ -1,7 +1,7 @@
-"""Runs: one number measured on several models and seeds, with an interval that has them in it, not examples alone.
+"""Runs: one number measured on several models and seeds. The interval includes the variance of all.
 
-Each run's number comes with draws of it on resampled examples, the same resamples for all runs, so that examples which
-all runs share do not pass for independent ones. Shapes: M models, R resamples.
+Each run has its number on resampled examples too, with the same resamples for all runs, so that examples shared by
+all runs do not count as independent. Shapes: M models, R resamples.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Runs(NamedTuple):
     high: float
     models: int
     seeds: int  # runs in all
-    method: str  # examples: one run, whose interval is over examples alone; t; bootstrap
-    parts: dict[str, float]  # variance of the mean that comes from models, seeds and examples
+    method: str  # "examples": one run, the interval is over examples only; "t"; "bootstrap"
+    parts: dict[str, float]  # contributions of models, seeds and examples to the variance of the mean
 
     @property
     def behind(self) -> str:
-        """How many models and seeds stand behind it, in words for the first line."""
+        """Number of models and seeds, in words."""
         models = "1 model" if self.models == 1 else f"{self.models} models"
         seeds = "1 seed" if self.seeds == 1 else f"{self.seeds} seeds" + (" in all" if self.models > 1 else "")
         over = {
@@ -42,7 +42,7 @@ def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.nda
     """The mean of a number over runs, values[model][seed]; drawn[model][seed] is [R], the number on resampled examples.
 
     Units are models, or the seeds of a single model. Below FEW units: mean of the units +- t x sqrt(variance of the
-    units / their number + variance over examples). From FEW on: models, their seeds and examples are drawn anew.
+    units / their number + variance over examples). From FEW on, models, their seeds and examples are resampled.
     """
     if not values or any(not seeds for seeds in values) or [len(row) for row in values] != [len(row) for row in drawn]:
         raise ValueError(
@@ -70,7 +70,7 @@ def _t(units: int) -> float:
 
 
 def _parts(values: Sequence[Sequence[float]], means_M: np.ndarray, examples: float) -> dict[str, float]:
-    """Parts of the variance of the mean; what model means owe to their seeds is not the models'."""
+    """Parts of the variance of the mean. Variance of model means that comes from their seeds counts as seeds."""
     within = [np.var(seeds, ddof=1) for seeds in values if len(seeds) > 1]
     of_seed = float(np.mean(within)) if within else 0.0
     seeds = of_seed * float(np.mean([1 / len(row) for row in values])) / len(values)
@@ -79,7 +79,7 @@ def _parts(values: Sequence[Sequence[float]], means_M: np.ndarray, examples: flo
 
 
 def _hierarchical(drawn: Sequence[Sequence[np.ndarray]], random: np.random.Generator) -> np.ndarray:
-    """[R]: each resample of examples with models and, of each, seeds drawn anew."""
+    """[R]: means over resampled models, seeds and examples."""
     resamples = len(drawn[0][0])
     means_MR = np.empty((len(drawn), resamples))
     for model, seeds in enumerate(drawn):

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 
 def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
-    """Exact two-sided p that two classifiers, right or wrong on the same examples, are right equally often."""
+    """Exact two-sided p-value of the hypothesis that two classifiers are right equally often on the same examples."""
     from scipy.stats import binomtest
 
     a, other = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
@@ -18,7 +18,7 @@ def mcnemar(first_right: ArrayLike, second_right: ArrayLike) -> float:
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Holm's correction: p-values that may be compared with alpha whatever the number of tests."""
+    """Holm's correction: p-values that can be compared with alpha, whatever the number of tests."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     scaled = p[order] * np.arange(len(p), 0, -1)
@@ -28,7 +28,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
 
 
 def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
-    """Exact distribution of how many marked heads a random choice keeps, from 0 on.
+    """Exact distribution of the number of marked heads that a random choice keeps, from 0.
 
     layers: [L, 3], heads of a layer, marked ones among them, and heads that are kept: every choice of as many heads in
     each layer is equally likely. Layers of several models may stand side by side.
@@ -44,9 +44,10 @@ def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
 def permutation_of_groups(
     values: ArrayLike, marked: ArrayLike, groups: ArrayLike, *, rounds: int = 20_000, seed: int = 0
 ) -> float:
-    """One-sided p that marked values are no larger than others: marks are dealt anew within each group.
+    """One-sided p-value that marked values are no larger: marks are permuted within each group.
 
-    The statistic is the mean over groups of (mean of the marked - mean of the others); groups of one kind do not count.
+    The statistic is the mean over groups of (mean of the marked - mean of the others). Groups with only marked or only
+    unmarked values do not count.
     """
     numbers, marks, names = np.asarray(values, dtype=np.float64), np.asarray(marked, dtype=bool), np.asarray(groups)
     parts = [(numbers[names == name], marks[names == name]) for name in np.unique(names)]

@@ -1,1 +1,1 @@
-"""One experiment per file: it fills a Record."""
+"""Studies: one experiment per file, which returns a Record."""

@@ -36,14 +36,14 @@ def ablate(
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Record[Ablation]:
-    """Every head off alone; every head left alone in its layer; and, with another data set, whether they agree.
+    """Mask every head alone, and all other heads of its layer; with a second data set, compare the effects.
 
-    other: a second data set: best heads are chosen on the first and measured on it, and effects are correlated.
-    choose_on: other examples, on which the best head of each layer is chosen instead.
-    alone: also leave every head alone in its layer.
+    other: a second data set. Best heads are chosen on the first and measured on it, and effects are correlated.
+    choose_on: other examples to choose the best head of each layer on.
+    alone: also mask all other heads of the layer, for every head.
     early: stop measuring a head once it is certain that it matters, by a test and an interval that are valid at any
-        time of stopping (`scores.sequential`); for accuracy only. Its numbers are then of fewer examples.
-    folder: for unfinished work; the same call resumes from it.
+        stopping time (`scores.sequential`). For accuracy only; the numbers then come from fewer examples.
+    folder: for unfinished work, from which the same call resumes.
     """
     metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
@@ -97,7 +97,7 @@ def _effects(
     finished: Shelf | None,
     progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
-    """The unmasked model's metric, and the effects of both experiments, each corrected for its own number of heads."""
+    """The unmasked model's metric, and the effects of both experiments, each corrected for its number of heads."""
     metric = task.metric
     outcome = measure(model, task, [*out, *lonely], finished=finished, progress=progress)
     ones, alones = outcome.variants[: len(out)], outcome.variants[len(out) :]
@@ -114,7 +114,7 @@ def _early(
     alpha: float,
     progress: Progress,
 ) -> tuple[float, list[Effect], list[Effect]]:
-    """As `_effects`, each variant measured only until it is certain that its heads matter."""
+    """As `_effects`, but each variant is measured only until it is certain that its heads matter."""
     metric = task.metric
     stopped_variants = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
     sides = [
@@ -158,7 +158,7 @@ def _summary(measured: list[Effect], higher_is_better: bool, alpha: float) -> Su
 def _best(
     model: nn.Module, lonely: list[Variant], choices: list[float], measured_on: list[Effect], higher_is_better: bool
 ) -> dict[str, BestAlone]:
-    """For each site the head that does best alone, by its metric in `choices`, as measured on some data."""
+    """For each site, the head that is best alone by its metric in `choices`, with its measured effect."""
     sites, table = locate(model), {}
     for name, places in _by_site(lonely).items():
         values = [choices[index] for index in places]

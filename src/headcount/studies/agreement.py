@@ -1,4 +1,4 @@
-"""agreement: how far cheap scores agree with exact ablation, and what it costs to prune by each of them.
+"""agreement: how well cheap scores agree with exact ablation, and the loss of pruning by each of them.
 
 Shapes: H heads, R resamples.
 """
@@ -29,7 +29,7 @@ METHODS = (
     "magnitude", "random",
 )  # fmt: skip
 TOP = (0.1, 0.25, 0.5)  # shares of the heads whose overlap is counted
-REMOVED = (0.2, 0.4, 0.6)  # shares of the heads that go
+REMOVED = (0.2, 0.4, 0.6)  # shares of heads to remove
 
 
 def agreement(
@@ -44,11 +44,11 @@ def agreement(
 ) -> Record[Agreement]:
     """Score all heads by every method on `task`, compare with ablation, and measure pruned models on `measure_on`.
 
-    A method that cannot score this model or task is noted with its reason and left out.
-    folder: for unfinished work; the same call resumes from it if the score supports that.
+    A method that cannot score this model or task is left out, with its reason in the record.
+    folder: for unfinished work, from which the same call resumes if the score supports it.
     """
     for method in methods:
-        members[method]  # raises for a name that is none
+        members[method]  # raises for an unknown name
     if EXACT in methods or not methods:
         raise UsageError(f"Give at least one score besides {EXACT}, the reference that scores are compared with.")
     by_method, refused = _scores(model, task, (EXACT, *methods), folder, progress)
@@ -90,7 +90,7 @@ def _scores(
 
 
 def _spearman(scores: HeadGrid, exact: HeadGrid) -> dict[str, Correlation]:
-    """All heads, and those of each kind: r with its interval over heads; NaN where it is not defined."""
+    """All heads, and those of each kind: r with its interval over heads; NaN if it is not defined."""
     groups = {"all": exact.kinds, **({kind: (kind,) for kind in exact.kinds} if len(exact.kinds) > 1 else {})}
     return {group: spearman(scores.of(*kinds).numbers(), exact.of(*kinds).numbers()) for group, kinds in groups.items()}
 
@@ -106,14 +106,14 @@ def overlaps(scores: HeadGrid, exact: HeadGrid) -> tuple[TopOverlap, ...]:
 
 
 def ranked(grid: HeadGrid) -> list[Head]:
-    """Heads from the lowest value on; equal ones in the order of the model."""
+    """Heads by increasing value; equal ones in the order of the model."""
     return sorted(grid.heads, key=lambda head: grid[head])
 
 
 def _pruning(
     model: nn.Module, task: Task, by_method: Mapping[str, Scores], progress: Progress
 ) -> dict[str, tuple[OrderCost, ...]]:
-    """What is lost as the lowest heads of each score go, and against going in the order of ablation."""
+    """Quality without the lowest heads of each score, and the difference from the order of ablation."""
     counts = [round(share * len(locate(model).heads)) for share in REMOVED]
     base, qualities = task.quality(model), {}
     for number, (method, scores) in enumerate(by_method.items(), start=1):

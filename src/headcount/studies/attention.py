@@ -34,7 +34,7 @@ def attention_map(
 ) -> Record[AttentionMap]:
     """The attention weights of one head on one sentence, with the tokens on both sides.
 
-    target: what the decoder of an encoder-decoder reads, for its heads; what the model writes itself if not given.
+    target: input of the decoder of an encoder-decoder, for its heads. By default the model's own output.
     """
     if not text.strip():
         raise UsageError("The text is empty: there are no tokens to show attention for.")
@@ -72,7 +72,7 @@ def _sides(kind: str, both: bool, source: list[str], written: list[str]) -> tupl
 def _target(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Any, target: str | None
 ) -> tuple[Tensor, list[str]]:
-    """What the decoder reads, and its tokens with the end; a row of cross attention is named by what it writes."""
+    """The decoder input, and its tokens with the end token; rows of cross-attention are named by the next token."""
     start = int(model.config.decoder_start_token_id or 0)
     if target is None:
         most = 2 * inputs["input_ids"].shape[1] + 10
@@ -86,7 +86,7 @@ def _target(
 
 
 def _tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], list[str]]:
-    """Ids and readable tokens: the characters each stands for, or its name where it stands for none."""
+    """Ids and readable tokens: the characters of each token, or its name if it has none."""
     encoded = pieces(tokenizer, text)
     texts = [
         text[span[0] : span[1]] if span is not None and span[0] < span[1] else _spelled(tokenizer, token)

@@ -1,7 +1,7 @@
-"""Compensation study: what is lost without heads, and how much of it each compensation gives back, without training.
+"""Compensation study: the loss without heads, and how much of it each compensation restores without training.
 
-All compensations are fitted on one set of data under the same masks, in the order of one score; greedy search has masks
-of its own. What is lost is the negative log-likelihood of held-out examples above the full model's, paired by example.
+All compensations are fitted on one set of data under the same masks, in the order of one score; greedy search has its
+own masks. The loss is the negative log-likelihood of held-out examples minus that of the full model, paired by example.
 Shapes: N examples, B resamples.
 """
 
@@ -43,11 +43,11 @@ METHODS = ("none", "bias", "scale", "lstsq")
 
 @dataclass
 class Curve:
-    """One way of pruning, measured at ever more heads gone."""
+    """One way of pruning, measured with increasing numbers of removed heads."""
 
     removed: list[int] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)  # [N] each
-    seconds: list[float] = field(default_factory=list)  # spent on the model, measuring left out
+    seconds: list[float] = field(default_factory=list)  # of pruning, without measuring
     models: list[Mapping[SiteKey, Projection]] = field(default_factory=list)
     masks: list[HeadGrid] = field(default_factory=list)
 
@@ -63,10 +63,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class GreedySteps:
-    """What one step of greedy search tries and removes."""
+    """Settings of one step of greedy search."""
 
     candidates: int = CANDIDATES
-    group: int = 1  # heads that go in one step
+    group: int = 1  # heads to remove in one step
 
 
 GREEDY_STEPS = GreedySteps()
@@ -88,9 +88,9 @@ def study_compensation(
 ) -> Record[CompensationCurves]:
     """Curves of every compensation under the same masks, and of greedy search.
 
-    task: data to score, search and calibrate on. measure_on: data that nothing was chosen on.
-    step, most: share of the heads between points, and gone at the end. points: loss of the metric at which ways are
-    compared; 2, or .02 for a metric between 0 and 1, if not given. greedy: None leaves greedy search out.
+    task: data to score, search and calibrate on. measure_on: held-out data.
+    step, most: share of heads between points, and of removed heads at the end. points: loss of the metric at which ways
+    are compared. By default 2, or .02 for a metric between 0 and 1. greedy: None skips greedy search.
     """
     heads = locate(model).heads
     counts = [count for count in counts_to(len(heads), round(most * len(heads)), step) if count]
@@ -103,7 +103,7 @@ def study_compensation(
         for way in methods:
             compensation, seconds = _timed(partial(compensate, model, mask, task, way, add_bias=add_bias))
             loss_N = losses(model, measure_on, compensation.projections)
-            cost = spent + (seconds if way != "none" else 0.0)  # without compensation no data are run
+            cost = spent + (seconds if way != "none" else 0.0)  # without compensation no data is used
             curves[way].add(count, loss_N, cost, dict(compensation.projections), mask)
         progress("compensating under the same masks", number, len(counts))
     if greedy:
@@ -136,7 +136,7 @@ def losses(model: nn.Module, task: Task, projections: Mapping[SiteKey, Projectio
 
 
 def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) -> Interval:
-    """Sum over sum of paired values, with its 95% percentile bootstrap interval over examples."""
+    """Ratio of sums of paired values, with its 95% percentile bootstrap interval over examples."""
     table = np.stack([above_N, below_N], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.concatenate([sums[:, 0] / sums[:, 1] for sums in bootstrap_sums(table, resamples=resamples)])
@@ -154,10 +154,10 @@ def _greedily(
     add_bias: bool,
     progress: Progress,
 ) -> Curve:
-    """Greedy search with lstsq in the loop, measured where the other curves are."""
+    """Greedy search with lstsq in the loop, measured at the points of the other curves."""
     search, curve = Search(model, task, candidates=steps.candidates, add_bias=add_bias), Curve()
     sizes, at = [], 0
-    for count in counts:  # groups end where a point is
+    for count in counts:  # groups end at the points
         while at < count:
             sizes.append(min(steps.group, count - at))
             at += sizes[-1]
@@ -187,8 +187,8 @@ def _points(curve: Curve, full_N: np.ndarray, heads: int) -> tuple[ExcessPoint, 
 def _at(
     model: nn.Module, task: Task, curves: dict[str, Curve], full_N: np.ndarray, full_quality: Quality, points: float
 ) -> tuple[tuple[CoursePoint, ...], Reached | None]:
-    """The quality of `none` up to where it first loses so many points of the metric; all ways there, and what they
-    leave of its excess."""
+    """The quality of `none` until it first loses this many points of the metric; the quality of all ways there, and
+    their shares of its excess loss."""
     metric: Metric = full_quality.metric
     plain = curves["none"]
     course = []

@@ -1,6 +1,6 @@
-"""Pruning curves (Michel et al. 2019, section 4): quality as heads go, by several orders, of all kinds and of each.
+"""Pruning curves (Michel et al. 2019, section 4): quality as heads are removed in several orders, of all kinds or one.
 
-Controls: heads in random order, several times; and, by request, in the order of what is lost without each alone.
+Controls: several random orders, and on request the order of single ablations.
 Shapes: K random orders, N examples, C columns of statistics.
 """
 
@@ -28,18 +28,18 @@ from headcount.tasks.task import Quality, Task
 
 @dataclass(frozen=True)
 class CurvePlan:
-    """Which curves are drawn."""
+    """Settings of the curves."""
 
     orders: tuple[str, ...] = ("gradient", "ablation")
     random: int = 5  # random orders
-    step: float = 0.1  # share of the heads that go at a time
-    upto: float = 1.0  # share of the heads that go in all
+    step: float = 0.1  # share of heads to remove at a time
+    upto: float = 1.0  # share of removed heads at the end
     by_kind: bool = True  # also each kind alone, by the first order
     recompute: bool = False  # score again after each step
 
     def __post_init__(self) -> None:
         for order in self.orders:
-            members[order]  # raises for a name that is none
+            members[order]  # raises for an unknown name
         if not self.orders or self.random < 0 or not 0 < self.upto <= 1:
             raise UsageError(
                 "A plan needs at least one order, random of 0 or more, and upto above 0 and at most 1; "
@@ -70,7 +70,7 @@ def pruning_curves(
     name: str = "",
     progress: Progress = silent,
 ) -> Record[Curves]:
-    """Scores are taken on `task`, quality is measured on `measure_on`; without it on `task`, and the record says so."""
+    """Scores are computed on `task`, quality on `measure_on`. By default on `task` too, which the record states."""
     plan, measured = plan or CurvePlan(), measure_on or task
     kinds = tuple(locate(model).kinds)
     lines = list(_lines(model, task, measured, plan, kinds, progress))
@@ -123,7 +123,7 @@ def _lines(
 
 
 def _against_random(lines: Sequence[_Line], kinds: tuple[str, ...]) -> dict[str, tuple[Gain, ...]]:
-    """How much better than the mean of the random orders each other order is after each step; none without them."""
+    """Gain of each order over the mean of the random orders after each step; empty without random orders."""
     random = [line for line in lines if line.order == "random"]
     if not random:
         return {}
@@ -132,7 +132,7 @@ def _against_random(lines: Sequence[_Line], kinds: tuple[str, ...]) -> dict[str,
 
 
 def _gain(line: _Line, random: Sequence[_Line], index: int) -> Gain:
-    """The mean gain over random orders; which orders were drawn is in its interval, with the examples."""
+    """The mean gain over random orders, with an interval over orders and examples."""
     ours = line.steps[index]
     theirs = [other.steps[index].quality for other in random]
     gain = gain_over([ours.quality, *theirs])
@@ -142,13 +142,13 @@ def _gain(line: _Line, random: Sequence[_Line], index: int) -> Gain:
 
 
 def gain_over(qualities: Sequence[Quality]) -> Runs:
-    """How much better the first is than each of the others, on average, with the others as seeds."""
+    """Mean gain of the first over the others, with the others as seeds."""
     metric = qualities[0].metric
     sign = 1 if metric.higher_is_better else -1
     table = np.stack([quality.statistics for quality in qualities], axis=1)  # [N, 1 + K, C]
 
     def gains(sums: np.ndarray) -> np.ndarray:
-        """[..., 1 + K, C] -> [..., K], positive where the first is better."""
+        """[..., 1 + K, C] -> [..., K], positive if the first is better."""
         values = metric.of_sums(sums)
         return np.asarray(sign * (values[..., :1] - values[..., 1:]))
 
@@ -156,12 +156,12 @@ def gain_over(qualities: Sequence[Quality]) -> Runs:
     return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)])
 
 
-_MIDDLE = (0.15, 0.65)  # shares of the heads gone: where orders differ
+_MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ
 _BEYOND = (0.6 + 1e-6, 1.0)  # and where kinds do (Michel et al. 2019, section 5)
 
 
 def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
-    """Of each order over each other one, and of each kind pruned alone over each other one."""
+    """Leads of each order over every other, and of each kind pruned alone over every other."""
     orders = [line for line in lines if line.kinds == kinds and line.order != "random"]
     alone = [line for line in lines if line.kinds != kinds]
     by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
@@ -173,13 +173,13 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
 
 
 def _between(line: _Line, start: float, end: float) -> list[Quality]:
-    """The steps at which a share of the heads that may go within these bounds is gone."""
+    """The steps whose share of removed heads is within these bounds."""
     total = sum(head.kind in line.kinds for head in line.steps[0].mask.heads)
     return [step.quality for step in line.steps if start - 1e-9 <= step.removed / total <= end + 1e-9]
 
 
 def lead(first: Sequence[Quality], second: Sequence[Quality]) -> Interval:
-    """How much better the first are than the second on average, on the same examples; positive is better."""
+    """Mean lead of the first over the second on the same examples; positive if the first are better."""
     metric = first[0].metric
     table = np.stack([quality.statistics for quality in (*first, *second)], axis=1)  # [N, steps of both, C]
 

@@ -26,11 +26,11 @@ from headcount.studies.whole import whole_study
 from headcount.training.preset import PRESETS
 from headcount.training.run import Watch
 
-KEPT = 0.6  # share of the heads that the smaller model keeps
+KEPT = 0.6  # share of heads that the pruned model keeps
 
 
 def training_settings(seed: int, *, quick: bool) -> TranslationSettings:
-    """The preset `tiny`; a shorter run of it for a quick look."""
+    """The preset `tiny`, or a shorter run of it."""
     tiny = PRESETS["tiny"]
     recipe = replace(tiny.recipe, seed=seed)
     if quick:
@@ -39,7 +39,7 @@ def training_settings(seed: int, *, quick: bool) -> TranslationSettings:
 
 
 def study(model: Path, *, quick: bool) -> StudySettings:
-    """Both papers at demo size: as many sentences of each split as a quarter of an hour on two cores allows."""
+    """Settings of both papers in a size that takes a quarter of an hour on two cores."""
     settings = StudySettings(
         model=str(model), source=Source("grammar", "dev", limit=120), other_split="ood", role_limit=1000, followed=60,
         random=3,
@@ -56,7 +56,7 @@ def study(model: Path, *, quick: bool) -> StudySettings:
 
 
 def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch | None = None) -> Path:
-    """The folder of the demo's model, which is trained where it is not there yet."""
+    """The folder of the demo's model, which is trained if it does not exist."""
     model, settings = out / "model", training_settings(seed, quick=quick)
     if (model / "config.json").is_file():
         _check_trained_alike(model, settings)
@@ -66,9 +66,9 @@ def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch |
 
 
 def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:
-    """Raise where the model that is there is another one than the seed, or the length of the run, would make."""
+    """Raise if the existing model was trained with another seed or length."""
     file = model / "training" / "settings.json"
-    if not file.is_file():  # a model of the user's own
+    if not file.is_file():  # a model of the user
         return
     recipe = journal.read_json(file)["recipe"]
     for name in ("seed", "steps"):
@@ -88,7 +88,7 @@ def demo(
     progress: Progress = silent,
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
 ) -> Record[Combined]:
-    """Study a trained model and prune it; refresh is called with what is known after each part of the study."""
+    """Study a trained model and prune it. refresh is called with the record after each part."""
     record = whole_study("all", study(model, quick=quick), out / "study", progress=progress, refresh=refresh)
     if not (out / "smaller" / "config.json").is_file():
         _smaller(out, record, progress)
@@ -96,7 +96,7 @@ def demo(
 
 
 def _smaller(out: Path, record: Record[Combined], progress: Progress) -> None:
-    """Remove the heads with the lowest gradient scores, make up for them, save what is left."""
+    """Remove the heads with the lowest gradient scores, compensate for them and save the model."""
     from headcount.checkpoints.load import load
     from headcount.pruning.prune import prune
     from headcount.pruning.saving import Saving

@@ -1,6 +1,6 @@
 """Dynamics (Michel et al. 2019, section 6): when in training heads become dispensable.
 
-The pruning curve of every epoch of a training run: what share of its own score a model keeps as heads go.
+The pruning curve of every epoch of a training run: the share of its score that a model keeps as heads are removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headcount.tasks.task import Task
 def epochs_of(folder: Path, numbers: Sequence[int] | None = None) -> dict[float, Path]:
     """The checkpoints of a training run by epoch: folders named by number, as `headcount train` leaves them.
 
-    Those within the first epoch have the share of it: 0.25. numbers: epochs to take, all if not given.
+    Checkpoints within the first epoch have fractions: 0.25. numbers: epochs to use. By default all.
     """
     root = folder / "epochs" if (folder / "epochs").is_dir() else folder
     named = [(path.name, path) for path in root.glob("*") if path.name.replace(".", "", 1).isdecimal()]
@@ -87,6 +87,6 @@ def _epoch(epoch: float, steps: Sequence[Step], kinds: Sequence[str]) -> Epoch:
 
 
 def _kept(value: float, base: float, higher_is_better: bool) -> float:
-    """Share of the unpruned score that is left; of a loss or perplexity, how much of it was there before."""
+    """Share of the unpruned score that remains; for a loss or perplexity, unpruned / pruned."""
     over, under = (value, base) if higher_is_better else (base, value)
     return over / under if under else float("nan")

@@ -1,4 +1,4 @@
-"""Evaluation of a model: how good it is at its task, with an interval; of a translation model also what it writes."""
+"""Evaluation of a model: its quality at its task with an interval; for translation models also the translations."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import position_limit
 from headcount.statistics import bootstrap_interval
 from headcount.studies.workload import warn_of_cuts
+from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Task
 from headcount.tasks.translation.decoding import decode
 
@@ -23,8 +24,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Progress = silent) -> Record[Evaluation]:
-    """The quality of a model at a task with its 95% interval over examples, and what else the task measures."""
+def evaluate(
+    model: nn.Module,
+    task: Task,
+    *,
+    name: str,
+    data: str,
+    chosen_on: Sequence[Examples] = (),
+    progress: Progress = silent,
+) -> Record[Evaluation]:
+    """The quality of a model at a task with its 95% interval over examples, and further measures of the task.
+
+    chosen_on: examples that the heads of a pruned model were chosen on; the record says how many are measured on.
+    """
     assessed = task.evaluation(model, progress)
     quality = assessed.quality
     _, low, high = bootstrap_interval(quality.statistics, quality.metric.of_sums)
@@ -37,6 +49,7 @@ def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Pr
         statistics=tuple(map(tuple, quality.statistics.tolist())),
         settings=assessed.settings,
         translations=assessed.translations,
+        measured_on=measured_on(chosen_on, task) if chosen_on else None,
     )
     arguments = {"task": task.name, "data": data, **quality.signature.arguments}
     return Record("evaluate", Signature(name, weight_hash(model), task.fingerprint, arguments=arguments), parts)
@@ -45,7 +58,7 @@ def evaluate(model: nn.Module, task: Task, *, name: str, data: str, progress: Pr
 def translate(
     model: nn.Module, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], **decoding: Any
 ) -> list[str]:
-    """The model's translation of each sentence; an empty one stays empty."""
+    """The model's translation of each sentence; empty for an empty sentence."""
     filled = [index for index, sentence in enumerate(sentences) if sentence.strip()]
     translations = [""] * len(sentences)
     if not filled:

@@ -1,6 +1,6 @@
-"""Examples: the attention of every head on a few sentences, to look at; weights have three digits after the point.
+"""Examples: the attention of every head on a few sentences, for display; weights have three decimals.
 
-Shapes: T tokens, Q tokens that look, K tokens looked at, H heads of a site.
+Shapes: T tokens, Q queries, K keys, H heads of a site.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def examples(
     data: str = "",
     progress: Progress = silent,
 ) -> Record[Examples]:
-    """Run the model on the first sentences that are short enough and keep every head's attention.
+    """Run the model on the first sentences that are short enough and record every head's attention.
 
-    targets: what the decoder of an encoder-decoder reads; what the model writes itself if not given.
-    count: of sentences, at most. longest: tokens of a sentence, at most, so that a drawing can be read.
-    weights: attention weights of all sentences together, at most, so that a page stays small; one is always kept.
-    data: what the sentences are called in the signature.
+    targets: input of the decoder of an encoder-decoder. By default the model's own output.
+    count: most sentences. longest: most tokens of a sentence, so that its map is readable.
+    weights: most attention weights of all sentences together, which limits the page; one sentence is always used.
+    data: name of the sentences in the signature.
     """
     if count < 1 or longest < 2:
         raise UsageError(f"count must be at least 1 and longest at least 2 tokens; got {count} and {longest}.")
@@ -125,7 +125,7 @@ def _sides(kinds: set[str], both: bool) -> Mapping[str, tuple[str, ...]]:
 def _target(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Mapping[str, Tensor], target: str | None
 ) -> tuple[list[int], list[int]]:
-    """What the decoder reads, and what it is to write after each of it."""
+    """The decoder input, and the target after each token of it."""
     start = int(model.config.decoder_start_token_id or 0)
     if target is None:
         most = 2 * inputs["input_ids"].shape[1] + 10
@@ -137,7 +137,7 @@ def _target(
 
 
 def _source_tokens(tokenizer: PreTrainedTokenizerBase, text: str, encoded: Pieces) -> tuple[str, ...]:
-    """The characters each token stands for, a blank where it stands for none; specials by name."""
+    """The characters of each token, a blank if it has none; special tokens by name."""
     return tuple(
         _spelled(tokenizer, token) if span is None else text[span[0] : span[1]] or BLANK
         for token, span in zip(encoded.ids, encoded.spans, strict=True)

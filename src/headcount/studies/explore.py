@@ -217,7 +217,10 @@ def _because(subject: Explored, task: str | None) -> str:
     if task is not None and task != subject.objective:
         return "A classifier's own objective needs labelled texts: give them with --data."
     if task is None:
-        return "It has no objective head. There is no gradient score: that of a distance is zero at the whole model."
+        return (
+            "This checkpoint is a base model: without an output head it predicts nothing, so it has no loss. It has no "
+            "gradient score either, because the gradient of the distance is zero at the full model."
+        )
     if subject.kind.writes and subject.text.targets is None:
         return "No translations were given: the targets are the model's own greedy translations."
     return ""

@@ -23,8 +23,8 @@ from headcount.training.run import Run, Watch
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-# BERT's own: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs. Batch and warm-up here are for
-# runs that ask for them in tokens and steps; others have them by the data (`examples` and `warmup` of the settings).
+# As for BERT: Devlin et al. 2019 fine-tune at rates of 2e-5 to 5e-5 for 2 to 4 epochs. Batch and warm-up here are for
+# runs that give them in tokens and steps; otherwise they follow from the data (`examples` and `warmup`).
 RECIPE = Recipe(batch=1500, chunk=1500, rate=5e-5, warmup=100, epochs=2, clip=1.0, average=1, smoothing=0.0)
 EXAMPLES, WARMUP = 32, 0.06  # of a step; share of the run
 
@@ -34,7 +34,7 @@ class FineTuningSettings:
     """Everything that decides the result; a folder is resumed only with the settings it was started with."""
 
     task: str
-    start: str  # the model to begin with
+    start: str  # the initial model
     data: str
     recipe: Recipe = RECIPE
     limit: int | None = None
@@ -42,9 +42,9 @@ class FineTuningSettings:
     precision: str = "no"
     dev_split: str = "dev"
     columns: Mapping[str, str | None] = field(default_factory=dict)  # of the texts and labels
-    examples: int | None = EXAMPLES  # of a step on average; None: as many as the recipe's batch of tokens holds
-    warmup: float | None = WARMUP  # share of the steps; None: as many steps as the recipe says
-    metric: str | None = None  # of the development data; the task's usual one if None
+    examples: int | None = EXAMPLES  # of a step on average; None: as the batch of the recipe in tokens allows
+    warmup: float | None = WARMUP  # share of the steps; None: the steps of the recipe
+    metric: str | None = None  # on the development data; the default of the task if None
 
 
 def fine_tune(
@@ -60,7 +60,7 @@ def fine_tune(
     save_seconds: float = 60.0,
     snapshots: int = 0,
 ) -> Record[TrainingRun] | None:
-    """Train a model on `train` to the end of the recipe, watched on `dev`, from wherever the folder stands."""
+    """Train a model on `train`, measured on `dev`, to the end of the recipe, resuming from the folder."""
     recipe = settings.recipe
     _check_watched(recipe, dev)
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
@@ -116,7 +116,7 @@ def _check_watched(recipe: Recipe, dev: Task) -> None:
 
 
 def resolved_recipe(settings: FineTuningSettings, train: Task) -> Recipe:
-    """The recipe for this data: batch, number of steps and warm-up known, the rate falls to zero by the last step."""
+    """The recipe for this data, with batch, number of steps and warm-up; the rate falls to zero by the last step."""
     recipe = settings.recipe
     if settings.examples is not None:
         tokens = max(1, round(settings.examples * float(train.lengths[:, 0].mean())))
@@ -125,7 +125,7 @@ def resolved_recipe(settings: FineTuningSettings, train: Task) -> Recipe:
     if recipe.epochs is not None:
         epoch = len(epoch_steps(train.lengths, batch=recipe.batch, chunk=recipe.chunk, seed=recipe.seed, epoch=0))
         steps = min(steps or epoch * recipe.epochs, epoch * recipe.epochs)
-    if steps is None:  # ends by patience: nobody knows when
+    if steps is None:  # ends by patience, at an unknown step
         return recipe
     warmup = recipe.warmup if settings.warmup is None else round(settings.warmup * steps)
     warmup = min(max(1, warmup), steps)

@@ -23,11 +23,11 @@ Held = Mapping[str, tuple[HeldRole, ...]]  # name of a head -> roles it has
 
 @dataclass(frozen=True)
 class Looking:
-    """Sentences to find roles on, the same for the whole model and for every pruned one."""
+    """Sentences to measure roles on, the same for the whole model and every pruned one."""
 
     sentences: Sentences
     tokenizer: Any
-    frequencies: Frequencies | None = None  # of tokens in the training data; counted in the sentences if not given
+    frequencies: Frequencies | None = None  # in the training data; by default counted in the sentences
 
     @property
     def fingerprint(self) -> str:
@@ -38,7 +38,7 @@ class Looking:
         return LookedAt(len(self.sentences), self.sentences.trees, self.fingerprint)
 
     def roles(self, model: nn.Module) -> dict[str, tuple[HeldRole, ...]]:
-        """What the heads that read the sentences do: those of the encoder, or of a model's only stack."""
+        """Roles of the heads that read the sentences: those of the encoder, or of the only stack."""
         by_head = roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
         return {
             str(head): tuple(
@@ -51,7 +51,7 @@ class Looking:
 
 
 def drift(before_roles: Held, left: Held) -> RoleChanges:
-    """What became of the roles of the heads that are left."""
+    """Changes of the roles of the remaining heads."""
     changes = Counter(_change(_names(before_roles.get(head, ())), _names(now)) for head, now in left.items())
     before, after = (
         Counter(role for head in left for role in _names(roles.get(head, ()))) for roles in (before_roles, left)

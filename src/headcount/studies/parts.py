@@ -26,7 +26,7 @@ def _relevance(subject: StudySubject) -> Record:
 
 
 def _roles(subject: StudySubject) -> Record:
-    """What heads do; where the sentences have a loss, also what is lost with a role in the place of its head."""
+    """Roles of heads; if the sentences have a loss, also the loss with each head replaced by its role."""
     from headcount.studies.playing import task_of
     from headcount.studies.roles import look
 
@@ -43,7 +43,7 @@ def _roles(subject: StudySubject) -> Record:
 
 
 def _first(sentences: Sentences, count: int | None) -> Sentences:
-    """As many as the other parts measure on: heads are replaced one at a time."""
+    """As many sentences as the other parts use: heads are replaced one at a time."""
     return replace(
         sentences, items=sentences.items[:count], targets=sentences.targets[:count] if sentences.targets else None
     )
@@ -91,7 +91,7 @@ def _trade_off(subject: StudySubject, part: str, **plan: Any) -> Record:
 
 
 def _looking(subject: StudySubject) -> tuple[Any, str]:
-    """Sentences to find roles of the remaining heads on, or the reason why roles cannot be measured."""
+    """Sentences to measure roles of the remaining heads on, or the reason why roles cannot be measured."""
     from headcount.studies.kept import Looking
 
     if "roles" in subject.missing:
@@ -113,7 +113,7 @@ def _examples(subject: StudySubject) -> Record:
 
 
 def _attention(subject: StudySubject) -> Record:
-    """The head that looks most at rare tokens, on a sentence of middling length (Voita et al. 2019, Figure 5)."""
+    """The head that attends most to rare tokens, on a sentence of medium length (Voita et al. 2019, Figure 5)."""
     from headcount.corpora.tree import Tree
     from headcount.studies.attention import attention_map
     from headcount.studies.roles import rare_head
@@ -137,7 +137,7 @@ def _ablation(subject: StudySubject) -> Record:
 
 
 def _replacement(subject: StudySubject) -> Record:
-    """In the loss where the model writes: every head is replaced in three ways."""
+    """Three replacements of every head; measured by the loss if the model generates text."""
     from headcount.studies.replacement import replacements
 
     choosing, measuring = (

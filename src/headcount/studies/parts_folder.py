@@ -1,6 +1,6 @@
 """A folder of parts: each is run once and saved, and the same call resumes where it was interrupted.
 
-DIR/settings.json    what decides the numbers; a folder is resumed only with the settings it was started with
+DIR/settings.json    all settings; a folder is resumed only with the settings it was started with
 DIR/subject.json     and only with the same weights and the same texts to choose and measure on
 DIR/parts/NAME.json  the record of each part
 DIR/record.json      all of them
@@ -30,7 +30,7 @@ def run_parts(
     *,
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
 ) -> Record[Combined]:
-    """Run parts in order and keep each in the folder."""
+    """Run parts in order and save each in the folder."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes of the same command share the points of the trade-off
@@ -46,7 +46,7 @@ def _run(
 ) -> Record[Combined]:
     settings = subject.settings
     unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in makers)
-    fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is said at once, not for each part
+    fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
@@ -56,7 +56,7 @@ def _run(
         file = out / "parts" / f"{part}.json"
         try:
             part_record = Record.load(file) if file.is_file() else maker(subject)
-        except FolderError:  # not this part alone cannot be written
+        except FolderError:  # nothing can be written, not only this part
             raise
         except HeadcountError as error:
             subject.missing[part] = str(error)
@@ -73,5 +73,5 @@ def _run(
 
 
 def _unfinished(record: Record) -> bool:
-    """Whether other processes are at work on the rest of a trade-off."""
+    """Whether other processes work on the rest of a trade-off."""
     return isinstance(record.parts, Tradeoff) and record.parts.unfinished > 0

@@ -1,4 +1,4 @@
-"""Plan: which points a trade-off has, and the pipeline of each."""
+"""Plan: the points of a trade-off, and the pipeline of each."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Arm:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which points are measured: each way, with each number of heads left, for each seed."""
+    """The points to measure: each way with each number of remaining heads, for each seed."""
 
     keep: tuple[int, ...]
     ways: tuple[str, ...] = ("l0", "subset", "rank-gradient", "random", "scratch")
     kinds: tuple[str, ...] | None = None
     seeds: tuple[int, ...] = (0,)
-    gate_steps: int = 150  # of ways that learn with gates
-    tuning: Tuning = AFTER_GATES  # after gates; other ways that train have the steps of both
+    gate_steps: int = 150  # of ways with gates
+    tuning: Tuning = AFTER_GATES  # after gates; other ways that train get the steps of both
     scratch_steps: int = 3200  # of the models trained from random weights, with the heads of `donor`
     against: str = "rank-gradient"  # the way that others are compared with
-    distill: float = 0.5  # share of the whole model's predictions in the loss, of ways with /distilled
+    distill: float = 0.5  # weight of the distillation loss, for ways with /distilled
 
     def __post_init__(self) -> None:
         if not self.keep or not self.ways or not self.seeds:
@@ -59,7 +59,7 @@ class Plan:
             raise UsageError(f"keep must be at least 1 head; got {min(self.keep)}.")
 
     def check_control(self, gated: int) -> None:
-        """All heads left are the control of tuning alone: the way that others are compared with has to tune."""
+        """Check that the reference way tunes: with all heads kept it is the control of tuning alone."""
         way = Way.parse(self.against)
         if self.against not in self.ways or not way.tuned or way.distilled or way.learned or way.scratch:
             raise UsageError(
@@ -69,9 +69,9 @@ class Plan:
             )
 
     def arms(self, gated: int) -> list[Arm]:
-        """All points, seed by seed, those that build on others last; what no seed changes is measured for the first.
+        """All points, seed by seed, those that depend on others last. Deterministic ways have only the first seed.
 
-        gated: heads that may go. With all of them left there is nothing to choose: one way says what tuning alone does.
+        gated: number of heads that may be removed. If all are kept, one way measures tuning alone.
         """
         ways = sorted(map(Way.parse, self.ways), key=lambda way: way.scratch)
         return [
@@ -84,11 +84,11 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """Of every way that trains."""
+        """Number of steps of every way that trains."""
         return self.gate_steps + (self.tuning.steps or 0)
 
     def pipeline(self, arm: Arm) -> Pipeline:
-        """That of a point; models from scratch have the heads of another."""
+        """The pipeline of a point; models from scratch have the heads of another point."""
         way = arm.way
         tuning = replace(self.tuning, distill=self.distill if way.distilled else 0.0)
         if way.learned:
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def scratch_tuning(self) -> Tuning:
-        """Ordinary training: its rate and its warm-up are its own."""
+        """Settings of ordinary training, with its own rate and warm-up."""
         return replace(self.tuning, steps=self.scratch_steps, tuner=SCRATCH, rate=None, warmup=None)
 
     @property
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def donor_way(self) -> Way:
-        """The way whose heads a model from scratch has: l0 where it is listed, else the first, else l0."""
+        """The way whose heads a model from scratch has: l0 if listed, else the first, else l0."""
         ways = [way for way in map(Way.parse, self.ways) if not way.scratch]
         learned = [way for way in ways if way.chooser is not None and way.chooser.name == "l0"]
         return min(learned, key=lambda way: way.distilled) if learned else ways[0] if ways else Way.parse("l0")

@@ -1,7 +1,7 @@
-"""playing: what is lost when a head is replaced by its role, beside what is lost without the head.
+"""playing: the loss when a head is replaced by its role, compared with the loss without the head.
 
-The head's share that its role gives is 1 - (loss with the role - loss) / (loss without the head - loss): 1 where the
-role is all that the head does, 0 where the head might as well be off.
+The share of a head's effect that its role gives is 1 - (loss with the role - loss) / (loss without the head - loss): 1
+if the role is all that the head does, 0 if the role is no better than masking the head.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RESAMPLES = 2000
 
 
 def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokenizerBase) -> Task:
-    """The loss that a model has on sentences: of their translations, or of their next tokens."""
+    """The task on sentences: the loss of their translations, or of their next tokens."""
     if sentences.targets is not None:
         texts = [item.text if isinstance(item, Tree) else item for item in sentences]
         return task("translation", source=texts, target=list(sentences.targets), tokenizer=tokenizer, metric="loss")
@@ -61,13 +61,13 @@ def play(
     reading: Mapping[str, object] | None = None,
     progress: Progress = silent,
 ) -> Played:
-    """The task's metric with each head replaced by its clearest role, of those that have one that can be played."""
+    """The task's metric with each head replaced by its clearest role, for heads with a playable role."""
     parts = {
         head: evidence for head in measured_roles.heads if (evidence := _clearest(measured_roles[head])) is not None
     }
     base = task.quality(model)
     if frequencies is None and any(evidence.role == "rare" for evidence in parts.values()):
-        frequencies = count_corpus(sentences, tokenizer)  # as the roles were told
+        frequencies = count_corpus(sentences, tokenizer)  # as for the roles
     options: dict[str, Any] = {"tokenizer": tokenizer, "frequencies": frequencies, **(reading or {})}
     results: dict[str, PlayedHead] = {}
     for count, (head, evidence) in enumerate(parts.items(), start=1):
@@ -107,7 +107,7 @@ def comparison(
 
 
 def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:
-    """None where the interval of what the head is worth has 0 in it: a share of nothing says nothing."""
+    """None if the interval of the head's effect contains 0: the share is then undefined."""
     worst = max(metric.gain(off.low), metric.gain(off.high))
     if not worst < 0:
         return None

@@ -1,7 +1,7 @@
-"""Point: one pruned model of the trade-off, made by a pipeline that is run once and saved.
+"""Point: one pruned model of the trade-off. Its pipeline is run once and saved.
 
-DIR/arms/WAY-KEEP-SEED.json holds it, DIR/arms/WAY-KEEP-SEED/ the state of its training. A point that lacks only what
-its heads do, or its checkpoint, is made again: its training is read, not run.
+DIR/arms/WAY-KEEP-SEED.json holds it, DIR/arms/WAY-KEEP-SEED/ the state of its training. A point that lacks only its
+roles or its checkpoint is made again from its saved training.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from headcount.studies.kept import Looking
 from headcount.studies.plan import Arm, Plan
 
 COMMAND = ("headcount prune MODEL", "--task TASK --data DATA --out DIR")
-_PAUSE = 1.0  # seconds between looks at a point that another process is at
+_PAUSE = 1.0  # seconds between checks of a point that another process works on
 
 
 @dataclass(frozen=True)
 class Models:
-    """Where the checkpoints of points go to, where they are kept."""
+    """Folder for the checkpoints of points."""
 
     folder: Path
     saving: Saving
@@ -45,7 +45,7 @@ class Models:
 
 @dataclass(frozen=True)
 class PointInputs:
-    """What every point is made of."""
+    """Inputs that all points share."""
 
     model: nn.Module
     data: Data
@@ -62,17 +62,17 @@ class PointInputs:
         return self.folder / "arms" / arm.name
 
     def complete(self, arm: Arm, earlier: PointFile) -> bool:
-        """Whether a point that was measured has all that is asked for."""
+        """Whether a measured point has everything that is requested."""
         looked_at = self.looking is None or earlier.looked == self.looking.fingerprint
         return looked_at and (self.models is None or self.models.has(arm))
 
 
 @dataclass(frozen=True)
 class PointFile:
-    """A point as it is on disk."""
+    """A point as stored on disk."""
 
     point: Point
-    statistics: tuple[tuple[float, ...], ...]  # what each example adds to the quality at the end
+    statistics: tuple[tuple[float, ...], ...]  # statistics of each example at the end
     looked: str | None = None  # fingerprint of the sentences that its roles were measured on
 
     @classmethod
@@ -84,7 +84,7 @@ class PointFile:
 
 
 def point(inputs: PointInputs, arm: Arm, *, wait: bool = False) -> PointFile | None:
-    """A point as it is on disk, or made here and kept; None where another process is at it and `wait` is not asked."""
+    """A point, read from disk or made and saved. None if another process works on it and `wait` is not set."""
     if processes.count() > 1:
         return _together(inputs, arm)
     file = inputs.file(arm)
@@ -103,7 +103,7 @@ def point(inputs: PointInputs, arm: Arm, *, wait: bool = False) -> PointFile | N
 
 
 def _together(inputs: PointInputs, arm: Arm) -> PointFile:
-    """All processes train one model: what the first one finds on its disk decides, and what it finds out is kept."""
+    """All processes train one model together; the files of the first process count."""
     file = inputs.file(arm)
     on_disk = PointFile.read(file) if processes.is_main() and file.is_file() else None
     earlier = processes.gather(on_disk)[0]
@@ -117,7 +117,7 @@ def _together(inputs: PointInputs, arm: Arm) -> PointFile:
 
 
 def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile:
-    """earlier: the point as it was measured before, of which only what its heads do or its checkpoint is asked."""
+    """earlier: the point measured before, which lacks only its roles or its checkpoint."""
     pipeline, donor = _pipeline(inputs, arm)
     execution = Execution(
         folder=inputs.state(arm), shared=inputs.folder, measured="smaller" if earlier is None else "nothing"
@@ -150,7 +150,7 @@ def _pipeline(inputs: PointInputs, arm: Arm) -> tuple[Pipeline, Arm | None]:
 
 
 def _point_of(inputs: PointInputs, arm: Arm, pipeline: Pipeline, pruned: Pruned, donor: Arm | None) -> Point:
-    """What a point keeps of a record."""
+    """The point made from a record."""
     parts, (before, after) = pruned.record.parts, inputs.command
     gate_steps = parts.training["gates"].steps if pipeline.chooser.trains else 0
     tuning_steps = pipeline.tuning.steps or 0 if pipeline.tuning else 0

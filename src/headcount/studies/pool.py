@@ -30,7 +30,7 @@ def study_pool(
     parts: Sequence[str] | None = None,
     progress: Progress = silent,
 ) -> Record[Pool]:
-    """Study a model for each of the settings; one that another process is at is left to it, and pooled if done."""
+    """Study the model of each of the settings. Models that other processes work on are pooled if finished."""
     models = [of_model.model for of_model in settings]
     if len(set(models)) < len(models):
         raise UsageError(f"A model is listed twice: {', '.join(models)}. Give each model once.")
@@ -52,7 +52,7 @@ def study_pool(
 
 
 def folder_names(models: Sequence[str]) -> list[str]:
-    """Of each model the last part of its path or hub id; with its number where two are the same."""
+    """The last part of each model's path or hub id, with a number if two are the same."""
     names = [model.rstrip("/").rpartition("/")[2] for model in models]
     return [name if names.count(name) == 1 else f"{name}-{number}" for number, name in enumerate(names, start=1)]
 
@@ -62,7 +62,7 @@ def _named(model: str, progress: Progress) -> Progress:
 
 
 def _finished(folders: Sequence[Path]) -> list[Record[Combined]]:
-    """Studies that have come to their ledger; other processes may be at the rest."""
+    """Studies that are complete; other processes may work on the rest."""
     records = [Record.load(file) for folder in folders if (file := folder / "record.json").is_file()]
     studies = [record for record in records if LEDGER in record.parts.records]
     if not studies:

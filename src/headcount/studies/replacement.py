@@ -1,7 +1,7 @@
-"""replacement: what replaces the output of a masked head, and how far the ranking of heads depends on it.
+"""replacement: how the ranking of heads depends on what replaces the output of a masked head.
 
-zero: nothing. mean: the head's mean output, so that only what differs between inputs is lost. resample: its output on
-another example of the batch, so that the layers above get what they are used to.
+zero: zeros. mean: the head's mean output, so that only its variation is lost. resample: its output for another example
+of the batch, so that the layers above get typical input.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def replacements(
     alpha: float = 0.01,
     progress: Progress = silent,
 ) -> Record[Replacements]:
-    """Every head off alone on `task`, replaced in each way; means are of `calibration`, or of the task itself."""
+    """Replace every head alone in each way on `task`. Means are over `calibration`, by default over the task."""
     if not task.in_one_run:
         raise UsageError(
             f"Replacements need a metric of a single forward pass; {task.metric.name} is not one. Use the loss."
@@ -71,7 +71,7 @@ def replacements(
 
 
 def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) -> dict[str, Outcome]:
-    """For each replacement what every example gives with all heads, and with each head replaced."""
+    """For each replacement, the statistics of every example with all heads, and with each head replaced."""
     sites, batches = locate(model), list(task.batches())
     ways: dict[str, Replace] = {"zero": "zero", "mean": means, "resample": "resample"}
     base: list[np.ndarray] = []

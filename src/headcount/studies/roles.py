@@ -1,7 +1,7 @@
-"""roles: what every head does on a corpus, and what the paper says of it (Voita et al. 2019, sections 4 and 5).
+"""roles: the roles of every head on a corpus, and the numbers of the paper (Voita et al. 2019, sections 4 and 5).
 
 The record holds, head by head, confidence and the evidence for each role; the best head of each relation against the
-best fixed offset (Table 1); where dependents stand (Figure 3); what the paper's claims come to on this model.
+best fixed offset (Table 1); the offsets of dependents (Figure 3); and the numbers of the paper's claims.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def look(
 ) -> Record[RolesFound]:
     """Measure the roles of all heads.
 
-    relevance: a record of the heads' relevance, to go with their roles.
-    play_on: a task on the same sentences; heads are replaced by their roles and what is lost is measured (`playing`).
-    options: of `headcount.roles`: roles, resamples, seed, tokens, and how definitions are read.
+    relevance: a record of the heads' relevance, to add to the roles.
+    play_on: a task on the same sentences, on which heads are replaced by their roles (`playing`).
+    options: of `hc.roles`: roles, resamples, seed, tokens, and variants of the definitions.
     """
     if relevance is not None:
         _check_scores(relevance)  # before the work
@@ -103,7 +103,7 @@ def _result(measured: Roles, sentences: Sentences, relevance: Mapping[str, float
 
 
 def persons(sentences: Sentences) -> dict[str, int]:
-    """English subjects by person: what the paper explains the difference of domains by."""
+    """English subjects by person, with which the paper explains the difference between domains."""
     counts: Counter[str] = Counter()
     for tree in sentences:
         if isinstance(tree, Tree):
@@ -116,7 +116,7 @@ def persons(sentences: Sentences) -> dict[str, int]:
 def best_heads(measured: Roles) -> tuple[Best, ...]:
     """For each kind, role and label the best head, chosen on one half of the sentences and measured on the other.
 
-    Where a half has no trial, all sentences are chosen and measured on, and `held_out` says so.
+    If a half has no trial, heads are chosen and measured on all sentences, and `held_out` is False.
     """
     by_label: dict[tuple[str, str, str], list[tuple[Head, HalvedEvidence]]] = {}
     for head in measured.heads:
@@ -137,7 +137,7 @@ def _best(rivals: list[tuple[Head, HalvedEvidence]]) -> Best:
 
 
 def rare_head(evidence: Mapping[str, Sequence[Evidence]]) -> str:
-    """The head of a record's evidence that looks most at rare tokens, certainly more than chance does."""
+    """The head in a record's evidence that attends most to rare tokens, with its interval above chance."""
     rows = [(head, item) for head, items in evidence.items() for item in items if item.role == "rare"]
     if not rows:
         raise UsageError("No sentence has a rare token: there is no head to show.")
@@ -152,7 +152,7 @@ def rare_head(evidence: Mapping[str, Sequence[Evidence]]) -> str:
 
 
 def _paper_numbers(measured: Roles) -> PaperNumbers:
-    """What the paper's section 5 says, in numbers of this model's encoder (or only stack)."""
+    """The numbers of section 5 of the paper for this model's encoder (or only stack)."""
     kind = next((head.kind for head in measured.heads if measured[head]), "")
     heads = [head for head in measured.heads if head.kind == kind and measured[head]]
     return PaperNumbers(
@@ -166,7 +166,7 @@ def _paper_numbers(measured: Roles) -> PaperNumbers:
 
 
 def _positional(measured: Roles, heads: list[Head]) -> PositionalHeads:
-    """How sure positional heads are of themselves, and the others."""
+    """Confidence of positional heads and of the others."""
     labels = {
         str(head): next(item.label for item in held(measured[head]) if item.role == "positional")
         for head in heads
@@ -183,7 +183,7 @@ def _positional(measured: Roles, heads: list[Head]) -> PositionalHeads:
 
 
 def _rare(measured: Roles, heads: list[Head]) -> RareHead | None:
-    """The head of the first layer that looks at rare tokens most often, with its confidence among its layer's."""
+    """The head of the first layer that attends to rare tokens most often, with the rank of its confidence."""
     layer = [head for head in heads if head.layer == heads[0].layer]
     rows = {head: {item.label: item for item in measured[head] if item.role == "rare"} for head in layer}
     if not any(rows.values()):

@@ -1,4 +1,4 @@
-"""rules: how far the rules of relevance propagation agree about which heads matter, as a record."""
+"""rules: agreement of the rules of relevance propagation about the importance of heads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIANTS = (
     "attnlrp",
     "zplus2019",
     "alphabeta2021",
-)  # rule, reading of biases
+)  # rule, treatment of biases
 
 
 def compare_rules(
@@ -38,7 +38,7 @@ def compare_rules(
 ) -> Record[Rules]:
     """Score by every rule and correlate the ranks of heads, pair by pair: within each kind, and over all heads.
 
-    A rule that cannot follow relevance through the model is noted with its reason and left out.
+    A rule that does not support the model is left out, with its reason in the record.
     """
     scores: dict[str, Scores] = {}
     refused: dict[str, str] = {}

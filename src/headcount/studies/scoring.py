@@ -25,9 +25,9 @@ def scoring(
     progress: Progress = silent,
     **options: Any,
 ) -> Record[Scoring]:
-    """Score the heads by a method; the record holds values, intervals where there are any, and ranks.
+    """Score the heads by a method; the record has values, intervals if there are any, and ranks.
 
-    folder: for unfinished work; the same call resumes from it if the score supports that.
+    folder: for unfinished work, from which the same call resumes if the score supports it.
     """
     running = {"folder": folder, "progress": named(f"scoring by {method}", progress)}
     options |= {option: value for option, value in running.items() if option in options_of(method)}
@@ -47,7 +47,7 @@ def scoring(
 
 
 def conservation(relevance: Scores) -> Conservation:
-    """What became of relevance, from the details of such a score."""
+    """Conservation of relevance, from the details of the score."""
     details = relevance.details
     cuts = {name: Cut(cut["kept"], cut["absorbed"], cut["error"]) for name, cut in details["cuts"].items()}
     return Conservation(details["examples"], details["predictions"], details["absorbed"], cuts)

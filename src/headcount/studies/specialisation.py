@@ -57,12 +57,12 @@ NEIGHBOURS = ("-1", "+1")
 
 @dataclass(frozen=True)
 class StudiedModel:
-    """One model with everything that is measured on it."""
+    """One model and its data."""
 
     name: str
     model: nn.Module
     data: Data
-    costs: Task  # what one head out is measured on, by its loss
+    costs: Task  # data for masking one head at a time, by the loss
     choose: Looking  # sentences that the best head of each role is chosen on
     measure: Looking  # sentences that it is measured on
 
@@ -87,8 +87,8 @@ def specialisation(
 ) -> Record[Specialisation]:
     """Measure every model and pool them.
 
-    subjects: by name, each built when it is needed; what is finished is read from the folder. A folder that was begun
-        with other models, data or settings is an error.
+    subjects: functions by name, each called when needed; finished models are read from the folder. Raises if the folder
+        was started with other models, data or settings.
     """
     if not subjects:
         raise UsageError("The study needs at least one model.")
@@ -106,7 +106,7 @@ def specialisation(
 
 
 def _identity(subject: StudiedModel, plan: SpecialisationPlan) -> dict[str, object]:
-    """What decides the numbers of a model."""
+    """The settings that decide the results of a model."""
     data = subject.data
     return {
         "model": subject.name,
@@ -118,7 +118,7 @@ def _identity(subject: StudiedModel, plan: SpecialisationPlan) -> dict[str, obje
 
 
 def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
-    """What all models together say of the two claims, and how many of them have which heads."""
+    """Statistics of the two claims over all models, and how many models have which heads."""
     rows = list(models.values())
     correlations = _neighbour_correlations(rows)
     labels, relations = _counts(rows)
@@ -154,7 +154,7 @@ def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, prog
     )  # fmt: skip
     (point,) = pruned.parts.points
     lost = pruned.parts.compared[0].lost
-    p = float("nan") if lost.p is None else lost.p  # one seed has one
+    p = float("nan") if lost.p is None else lost.p  # with one seed
     survivors = set(point.heads)
     return ModelRow(
         weights=weight_hash(model),
@@ -193,7 +193,7 @@ def _evidence(model: nn.Module, looking: Looking, part: str, progress: Progress)
 
 
 def _has_role(evidence: Evidence) -> bool:
-    """A role of the paper, cleared by the lower end of its interval."""
+    """Whether a head has a role of the paper, by the lower end of its interval."""
     return evidence.role in PAPER_ROLES and bool(evidence.holds)
 
 
@@ -226,7 +226,7 @@ def _lost(quality: Quality, other: Quality) -> Comparison:
 
 
 def _survival(models: Sequence[ModelRow], roles: Sequence[str]) -> Survival:
-    """Heads with a role that gates keep, against a random choice with as many heads in each layer of each model."""
+    """Heads with a role that gates keep, compared with a random choice of as many heads in each layer."""
     layers: dict[tuple[int, int], list[int]] = {}
     both = marked = 0
     for number, model in enumerate(models):
@@ -244,7 +244,7 @@ def _survival(models: Sequence[ModelRow], roles: Sequence[str]) -> Survival:
 
 
 def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
-    """What masking a head alone costs, with a role of the paper and without."""
+    """Increase of the loss when a head is masked, for heads with and without a role of the paper."""
     rows = [
         (number, bool(head.role_names), head.loss_added)
         for number, model in enumerate(models)
@@ -271,13 +271,13 @@ def _masking(models: Sequence[ModelRow]) -> CostOfMasking:
 
 
 def _mean(values: Sequence[np.floating[Any]]) -> float:
-    """Of those that are defined; NaN without any."""
+    """Mean of the defined values; NaN if there are none."""
     defined = [float(value) for value in values if not np.isnan(value)]
     return float(np.mean(defined)) if defined else float("nan")
 
 
 def _neighbour_correlations(models: Sequence[ModelRow]) -> tuple[float, ...]:
-    """The graded statement: how far a head looks at a neighbour against what masking it costs, for each model."""
+    """Correlation of attention to a neighbour with the cost of masking, for each model."""
     correlations = [
         spearman([head.at_neighbour for head in heads], [head.loss_added for head in heads]).r
         for heads in (list(model.by_head.values()) for model in models)
@@ -286,7 +286,7 @@ def _neighbour_correlations(models: Sequence[ModelRow]) -> tuple[float, ...]:
 
 
 def _counts(models: Sequence[ModelRow]) -> tuple[dict[str, int], tuple[tuple[str, ...], ...]]:
-    """In how many models there is a head for each label, and for which relations in each model."""
+    """Number of models with a head for each label, and the relations of each model."""
     labels: dict[str, int] = {}
     relations = []
     for model in models:

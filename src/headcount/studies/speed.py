@@ -1,6 +1,6 @@
-"""Speed (Michel et al. 2019, Table 4): models side by side, by batch size and length, reading and writing apart.
+"""Speed (Michel et al. 2019, Table 4): models compared by batch size and length, separately for reading and writing.
 
-Every repeat runs all models next to each other in a new random order, so that noise of the machine hits all alike.
+Every repeat runs all models one after the other in a new random order, so that other load affects all of them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is measured."""
+    """Settings of the measurement."""
 
     batches: tuple[int, ...] = (1, 4, 16, 64)
     lengths: tuple[int, ...] = (32, 128)
-    written: int = 16  # tokens that a model that writes is made to write
+    written: int = 16  # tokens to generate
     repeats: int = 7
     warmup: int = 1
 
@@ -45,19 +45,19 @@ class Bench:
 
 
 class Subject(Protocol):
-    """What can be measured: a model in PyTorch, or an export loaded by its runtime."""
+    """Something to measure: a model in PyTorch, or an export loaded by its runtime."""
 
     @property
     def device(self) -> str: ...
 
     def fingerprint(self) -> str:
-        """Changes with the weights."""
+        """A hash of the weights."""
 
     def limit(self, length: int) -> int:
         """This many input tokens, or as many as the model accepts."""
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
-        """What is timed: reading a batch, and where it writes, writing a few tokens after it."""
+        """Functions to time: reading a batch and, if the model generates text, writing tokens after it."""
 
     def size(self, length: int) -> Size: ...
 
@@ -67,8 +67,8 @@ def speed(
 ) -> Record[Speed]:
     """The first model against each of the others.
 
-    Rows say how many examples a second each reads (one forward pass, or what comes before the first written token) and
-    how many tokens a second it writes, and how much faster than the first that is, with its interval.
+    Rows have the examples read per second (one forward pass, or the time to the first token), the tokens written per
+    second, and the ratio to the first model with its interval.
     """
     bench = bench or Bench()
     if not models:
@@ -120,7 +120,7 @@ class TorchSubject:
 
 
 def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, TimedCall]:
-    """What is timed: reading a batch, and for models that write, writing a few tokens after it."""
+    """Functions to time: reading a batch and, for models that generate text, writing tokens after it."""
     inputs = example_batch(model, batch=batch, length=length, target=1, padded=False)
 
     def reading() -> None:
@@ -134,7 +134,7 @@ def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str,
 
 
 def _writing(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], written: int) -> TimedCall:
-    """Write tokens with a cache that holds what was read; the cache is filled once and cut back after each run."""
+    """Generate tokens with a cache of the input; the cache is filled once and truncated after each run."""
     with evaluating(model):
         if model.config.is_encoder_decoder:
             source = {name: value for name, value in inputs.items() if not name.startswith("decoder_")}

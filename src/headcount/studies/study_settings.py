@@ -1,4 +1,4 @@
-"""StudySettings: every setting of a whole study, as a TOML file or a command line gives it."""
+"""StudySettings: all settings of a whole study, from a TOML file or the command line."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from headcount.record.model_folder import training_record
 
 @dataclass(frozen=True)
 class StudySettings:
-    """What decides the numbers of a whole study. A TOML file may give any of it, the source as a table of its own."""
+    """All settings of a whole study. A TOML file can have any of them, the source as a table."""
 
     model: str
-    source: Source  # its split is what scores and masks come from; its limit is of each split
+    source: Source  # its split is for scores and masks; its limit applies to each split
     task: str = "translation"
-    measure_split: str = ""  # what quality is measured on; test, and half of the texts where there is none, if empty
-    other_split: str = ""  # a second split, for the question whether the same heads matter there; none if empty
-    metric: str = ""  # the task's usual one if empty
-    beams: int = 1  # of translations; 1 is greedy, which ablation needs no full decoding for
-    train_limit: int = 0  # texts that the trade-off learns on and frequencies are counted in; 0: all
+    measure_split: str = ""  # for measuring quality; if empty, test, or half of the texts if there is no test split
+    other_split: str = ""  # a second split, to test whether the same heads matter there; none if empty
+    metric: str = ""  # the default of the task if empty
+    beams: int = 1  # of translations; 1 is greedy, with which ablation is faster
+    train_limit: int = 0  # texts for training in the trade-off and for token frequencies; 0: all
     batch_size: int = 16
     max_length: int = 256
-    followed: int = 200  # sentences that relevance is measured on: each of their predictions is followed back
-    role_limit: int = 0  # sentences that roles are measured on; as many as of a split if 0
-    trees: str = ""  # treebank for the roles (.conllu); the data if empty, which have trees where they are the grammar
+    followed: int = 200  # sentences for relevance, which is propagated from each prediction
+    role_limit: int = 0  # sentences for roles; the limit of a split if 0
+    trees: str = ""  # treebank for roles (.conllu); the data if empty
     orders: tuple[str, ...] = ("gradient", "ablation")
     random: int = 5  # random orders as control
-    step: float = 0.1  # share of the heads that go at a time
+    step: float = 0.1  # share of heads to remove at a time
     epochs: tuple[int, ...] = ()  # of the training run in the model's folder; all if empty
     batches: tuple[int, ...] = (1, 4, 16, 64)
     lengths: tuple[int, ...] = (32, 128)
     repeats: int = 7
-    keep: tuple[int, ...] = ()  # heads left in the trade-off; a half, a third and an eighth if empty
-    kinds: tuple[str, ...] = ("encoder",)  # that the trade-off prunes, where the model has them; all otherwise
+    keep: tuple[int, ...] = ()  # numbers of remaining heads in the trade-off; a half, a third and an eighth if empty
+    kinds: tuple[str, ...] = ("encoder",)  # that the trade-off prunes, if the model has them; else all
     ways: tuple[str, ...] = ("l0", "rank-gradient", "random")  # of pruning, in the trade-off
     seeds: tuple[int, ...] = (0,)  # of the trade-off
     gate_steps: int = 150  # with gates
-    tune_steps: int = 450  # of fine-tuning after; fewer than one model gets, as there are many
-    all_kinds_keep: tuple[int, ...] = ()  # heads left where all kinds are pruned; a half and a third if empty
-    all_kinds_ways: tuple[str, ...] = ("l0", "scratch")  # of pruning all kinds; not done if empty
+    tune_steps: int = 450  # of fine-tuning afterwards; few, as there are many models
+    all_kinds_keep: tuple[int, ...] = ()  # remaining heads if all kinds are pruned; a half and a third if empty
+    all_kinds_ways: tuple[str, ...] = ("l0", "scratch")  # of pruning all kinds; skipped if empty
     scratch_steps: int = 3200  # of models trained from random weights
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """Settings from a TOML file, a command line or a record; names that are none are an error."""
+        """Settings from a TOML file, a command line or a record. Raises for unknown names."""
         _check_names("setting", values, cls)
         source = dict(values.get("source") or {})
         _check_names("setting of the source", source, Source)
@@ -62,12 +62,12 @@ class StudySettings:
         return cls(**{**_with_tuples(values), "source": Source(**source)})
 
     def to_toml(self) -> str:
-        """All settings as a TOML file; what is not set is left out."""
+        """All settings as a TOML file, without unset ones."""
         return "\n".join(_table(asdict(self), ""))
 
 
 def trained_on(model: str) -> str:
-    """The embedded corpus that `headcount train` made a model from; empty where it is another one, or not known."""
+    """The embedded corpus that `headcount train` trained a model on; empty if it was another one or is unknown."""
     record = training_record(model)
     data = str(record.signature.arguments.get("data", "")) if record else ""
     return data if data and Location.of(data).kind == "grammar" else ""
@@ -85,7 +85,7 @@ def _with_tuples(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _table(values: Mapping[str, object], name: str) -> list[str]:
-    """The lines of a table and of those in it."""
+    """The lines of a TOML table and its subtables."""
     lines = [f"[{name}]"] if name else []
     tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}
     plain = {key: value for key, value in values.items() if value is not None and key not in tables}

@@ -1,4 +1,4 @@
-"""StudySubject: the model and data of a study, loaded when first asked for."""
+"""StudySubject: the model and data of a study, loaded on first use."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headcount.studies.workload import Workload
 
 @dataclass(frozen=True)
 class StudySubject:
-    """What the parts of a study are made of."""
+    """The model and data of the parts of a study."""
 
     settings: StudySettings
     loading: Loading
     folder: Path  # for unfinished work
     progress: Progress
     finished_parts: dict[str, Record] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)  # parts that cannot be, and why
+    missing: dict[str, str] = field(default_factory=dict)  # part -> why it is missing
 
     @cached_property
     def model(self) -> Any:
@@ -55,7 +55,7 @@ class StudySubject:
 
     @cached_property
     def workloads(self) -> tuple[Workload, Workload]:
-        """What heads are chosen on, and what is measured."""
+        """Data to choose heads on, and to measure on."""
         return self.work.divide()
 
     def task(self, work: Workload) -> Any:
@@ -71,16 +71,16 @@ class StudySubject:
 
     @cached_property
     def other(self) -> Any:
-        """The task on a second split; None where none is named."""
+        """The task on a second split; None if none is named."""
         return self.task(self.work.on(self.settings.other_split)) if self.settings.other_split else None
 
     @cached_property
     def training(self) -> Any:
-        """The task on the training data, or on as much of it as the settings say."""
+        """The task on the training data, limited by the settings."""
         return self.task(self.workloads[0].on("train").with_limit(self.settings.train_limit or None))
 
     def fingerprints(self) -> dict[str, str]:
-        """What the numbers depend on that the settings only name."""
+        """Hashes of the weights and data that the settings only name."""
         from headcount.sites.fingerprint import weight_hash
 
         texts = {"choosing": self.choosing.fingerprint, "measuring": self.measuring.fingerprint}
@@ -90,13 +90,13 @@ class StudySubject:
 
     @cached_property
     def sentences(self) -> Any:
-        """Sentences to find roles on: the split that heads are chosen on, or a treebank."""
+        """Sentences to measure roles on: the split that heads are chosen on, or a treebank."""
         work = self.work.with_limit(self.settings.role_limit) if self.settings.role_limit else self.work
         return work.sentences(self.settings.trees or None)
 
     @cached_property
     def frequencies(self) -> Any:
-        """Of tokens in the training data; None where those are not the model's, or there are none."""
+        """Token frequencies in the training data; None if the data is not the model's, or has no training split."""
         if self.settings.trees:
             return None
         return self.work.frequencies(self.tokenizer, self.settings.train_limit or None)

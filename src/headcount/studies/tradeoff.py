@@ -1,7 +1,7 @@
-"""The trade-off (Voita et al. 2019, section 6): quality against the heads left, by several ways of choosing them.
+"""The trade-off (Voita et al. 2019, section 6): quality against remaining heads, for several ways of choosing them.
 
-Every way that trains gets the same number of steps: a rank is fine-tuned for as many as gates and fine-tuning together.
-The same command resumes in its folder, and processes of the same command share the points.
+Every way that trains gets the same number of steps: a ranking is fine-tuned for as many as gates and fine-tuning
+together. The same command resumes in its folder, and processes of the same command share the points.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ def tradeoff(
 ) -> Record[Tradeoff]:
     """Measure every point of the plan, and compare the ways, paired on the same examples.
 
-    looking: sentences to find out on what the heads that are left do; unlooked: why there are none.
-    models: where the smaller models are kept. command: what makes a point, around the arguments of its pipeline.
+    looking: sentences to measure roles of the remaining heads on. unlooked: reason if there are none.
+    models: folder for the pruned models. command: text before and after the arguments of a pipeline.
     """
     gated = _gated(model, plan)
     check_apart(data.train, data.measure)
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as folder_name:
-        shared_folder = Path(processes.gather(folder_name)[0])  # of several processes the first one's
+        shared_folder = Path(processes.gather(folder_name)[0])  # that of the first process
         journal.claim(shared_folder, "work.json", _identity(model, data, plan))
         if plan.distilled:
             journal.claim(shared_folder, "distilled.json", {"distill": plan.distill})
         if SCRATCH in plan.ways:  # its points have the heads of another way
             journal.claim(shared_folder, "scratch.json", {"donor": plan.donor_way.name})
         quality = data.measuring.quality(model)
-        whole_roles = looking.roles(model) if looking else None  # what cannot be looked at is said before training
+        whole_roles = looking.roles(model) if looking else None  # raises before training if roles cannot be measured
         files = _points(
             PointInputs(model, data, plan, shared_folder, looking, models, command), plan.arms(gated), progress
         )
-        processes.gather(None)  # a folder that is not to stay goes when all are done with it
+        processes.gather(None)  # a temporary folder is deleted when all processes are done
     heads = locate(model).heads
     kinds = tuple(kind for kind in locate(model).kinds if plan.kinds is None or kind in plan.kinds)
     every_kind = 1 < len(kinds) == len(locate(model).kinds)
@@ -109,7 +109,7 @@ def tradeoff(
 
 
 def _steps(plan: Plan, model: str) -> StepsOfWays:
-    """model: folder of the whole model, which may say how long it was trained."""
+    """model: folder of the whole model, whose record may have its training steps."""
     learned = any(Way.parse(way).learned for way in plan.ways)
     training = training_record(model)
     return StepsOfWays(
@@ -118,10 +118,10 @@ def _steps(plan: Plan, model: str) -> StepsOfWays:
 
 
 def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
-    """What every point depends on, whichever points are asked for."""
+    """Settings that every point depends on."""
     free = ("keep", "ways", "seeds", "against", "distill")
     settings = {name: value for name, value in asdict(plan).items() if name not in free}
-    del settings["tuning"]["distill"]  # 0: it is the plan's
+    del settings["tuning"]["distill"]  # 0: the plan has it
     prints = {name: getattr(data, name).fingerprint for name in ("train", "choose", "measure")}
     metric = getattr(data.measure, "metric", None)
     measuring = {"metric": metric.name if metric else None, **getattr(data.measure, "identity", {})}
@@ -129,9 +129,9 @@ def _identity(model: nn.Module, data: Data, plan: Plan) -> dict[str, Any]:
 
 
 def _points(inputs: PointInputs, arms: Sequence[Arm], progress: Progress) -> list[PointFile]:
-    """One at a time, those that other processes are at left out."""
+    """All points, one at a time, without those that other processes work on."""
     by_name: dict[str, PointFile] = {}
-    for _ in range(2):  # whoever is done last finds what others were at
+    for _ in range(2):  # the second round collects what other processes finished meanwhile
         for arm in [arm for arm in arms if arm.name not in by_name]:
             progress("points of the trade-off", len(by_name), len(arms))
             file = point(inputs, arm)
@@ -142,7 +142,7 @@ def _points(inputs: PointInputs, arms: Sequence[Arm], progress: Progress) -> lis
 
 
 def _spent(points: Sequence[Point]) -> dict[str, float]:
-    """way -> seconds of one of its points, the mean."""
+    """way -> mean seconds of its points."""
     by_way: dict[str, list[float]] = {}
     for row in points:
         by_way.setdefault(row.way, []).append(row.seconds.total)
@@ -150,26 +150,26 @@ def _spent(points: Sequence[Point]) -> dict[str, float]:
 
 
 def _gates(plan: Plan) -> tuple[HardConcrete, ...] | None:
-    """The distributions of the paper's Figure 6, as gates have them here and with the paper's beta."""
+    """The distributions of Figure 6 of the paper, with the gates used here and with the paper's beta."""
     if not any(way.chooser is not None and way.chooser.name == "l0" for way in map(Way.parse, plan.ways)):
         return None
     return (*VARIANTS["default"].shape.figure_6(), *VARIANTS["paper"].shape.figure_6())
 
 
 def _drift(roles_before: Held, points: Sequence[Point]) -> tuple[Drift, ...]:
-    """What became of the roles of all heads in every smaller model."""
+    """Changes of the roles of all heads in every pruned model."""
     return tuple(Drift(row.way, row.keep, row.seed, drift(roles_before, row.roles or {})) for row in points)
 
 
 def _all_kinds(points: Sequence[Point], plan: Plan) -> tuple[WayKind, ...]:
-    """Models by the heads of each kind they have, beside those trained from scratch with the same (Table 2)."""
+    """Models by their heads of each kind, and those trained from scratch with the same heads (Table 2)."""
     scratch = {(row.keep, row.seed): row.after for row in points if row.way == SCRATCH}
     donor = plan.donor_way
     rows = []
     for row in points:
         if row.way != donor.name:
             continue
-        # what no seed changes was measured once, and gave its heads to the models of all seeds
+        # deterministic ways were measured once, and their heads used for all seeds
         seeds = plan.seeds if donor.steady and SCRATCH in plan.ways else (row.seed,)
         rows += [
             WayKind(row.way, row.keep, seed, row.kept_by_kind, row.after, scratch.get((row.keep, seed)))
@@ -179,7 +179,7 @@ def _all_kinds(points: Sequence[Point], plan: Plan) -> tuple[WayKind, ...]:
 
 
 def _gated(model: nn.Module, plan: Plan) -> int:
-    """Heads that may go; a plan that keeps more than there are, or a number that no shape has, is an error at once."""
+    """Number of heads that may be removed. Raises if the plan keeps more, or a number that the shape does not allow."""
     gated = len(counted_heads(model, plan.kinds))
     Budget(heads=max(plan.keep)).of(gated)
     for arm in plan.arms(gated):
@@ -192,9 +192,9 @@ def _gated(model: nn.Module, plan: Plan) -> int:
 def _compared(
     files: Sequence[PointFile], plan: Plan, metric: Metric, base: np.ndarray, gated: int
 ) -> Iterator[WayCompared]:
-    """Each way at its end against the whole model, and against another way with as many heads: all seeds.
+    """Each way compared with the whole model, and with another way with as many heads, over all seeds.
 
-    Where the other way was also measured with all heads, which is fine-tuning alone, also against that: `lost_tuned`.
+    If the other way was also measured with all heads, which is fine-tuning alone, also with that: `lost_tuned`.
     """
     tuned = _statistics(files, plan.against, gated)
     for keep in plan.keep:
@@ -214,7 +214,7 @@ def _compared(
 
 
 def _statistics(files: Sequence[PointFile], way: str, keep: int) -> dict[int, np.ndarray]:
-    """By seed; a way that no seed changes was measured for one of them."""
+    """Statistics by seed; a deterministic way has only one."""
     return {
         file.point.seed: np.array(file.statistics) for file in files if (file.point.way, file.point.keep) == (way, keep)
     }
@@ -223,7 +223,7 @@ def _statistics(files: Sequence[PointFile], way: str, keep: int) -> dict[int, np
 def _paired(
     theirs: dict[int, np.ndarray], ours: dict[int, np.ndarray], plan: Plan, way: str, metric: Metric
 ) -> Difference | None:
-    """The difference over the seeds that both have; what no seed changes is the same for all seeds of the other."""
+    """The difference over the seeds that both have; a deterministic way is paired with all seeds of the other."""
     if not theirs or not ours:
         return None
     steady = Way.parse(plan.against).steady, Way.parse(way).steady
@@ -238,7 +238,7 @@ def _paired(
 
 
 def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], metric: Metric) -> Difference:
-    """Second minus first, the mean over seeds, with an interval that has the seeds in it; and that of each seed."""
+    """Second minus first: the mean over seeds, with an interval over seeds and examples, and the value of each seed."""
     seeds = sorted(before)
     table = np.stack([np.stack([side[seed] for seed in seeds], axis=1) for side in (before, after)], axis=1)
 

@@ -43,10 +43,10 @@ class TranslationSettings:
     vocabulary: int
     shared: bool = False  # one vocabulary for both sides; models with norm "pre" have no other
     lowercase: bool = False
-    max_length: int = 256  # tokens; longer sentences are left out of training, and cut elsewhere
+    max_length: int = 256  # tokens; longer sentences are skipped in training, and truncated elsewhere
     dev_bleu: bool = False  # decode the development data after every epoch
     precision: str = "no"  # mixed precision, as Accelerate names it
-    like: str | None = None  # a pruned model whose heads, sizes and vocabulary the new one gets
+    like: str | None = None  # folder of a pruned model whose heads, size and vocabulary to use
 
     @property
     def one_vocabulary(self) -> bool:
@@ -63,16 +63,16 @@ def train_translation(
     save_seconds: float = 60.0,
     snapshots: int = 0,
 ) -> Record[TrainingRun] | None:
-    """Train to the end of the recipe, from wherever the folder stands; the record of what was measured.
+    """Train to the end of the recipe, resuming from the folder. Returns the record.
 
-    snapshots: models to keep within the first epoch, after 1/2, 1/4 and so on of it.
+    snapshots: models to save within the first epoch, after 1/2, 1/4 and so on of it.
     """
     accelerator = accelerator or Accelerator(mixed_precision=settings.precision)
     run = Run(out, settings, settings.recipe, accelerator, watch or Watch(), save_seconds, snapshots)
     identity: dict[str, Any] = {}
     if accelerator.is_main_process:
         run.watch.message("reading the data")
-        identity = _identity(data)  # before the folder is claimed: unreadable data starts nothing
+        identity = _identity(data)  # before the folder is started, so that unreadable data leaves no folder
     with run.claimed():
         return _train(data, run, identity)
 
@@ -108,7 +108,7 @@ def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[T
 
 
 def _identity(data: Parallel) -> dict[str, Any]:
-    """What tells the data of a run from others of the same name: sizes and text of both splits."""
+    """Identity of the data of a run: sizes and text of both splits."""
     for split in _SPLITS:
         if split not in data.splits:
             raise CorpusError(f"Training needs the splits train and dev; the data has {', '.join(data.splits)}.")
@@ -121,7 +121,7 @@ def _text_hash(pairs: Dataset) -> str:
 
 
 def _prepare(data: Parallel, work: Path, settings: TranslationSettings, watch: Watch) -> None:
-    """Vocabulary and ids, once for a folder."""
+    """Learn the vocabulary and encode the data, once for a folder."""
     if settings.like and not (work / "vocabulary").is_dir():
         with journal.new_folder(work / "vocabulary") as fresh:
             load_tokenizer(settings.like).save_pretrained(fresh)
@@ -156,7 +156,7 @@ def _texts(pairs: Dataset, column: str) -> Any:
 def _task(
     data: Parallel, split: str, work: Path, tokenizer: PreTrainedTokenizerBase, settings: TranslationSettings
 ) -> Translation:
-    texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # of the first only ids are needed
+    texts = {"source": (), "target": ()} if split == "train" else data[split][:]  # train: only ids are needed
     return Translation(
         **texts,
         tokenizer=tokenizer,

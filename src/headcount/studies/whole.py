@@ -22,7 +22,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "voita2019": ("relevance", "roles", "attention", "examples", "tradeoff", "all-kinds"),
     "michel2019": ("gradient", "ablation", "replacement", "curves", "dynamics", "speed"),
 }
-_LONGEST = ("tradeoff", "all-kinds")  # come last
+_LONGEST = ("tradeoff", "all-kinds")  # run last
 PAPERS["all"] = (*(part for parts in PAPERS.values() for part in parts if part not in _LONGEST), *_LONGEST)
 
 
@@ -36,10 +36,10 @@ def whole_study(
     progress: Progress = silent,
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
 ) -> Record[Combined]:
-    """Run the parts of a study in order and keep each; refresh is called with what there is after each of them.
+    """Run the parts of a study in order and save each. refresh is called with the record after each part.
 
-    A part that this model or data cannot give is left out with the reason. At the end stands the ledger of the papers'
-    claims, decided on the parts that there are.
+    A part that is not possible with this model or data is skipped, with the reason in the record. The last part is the
+    ledger of the papers' claims, decided on the other parts.
     """
     part_names = _wanted(name, parts)
     subject = StudySubject(settings, loading or Loading(), out / "unfinished", progress)

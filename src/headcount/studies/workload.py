@@ -1,6 +1,6 @@
-"""Workload: which task a model does on which data, as commands and whole studies say it. Heavy imports happen on use.
+"""Workload: a task on data, as given to commands and whole studies. Heavy imports happen on use.
 
-Here alone is decided which texts heads are chosen on and which are measured: other ones, unless the user asks.
+Decides which texts heads are chosen on and which are measured: different ones, unless the user asks otherwise.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from headcount.corpora.sentences import Sentences
     from headcount.tasks.task import Task
 
-MEASURED = "test"  # the split that is measured by default, where the data have it
+MEASURED = "test"  # the split measured by default, if the data has it
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A task by name, the source of its data, and how they are read."""
+    """A task by name, the source of its data, and how to read it."""
 
     task: str
     source: Source
     measure_split: str | None = None  # see `parts`
     batch_size: int = 16
-    max_length: int | None = 256  # tokens; None: as many as the model can read
-    metric: str | None = None  # the task's usual one if not given
+    max_length: int | None = 256  # tokens; None: the limit of the model
+    metric: str | None = None  # the default of the task if None
     decoding: dict[str, Any] = field(default_factory=dict)  # of translations: beams, length_penalty, tokens
-    reference: str | None = None  # the model whose embeddings others are compared with; the one measured if None
+    reference: str | None = None  # reference model of embeddings; the measured one if None
 
     def as_options(self) -> str:
-        """The same task on the same data again on a command line, measured in the same way."""
+        """Command-line options for the same task, data and metric."""
         words = " ".join(filter(None, (f"--task {self.task}", self.source.as_options() if self.source.data else "")))
         return f"{words} --metric {self.metric}" if self.metric else words
 
     # which texts
 
     def on(self, split: str | None = None, *, data: str | None = None) -> Workload:
-        """The same task on another part of the data, or on other data.
+        """The same task on another split, or on other data.
 
-        A half stays a half where both would read the same texts.
+        A half stays a half if both would read the same texts.
         """
         source = replace(self.source, data=data or self.source.data, split=split or self.source.split, half=None)
         other = replace(self, source=source)
@@ -54,14 +54,14 @@ class Workload:
         return other
 
     def with_limit(self, limit: int | None) -> Workload:
-        """The same on at most this many texts; None: on all of them."""
+        """The same with at most this many texts; None: all."""
         return replace(self, source=replace(self.source, limit=limit))
 
     def divide(self, *, choose: Workload | None = None) -> tuple[Workload, Workload]:
-        """What heads are chosen on, and what is measured: other texts, unless the same split is named for both.
+        """Workloads to choose heads on and to measure on: different texts, unless the same split is named for both.
 
-        Without a name it is `test`; where heads are chosen on that, or there is none, half of the texts is held out.
-        choose: what heads are chosen on, where that is not this workload's own split: what is trained on, for example.
+        The default split is `test`; if heads are chosen on it, or there is none, half of the texts is held out.
+        choose: workload to choose heads on, if it is not this one, such as the training data.
         """
         choose = choose or self
         if self.measure_split:
@@ -71,19 +71,19 @@ class Workload:
         return choose.apart_from(self)
 
     def apart_from(self, measured: Workload) -> tuple[Workload, Workload]:
-        """This and what is measured: each one half of the texts where both would read the same ones."""
+        """This workload and the measured one; each gets half of the texts if both would read the same texts."""
         if not self._overlaps(measured):
             return self, measured
         halves = (replace(self.source, half=1), replace(measured.source, half=2))
         return replace(self, source=halves[0]), replace(measured, source=halves[1])
 
     def splits(self) -> tuple[str, ...]:
-        """The parts that the data have by name; none for a file."""
+        """Names of the splits of the data; none for a file."""
         quiet()
         return self.kind.splits(self.source)
 
     def _overlaps(self, other: Workload) -> bool:
-        """Whether both are read from one split, or from a file, which has none."""
+        """Whether both read the same split, or the same file, which has no splits."""
         if self.source.data != other.source.data:
             return False
         return self.source.split == other.source.split or not self.splits()
@@ -99,12 +99,12 @@ class Workload:
 
     @property
     def by_harness(self) -> bool:
-        """Whether the lm-evaluation-harness measures, with data of its own."""
+        """Whether the lm-evaluation-harness measures, on its own data."""
         return is_harness(self.task)
 
     @property
     def loaded_for(self) -> str | None:
-        """The task that a model is loaded for; None: what its checkpoint says."""
+        """The task that a model is loaded for; None: that of its checkpoint."""
         return None if self.by_harness else self.task
 
     def both(self, model: str, loading: Loading) -> tuple[Task, Task]:
@@ -113,16 +113,16 @@ class Workload:
         return choose_on.build(model, loading), measured.build(model, loading)
 
     def build(self, model: str, loading: Loading, classes: tuple[str, ...] | None = None) -> Task:
-        """The task, with the tokenizer of a model; classes: those of the model if not given.
+        """Create the task with the tokenizer of a model. classes: by default those of the model.
 
-        Texts are cut to max_length, and to what the model has positions for; the latter with a warning.
+        Texts are truncated to max_length and to the limit of the model, the latter with a warning.
         """
         from headcount.tasks.task import Reading
 
         if self.by_harness:
             from headcount.tasks.lm_eval import LmEval
 
-            reading = Reading(self.batch_size, None, self.metric)  # prompts are as long as the task makes them
+            reading = Reading(self.batch_size, None, self.metric)  # prompts are not truncated
             return LmEval.named(self.task, self.source, loading.tokenizer(model), reading)
         limit = loading.text_limit(model, self.task)
         bounds = [bound for bound in (limit, self.max_length) if bound is not None]
@@ -138,14 +138,14 @@ class Workload:
         return task
 
     def sentences(self, trees: str | None = None) -> Sentences:
-        """Sentences to look at: a treebank or other text, or what the task reads; trees where the data has some."""
+        """Sentences to measure roles on: a treebank or other text, or the texts of the task, with trees if known."""
         if trees:
             return replace(self.source, data=trees, columns={}).sentences()
         quiet()
         return self.kind.sentences(self.source)
 
     def frequencies(self, tokenizer: PreTrainedTokenizerBase, limit: int | None = None) -> Any:
-        """Of tokens in what such models have learned from; None where the data do not have it."""
+        """Token frequencies in the training data; None if the data has none."""
         from headcount.corpora.frequencies import count_tokens
 
         texts = self.kind.training_texts(self.source)
@@ -153,7 +153,7 @@ class Workload:
 
 
 def warn_of_cuts(texts: int, limit: int | None) -> None:
-    """Say how many texts are as long as the model can read, or were before they were cut."""
+    """Warn of the number of texts that were truncated to the limit of the model."""
     if texts:
         reaching = "1 text reaches" if texts == 1 else f"{texts} texts reach"
         warnings.warn(

@@ -1,1 +1,1 @@
-"""Physical removal of heads: slicing weights, adapting modules, verifying the result, counting what is saved."""
+"""Physical removal of heads: slicing weights, adapting modules, verifying the result, counting costs."""

@@ -1,6 +1,6 @@
-"""Adapters: attention modules whose heads are fewer than the rest of the model believes. Know modules, not sites.
+"""Adapters: attention modules with fewer heads than the rest of the model expects. Know modules, not sites.
 
-A pruned module keeps its class's code; where that is not enough its class becomes a subclass made here:
+A pruned module keeps the code of its class; if that is not enough, its class is replaced by a subclass made here:
 `PicksBias` for a position bias shared by all layers, `Gathers` for uneven key/value groups, `Empty` for no heads.
 Nothing is hooked, so the module can be copied, compiled and exported like any other.
 
@@ -24,18 +24,18 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.pytorch_utils import Conv1D
 
 _GATHER = "headcount-gather-"
-_Attention: Any = object  # the mixins stand before an attention class, whose attributes and `super()` they use
+_Attention: Any = object  # mixins precede an attention class and use its attributes and `super()`
 
 
 def adapt(module: nn.Module, *mixins: type) -> None:
-    """Give one module the behaviour of these mixins on top of its own class, and of no others."""
+    """Set the class of a module to its original class with exactly these mixins."""
     base: Any = getattr(type(module), "headcount_base", type(module))
     module.__class__ = _subclass(base, mixins) if mixins else base
 
 
 @cache
 def _subclass(base: Any, mixins: tuple[type, ...]) -> type:
-    # Name and module stay: transformers finds eager attention and recorded outputs by them.
+    # Name and module are kept: transformers finds eager attention and recorded outputs by them.
     positional = list(inspect.signature(base.forward).parameters)[2:]  # without self and hidden_states
     attributes = {"headcount_base": base, "headcount_positional": positional, "__module__": base.__module__}
     return type(
@@ -44,13 +44,13 @@ def _subclass(base: Any, mixins: tuple[type, ...]) -> type:
 
 
 class ConfigView:
-    """A config with some entries changed for one module; everything else is read live from the shared config."""
+    """A config with some entries changed for one module; all others are read from the shared config."""
 
     def __init__(self, base: object, changes: Mapping[str, object], *, gathers: bool = False) -> None:
         self.__dict__.update(base=base, changes=changes, gathers=gathers)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("base", "changes", "gathers"):  # not there yet while being copied
+        if name in ("base", "changes", "gathers"):  # missing while the object is being copied
             raise AttributeError(name)
         if name == "_attn_implementation" and self.gathers:
             return gathering_backend(self.base._attn_implementation)
@@ -83,7 +83,7 @@ def _gathering(backend: str) -> Callable[..., Any]:
 
 
 class PicksT5Bias(_Attention):
-    """T5: the bias handed from layer to layer keeps all original heads; this layer picks its own."""
+    """T5: the bias passed from layer to layer has all original heads; this layer selects its own."""
 
     bias_heads: Sequence[int]
 
@@ -98,7 +98,7 @@ class PicksT5Bias(_Attention):
     ) -> tuple[Any, ...]:
         shared, past = position_bias, _length(past_key_values, self.layer_idx)
         if key_value_states is not None:
-            position_bias = None  # cross attention has a bias of zeros, which every layer can make for itself
+            position_bias = None  # cross-attention has a bias of zeros, which every layer can compute itself
         elif shared is not None:
             position_bias = shared[:, self.bias_heads]
         output, bias, weights = super().forward(
@@ -114,7 +114,7 @@ class PicksT5Bias(_Attention):
 
 
 class PicksMPNetBias(_Attention):
-    """MPNet: the encoder's bias has all original heads; this layer picks its own."""
+    """MPNet: the encoder's bias has all original heads; this layer selects its own."""
 
     bias_heads: Sequence[int]
 
@@ -131,7 +131,7 @@ class PicksMPNetBias(_Attention):
 
 
 class PicksBloomBias(_Attention):
-    """BLOOM: the model's ALiBi has all original heads; this layer picks its own."""
+    """BLOOM: the model's ALiBi bias has all original heads; this layer selects its own."""
 
     bias_heads: Sequence[int]
     bias_total: int
@@ -143,7 +143,7 @@ class PicksBloomBias(_Attention):
 
 
 class Empty(_Attention):
-    """Attention without heads: what is left is the bias of the output projection.
+    """Attention without heads: its output is the bias of the output projection.
 
     The cache still gets one number per token, because masks and positions are taken from the first layer's length.
     """
@@ -181,7 +181,7 @@ class Empty(_Attention):
         return output, weights
 
     def _note_in_cache(self, hidden_states: Tensor, keys: Tensor | None, cache: Cache) -> int:
-        """Write a placeholder for the new tokens; the number of tokens looked at so far."""
+        """Write a placeholder for the new tokens into the cache; returns the number of tokens so far."""
         index = getattr(self, self.headcount_tail["cache_index"], None)
         cross = keys is not None
         length = (keys if keys is not None else hidden_states).shape[1]
@@ -198,7 +198,7 @@ class Empty(_Attention):
         return int(stored.shape[-2])
 
     def _weights(self, hidden_states: Tensor, length: int) -> Tensor | None:
-        """[B, 0, Q, K], so that lists of attentions keep their layers; None where other layers return none."""
+        """[B, 0, Q, K], so that lists of attentions have all layers; None if other layers return none."""
         backend = getattr(getattr(self, "config", None), "_attn_implementation", None)
         if backend not in (None, "eager"):
             return None
@@ -206,7 +206,7 @@ class Empty(_Attention):
 
 
 def _project(projection: nn.Module, context: Tensor) -> Tensor:
-    """The bias, for a context without width; Conv1D's own code cannot reshape one."""
+    """The bias, for a context of width 0, which the code of Conv1D cannot reshape."""
     if isinstance(projection, Conv1D):
         return context @ projection.weight + projection.bias
     return projection(context)
@@ -217,4 +217,4 @@ def _length(cache: Cache, index: int | None) -> int | Tensor:
     if cache is None or index is None:
         return 0
     length: int | Tensor = cache.get_seq_length(index)
-    return length.clone() if isinstance(length, torch.Tensor) else length  # a static cache counts on in place
+    return length.clone() if isinstance(length, torch.Tensor) else length  # a static cache updates its length in place

@@ -1,9 +1,9 @@
 """Ascent: process a model site by site from the bottom up, with the full model's output at every site.
 
-The full model runs once and its output at every site is put aside. Then the pruned model climbs: it runs up to one
-site, that site gets its new output projection, and the run continues. Layers that ended below are not computed
-again, so that the climb costs about one more run over the data. Knows models and rows, not what is fitted to them.
-Shapes: B batch, T tokens, N rows (tokens that are no padding), A = heads of a site x head size, K = heads that stay x
+The full model runs once and its output at every site is stored. Then the pruned model runs up to the first site, that
+site gets its new output projection, and the run continues to the next. Layers below are not computed again, so that
+all of it costs about one more run over the data. Knows models and rows, not what is fitted to them.
+Shapes: B batch, T tokens, N rows (tokens without padding), A = heads of a site x head size, K = remaining heads x
 head size, O outputs.
 """
 
@@ -34,24 +34,24 @@ from headcount.surgery.compensations.moments import Moments
 from headcount.surgery.spill import ROOM, Spill
 from headcount.tasks.task import Batch, Task
 
-HELD_OUT = 5  # every fifth example is left out of fits, to choose strengths on
+HELD_OUT = 5  # every fifth example is held out, to choose the strength of the ridge on
 
 
 class _Arrived(Exception):
-    """No error: the site was reached, and what comes after it is not needed."""
+    """Raised to stop the run at a site; not an error."""
 
 
 @dataclass
 class _Way:
-    """What one run of the model showed: in which order sites are reached, and how often."""
+    """The order in which one run reaches sites, and how often."""
 
     sites: list[Site]
     calls: dict[SiteKey, int]
-    layers: list[str]  # those that run once: what they return can stand for them
+    layers: list[str]  # layers that run once, whose stored output can replace them
 
 
 class Ascent:
-    """One climb through a model over the data of a task; several may follow each other in the same block."""
+    """One ascent through a model over the data of a task; `restart` begins another one in the same block."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Ascent:
         room: int = ROOM,
         progress: Progress = silent,
     ) -> None:
-        """keys: the sites to stop at; all that have heads, if not given. room: bytes of activations kept in memory."""
+        """keys: the sites to stop at. By default all that have heads. room: bytes of activations to hold in memory."""
         self._model, self._task, self._progress = model, task, progress
         self._wanted = None if keys is None else set(keys)
         self._aside = Spill(room)
-        self._settled: dict[str, None] = {}  # layers that are not computed again; of each chain one output is put aside
+        self._settled: dict[str, None] = {}  # layers that are not computed again; one output per chain is stored
         self._means: dict[SiteKey, Tensor] = {}
 
     def __enter__(self) -> Self:
@@ -85,20 +85,20 @@ class Ascent:
         return list(self._way.sites)
 
     def restart(self) -> None:
-        """Go back to the bottom: the projections below have changed."""
+        """Start again from the lowest site, after projections have changed."""
         self._settled.clear()
 
     def calibrate(
         self, site: Site, keep: Sequence[int], projections: Mapping[SiteKey, Projection], *, intercept: bool
     ) -> Calibration:
-        """Run the pruned model up to a site, and set what its heads give there against what the full site gave.
+        """Run the pruned model up to a site, and pair the outputs of its heads with the output of the full site.
 
-        keep: places of the heads that stay. projections: of the pruned model, below this site.
+        keep: indices of the remaining heads. projections: of the pruned model, below this site.
         """
         projection, inputs = Projection.of(site), columns(list(keep), site.head_dim)
         device = projection.weight_OK.device
         fit, held_out = (Moments.none(len(inputs), len(projection.weight_OK), device) for _ in range(2))
-        # A module that serves several layers is reached again before it is fitted: until then its heads are masked.
+        # A module shared by several layers is reached again before it is fitted: until then its heads are masked.
         below = {**projections, site.key: masked_projection(projection, inputs)}
         ended: dict[str, None] = {}
         for number, offset, batch in self._batches():
@@ -113,11 +113,11 @@ class Ascent:
         self._progress("compensating", self._way.sites.index(site) + 1, len(self._way.sites))
         fit, held_out, mean_A = fit.shared(), held_out.shared(), self._means[site.key]
         if not float(fit.count):
-            fit, held_out = held_out, fit  # a single example, and it was to be left out
+            fit, held_out = held_out, fit  # the only example was held out
         return Calibration(fit, held_out, mean_A, projection, tuple(keep), site.head_dim, intercept)
 
     def _scout(self) -> _Way:
-        """Run the first batch, to see what runs when."""
+        """Run the first batch to find the order of sites."""
         calls: dict[SiteKey, int] = {}
         memory = Memory()
         by_key = {site.key: site for site in locate(self._model) if site.num_heads}
@@ -136,7 +136,7 @@ class Ascent:
         return _Way(sites, calls, [layer for layer, count in memory.calls.items() if count == 1])
 
     def _target(self) -> None:
-        """Run the full model over all data and put aside what every site gives, and what its heads give on average."""
+        """Run the full model over all data and store the output of every site and the mean outputs of its heads."""
         sums = {site.key: _nothing(Projection.of(site).weight_OK) for site in self._way.sites}
         seen: dict[SiteKey, list[Tensor]] = {}
         with evaluating(self._model), Hooks() as hooks:
@@ -163,7 +163,7 @@ class Ascent:
     def _climb(
         self, number: int, batch: Batch, site: Site, projections: Mapping[SiteKey, Projection]
     ) -> tuple[list[Tensor], dict[str, None]]:
-        """What enters the site's output projection, call by call, and the layers that ended on the way."""
+        """Inputs of the site's output projection, call by call, and the layers that ended before."""
         model, memory, contexts = self._model, Memory(), []
         aside = {chain: self._aside.get((chain, number)) for chain in {_chain(layer) for layer in self._settled}}
         outputs = {layer: aside[_chain(layer)] for layer in self._settled}
@@ -186,7 +186,7 @@ class Ascent:
         return contexts, dict.fromkeys(memory.ended)
 
     def _batches(self) -> Iterator[tuple[int, int, Batch]]:
-        """Number, number of its first example, and batch: those of this process."""
+        """(index, index of the first example, batch) of the batches of this process."""
         offset = 0
         for number, batch in enumerate(self._task.batches()):
             if processes.is_mine(number):
@@ -194,25 +194,25 @@ class Ascent:
             offset += next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
 
     def _real(self, site: Site, context_BTA: Tensor, batch: Batch) -> Tensor:
-        """[B, T]: tokens that are no padding."""
+        """[B, T]: tokens that are not padding."""
         heads_BTHD = context_BTA.unflatten(-1, (site.num_heads, site.head_dim))
         return real_tokens(self._model, site, heads_BTHD, batch).bool()
 
 
 def _chain(layer: str) -> str:
-    """The list of layers that a layer is in: each takes what the one before it returned."""
+    """The list of layers that contains a layer; each takes the output of the one before."""
     return layer.rpartition(".")[0]
 
 
 def masked_projection(projection: Projection, columns_K: Tensor) -> Projection:
-    """A projection of which only these columns are left."""
+    """A projection with zeros in all other columns."""
     weight_OA = torch.zeros_like(projection.weight_OK)
     weight_OA[:, columns_K] = projection.weight_OK[:, columns_K]
     return Projection(weight_OA, projection.bias_O)
 
 
 def _held_out(real_BT: Tensor, offset: int) -> Tensor:
-    """[N]: whether a row belongs to an example that is left out of fits."""
+    """[N]: whether a row belongs to a held-out example."""
     examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % HELD_OUT == HELD_OUT - 1
     return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
 
@@ -226,5 +226,5 @@ def _append(table: dict[SiteKey, list[Tensor]], key: SiteKey, value: Tensor) -> 
 
 
 def _nothing(weight_OK: Tensor) -> Moments:
-    """Sums of a site's inputs alone, where its weights are."""
+    """Empty moments of a site's inputs, on the device of its weights."""
     return Moments.none(weight_OK.shape[1], 0, weight_OK.device)

@@ -1,6 +1,6 @@
 """compensate: fit the remaining heads to make up for the removed ones, from calibration data and without training.
 
-Shapes: A = heads of a site x head size, K = heads that stay x head size, O outputs.
+Shapes: A = heads of a site x head size, K = remaining heads x head size, O outputs.
 """
 
 from __future__ import annotations
@@ -31,17 +31,26 @@ from headcount.tasks.task import Task
 
 @dataclass(frozen=True)
 class Compensation:
-    """New output projections for the sites of one model under one mask."""
+    """New output projections that make up for the removed heads of one model; `hc.compensate` fits them.
+
+    Attributes:
+        method: Name of the compensation, such as "lstsq".
+        mask: The mask they were fitted for.
+        projections: New weights [outputs, heads x head size] of each site, by (kind, layer). Removed heads have zeros.
+        fits: How well each site reproduces the output of the full model.
+        data: Hash of the calibration data.
+        rows: Number of calibration tokens.
+    """
 
     method: str
     mask: HeadGrid
-    projections: Mapping[SiteKey, Projection]  # weights [O, A]: zeros for the heads that go
+    projections: Mapping[SiteKey, Projection]
     fits: Mapping[SiteKey, Fit]
-    data: str = ""  # hash of the calibration data
-    rows: int = 0  # tokens
+    data: str = ""
+    rows: int = 0
 
     def to_result(self) -> CompensationFit:
-        """For a record."""
+        """The fit as it is stored in a record."""
         sites = {".".join(map(str, key)): _site_fit(fit) for key, fit in self.fits.items()}
         return CompensationFit(self.method, self.data, self.rows, sites)
 
@@ -56,20 +65,23 @@ def compensate(
     room: int = ROOM,
     progress: Progress = silent,
 ) -> Compensation:
-    """Fit new output projections for the sites that lose heads, from the bottom up.
+    """Fit new output projections for the sites that lose heads, without training.
 
-    Each is fitted to the output of the full model's site, from the outputs of the kept heads in the pruned model, whose
-    lower sites are compensated already. Padding is left out. Under several processes each runs its share of the
-    batches, and all get the same result.
+    Sites are fitted from the lowest to the highest. Each new projection maps the outputs of the remaining heads, as
+    computed by the pruned and already compensated layers below, to the output that the site has in the full model.
+    Padding is left out. With several processes, each runs its share of the batches, and all get the same result.
 
     Args:
         model: The model.
-        mask: Which heads stay (1) and go (0).
+        mask: Mask with 1 for heads to keep and 0 for heads to remove.
         task: Calibration data.
         method: "none", "bias", "scale" or "lstsq".
-        add_bias: Add a bias to projections that have none, where they lose heads.
-        room: Bytes of activations to hold in memory. The rest is kept on disk meanwhile.
-        progress: Called with what is done and how much there is.
+        add_bias: Whether to add a bias to projections that have none, at sites that lose heads.
+        room: Bytes of activations to hold in memory. Further activations are kept on disk.
+        progress: Function called with (stage, step, number of steps).
+
+    Returns:
+        The fitted projections, which `hc.remove(..., compensate=...)` puts into the weights.
     """
     if method not in compensations:
         raise UnknownName("compensation", method, compensations.names())
@@ -93,7 +105,7 @@ def compensate(
 
 
 def losing(model: nn.Module, mask: HeadGrid) -> dict[SiteKey, list[int]]:
-    """The sites that lose heads, and the places of those that stay."""
+    """The sites that lose heads, and the indices of their remaining heads."""
     values = align(locate(model), mask)
     by_site: dict[SiteKey, list[int]] = {}
     for site in locate(model):
@@ -105,7 +117,7 @@ def losing(model: nn.Module, mask: HeadGrid) -> dict[SiteKey, list[int]]:
 
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:
-    """The fitted projection over all heads of the site, zeros where heads go."""
+    """The fitted projection over all heads of the site, with zeros for removed heads."""
     weight_OA = torch.zeros_like(calibration.projection.weight_OK)
     weight_OA[:, calibration.places] = fit.weight_OK
     return Projection(weight_OA, fit.bias_O)
@@ -113,7 +125,7 @@ def spread(calibration: Calibration, fit: Fit) -> Projection:
 
 @torch.no_grad()
 def fold(site: Site, heads: tuple[int, ...], projection: Projection) -> None:
-    """Write a projection over `heads` (original numbers) into the plain weights of a site that has some of them."""
+    """Write a projection over `heads` (original numbers) into the weights of a site that has some of them."""
     weight, bias = site.output.weight, site.output.bias
     kept_OK = projection.weight_OK[:, columns([heads.index(head) for head in site.heads], site.head_dim)]
     weight.copy_(kept_OK.T if isinstance(site.output, Conv1D) else kept_OK)  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Copies: the weights that removal copies and does not compute: compared bit for bit, in any number type.
+"""Copies: the weights that removal copies without computing, compared bit for bit in any data type.
 
 Shapes: R rows of a projection, one for each number it gives, K its inputs.
 """
@@ -21,19 +21,19 @@ from headcount.surgery.compensations.compensation import columns
 
 @dataclass(frozen=True)
 class Copies:
-    """What the weights of a site with some of its heads may be, as hashes: small, and still there after the cut."""
+    """Hashes of the weights that a site may have after removal. They are small and available after the model is cut."""
 
     output: bytes  # of the output projection
     rows: Mapping[str, Tensor]  # of the other projections with their biases, by name, [R]
 
     @classmethod
     def of(cls, site: Site, heads: Sequence[Head], projection: Projection | None = None) -> Copies:
-        """projection: takes the place of the site's own output projection, as a compensation does."""
+        """projection: replaces the site's output projection, as a compensation does."""
         names = [name for name in (*site.attention.projections, *site.attention.extra) if hasattr(site.module, name)]
         return cls(_hash_output(site, heads, projection), {name: _rows(getattr(site.module, name)) for name in names})
 
     def faults(self, small: Site) -> list[str]:
-        """What in the pruned site is no copy; that rows are of the right heads is seen by running it."""
+        """Parts of the pruned site that are not copies. Running it shows whether rows belong to the right heads."""
         copies = Copies.of(small, small.head_names())
         wrong = [f"some rows of {name}" for name, rows in copies.rows.items() if not _within(rows, self.rows[name])]
         return [*(["the output projection"] if copies.output != self.output else []), *wrong]

@@ -1,4 +1,4 @@
-"""cost: what a model costs: parameters, operations and cache, by attention kind. Measures one run; changes nothing."""
+"""cost: parameters, FLOPs and cache of a model, by kind of attention. Measures one run; changes nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from headcount.sites.site import Site
 
 
 def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | None = None) -> Cost:
-    """Count parameters, operations of one forward pass over one example, and key/value cache, in total and by kind.
+    """Count parameters, FLOPs of one forward pass over one example, and bytes of key/value cache.
 
     Args:
         model: The model.
-        length: Tokens of the example.
-        batch: The example to count operations on. By default a synthetic one.
+        length: Number of tokens of the example.
+        batch: Example to count FLOPs on. By default a synthetic one.
+
+    Returns:
+        The counts of the whole model and of its heads by kind.
     """
     if length < 1:
         raise UsageError(f"length (tokens) must be at least 1; got {length}.")
@@ -48,13 +51,13 @@ def cost(model: nn.Module, *, length: int = 128, batch: Mapping[str, Tensor] | N
 
 
 def site_parameters(site: Site) -> int:
-    """Parameters of a site's module, and of its output projection where that stands outside."""
+    """Parameters of a site's module, and of its output projection if that is outside the module."""
     inside = sum(parameter.numel() for parameter in site.module.parameters() if parameter.dim() > 0)
     return inside + (sum(p.numel() for p in site.output.parameters()) if site.attention.output.startswith("..") else 0)
 
 
 def head_parameters(site: Site) -> int:
-    """Parameters that go when one head goes alone; a key/value head that others share stays."""
+    """Parameters removed with a single head; a key/value head shared with other heads is kept."""
     if not site.num_heads:
         return 0
     columns = site.head_dim * width_out(site.output)
@@ -76,7 +79,7 @@ def _flops(model: nn.Module, length: int, batch: Mapping[str, Tensor] | None) ->
     synthetic = batch is None
     try:
         batch = example_batch(model, batch=1, length=length, target=length, padded=False) if batch is None else batch
-        # Eager attention is made of plain matrix products, which the counter knows on every device.
+        # Eager attention consists of plain matrix products, which the counter knows on every device.
         with evaluating(model), eager_attention(model), FlopCounterMode(display=False) as counter:
             run(model, batch, synthetic=synthetic)
     except ModelError:
@@ -96,4 +99,4 @@ def _cache_bytes(site: Site, length: int) -> int:
     if site.kind not in ("decoder", "cross"):
         return 0
     size = next(site.output.parameters()).element_size()
-    return 2 * length * max(1, site.kv_heads * site.head_dim) * size  # an empty site still notes its tokens
+    return 2 * length * max(1, site.kv_heads * site.head_dim) * size  # an empty site still counts its tokens

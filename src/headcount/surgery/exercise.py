@@ -1,4 +1,4 @@
-"""exercise: run a model the ways it is used, on a small batch: forward, and greedy text with its cache."""
+"""exercise: run a model on a small batch as users do: forward pass, and greedy generation with a cache."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NEW_TOKENS = 6
 
 
 def exercise(model: nn.Module, batch: Mapping[str, Tensor] | None = None, *, generate: bool = True) -> tuple[Any, Any]:
-    """What the model returns, and what `generate` does, where it writes text; the model stays as it was.
+    """The output of the model, and of `generate` if it generates text. The model is not changed.
 
-    batch: made up if none is given. Text is written from a made-up batch only: one of yours may be no prompt.
+    batch: by default a synthetic one. Text is generated only from a synthetic batch: another may be no prompt.
     """
     synthetic = batch is None
     batch = example_batch(model) if batch is None else batch
@@ -37,7 +37,7 @@ def _can_generate(model: PreTrainedModel) -> bool:
 
 
 def _generate(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Any:
-    """Greedy text, by the general `generate` (Whisper's own wants real speech)."""
+    """Greedy text, by the general `generate` (that of Whisper needs real speech)."""
     settings = copy.deepcopy(model.generation_config)
     settings.update(
         max_length=None, max_new_tokens=_NEW_TOKENS, min_new_tokens=_NEW_TOKENS, do_sample=False, num_beams=1

@@ -1,4 +1,4 @@
-"""Fold gates: gates that are neither 0 nor 1 at test time become part of the weights, before heads are removed."""
+"""Fold gates: multiply gates that are neither 0 nor 1 at test time into the weights, before heads are removed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,17 @@ from headcount.sites.site import Site
 
 
 def fold_gates(model: nn.Module, gates: Gates) -> None:
-    """Multiply the gates of test time into the output projections, in place: what stays does what it did with them.
+    """Multiply the test-time values of gates into the output projections, in place.
 
-    Nothing is changed where all of them are 0 or 1, as in every variant but "voita2019-code".
+    The model then computes without the gates what it computed with them, and closed heads can be removed. Only the
+    variant "voita2019-code" has gates other than 0 and 1 at test time; with the others nothing changes.
+
+    Args:
+        model: The model.
+        gates: The trained gates, from `hc.gated`.
+
+    Raises:
+        UsageError: If the output projection of a gated site cannot take the factors.
     """
     values = dict(zip(gates.heads, gates.chosen().tolist(), strict=True))
     if all(value in (0.0, 1.0) for value in values.values()):
@@ -32,7 +40,7 @@ def fold_gates(model: nn.Module, gates: Gates) -> None:
 
 
 def check_foldable(model: nn.Module, gates: Gates) -> None:
-    """Raise where soft gates cannot be part of the weights."""
+    """Raise if soft gates cannot be multiplied into the weights."""
     for site in _gated(model, gates):
         if gates.soft and site.entry is not site.output:
             raise UsageError(

@@ -6,7 +6,7 @@
 `built` are the heads that stock code makes from the config: all of them, or those of an evenly pruned model whose
 config states the smaller shape. Sites that no family describes carry their module's path and layout as well. A site
 with `"bias": true` has a bias in its output projection that its architecture lacks. `digest` is a hash of the sites
-and of their projections' shapes, never of values: training leaves it as it is, an edited head number does not.
+and of their projections' shapes, not of values: training does not change it, editing a head number does.
 Versions 1 and 2 have none.
 """
 
@@ -28,14 +28,14 @@ from headcount.surgery.plan import has_added_bias, plan_site
 from headcount.surgery.reshape import reshape
 
 KEY = MANIFEST
-VERSION = 3  # written; the earlier ones are read too
+VERSION = 3  # of manifests written; earlier versions are read too
 _WITH_DIGEST = 3  # since this version
 NOTE = "Attention heads were removed by headcount: load this folder with headcount.load."
-_MOST_HEADS = 65_536  # at one site; a hostile file must not make us count for hours
+_MOST_HEADS = 65_536  # at one site; limits the work that a malicious file can cause
 
 
 def note(model: nn.Module) -> None:
-    """Write the heads that are left into the model's config; a model that lost none gets no manifest."""
+    """Write the remaining heads into the model's config. A model that lost none gets no manifest."""
     config = getattr(model, "config", None)
     if config is None:
         return
@@ -70,7 +70,7 @@ def digest(entries: Mapping[str, Mapping[str, object]], sites: Iterable[Site]) -
 
 
 def json_hash(content: object) -> str:
-    """A hash of plain data, the same before it is written as JSON and after it is read again."""
+    """A hash of plain data that is the same before writing as JSON and after reading."""
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -81,7 +81,7 @@ def _shapes(site: Site) -> dict[str, list[int]]:
 
 
 def check(manifest: object) -> Mapping[str, Mapping[str, Any]]:
-    """The sites of a manifest, or a clear error about what is wrong with it. Never trusts what a file says."""
+    """The sites of a manifest. Raises a clear error for anything wrong; the file is not trusted."""
     if not isinstance(manifest, Mapping) or type(manifest.get("version")) is not int:
         raise CheckpointError(f"config.json has a {KEY!r} entry that is not a manifest: it has no version number.")
     if manifest["version"] > VERSION:
@@ -115,7 +115,7 @@ def check(manifest: object) -> Mapping[str, Mapping[str, Any]]:
 
 
 def rebuild(model: nn.Module, manifest: Any) -> None:
-    """Turn the model that stock code made from a config into the one the config's manifest describes."""
+    """Turn the model that stock code built from a config into the one that the manifest describes."""
     entries = check(manifest)
     for name, entry in entries.items():
         if "layout" in entry:
@@ -149,7 +149,7 @@ def plan_from(model: nn.Module, manifest: object) -> list[dict[str, Any]]:
 
 
 def _renumber(site: Site, entry: Mapping[str, Any]) -> None:
-    """Tell a module which heads of the original it was built with."""
+    """Set the original head numbers that a module was built with."""
     size = entry["of"] // entry["kv_of"]
     kv = sorted({head // size for head in entry["built"]})
     if len(kv) != site.kv_heads:

@@ -1,4 +1,4 @@
-"""Plans: from a mask over located sites to what `reshape` carries out. Knows sites; touches no weights."""
+"""Plans: from a mask over located sites to a plan for `reshape`. Knows sites; changes no weights."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from headcount.sites.site import Site, Sites
 def plan_removal(
     model: nn.Module, sites: Sites, mask: HeadGrid, *, biased: Collection[tuple[str, int]] = ()
 ) -> list[dict[str, Any]]:
-    """One entry for each site that loses heads; values other than 0 and 1 are an error.
+    """One entry for each site that loses heads. Raises MaskError for values other than 0 and 1.
 
-    biased: sites whose output projection gets a bias where it has none.
+    biased: sites whose output projection gets a bias if it has none.
     """
     values = align(sites, mask)
     odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
@@ -41,7 +41,7 @@ def plan_removal(
 def plan_site(site: Site, keep: list[int], *, biased: bool = False) -> dict[str, Any]:
     """The plan entry that leaves these heads (by original number) at a site. Plain JSON.
 
-    biased: give the output projection a bias where it has none; one that was given before is given again.
+    biased: add a bias to the output projection if it has none; one added before is kept.
     """
     attention = site.attention
     kv = sorted({head // site.group_size for head in keep})
@@ -75,7 +75,7 @@ def has_added_bias(site: Site) -> bool:
 
 
 def check_removable(model: nn.Module, site: Site) -> None:
-    """Raise, with what to do, where heads of this site cannot be cut out."""
+    """Raise NotRemovable, with advice, if heads of this site cannot be removed."""
     reason = obstacle(model, site)
     if reason:
         raise NotRemovable(
@@ -84,7 +84,7 @@ def check_removable(model: nn.Module, site: Site) -> None:
 
 
 def obstacle(model: nn.Module, site: Site) -> str:
-    """Why heads of this site can be masked but not cut out, and what to do about it; empty where they can."""
+    """Reason why heads of this site can be masked but not removed, with advice; empty if they can be removed."""
     if site.attention.obstacle:
         return site.attention.obstacle
     if site.kv_total != site.total and not site.attention.groups:
@@ -101,7 +101,7 @@ _DEQUANTISE = "load the model unquantised, or call model.dequantize() first"
 
 
 def _not_plain(projection: nn.Module) -> str:
-    """Why a projection's weight cannot simply be sliced; empty where it can."""
+    """Reason why a projection's weight cannot be sliced; empty if it can."""
     if hasattr(projection, "_hf_hook"):
         return "moved between devices by accelerate: load the model without device_map first"
     if hasattr(projection, "base_layer"):
@@ -109,7 +109,7 @@ def _not_plain(projection: nn.Module) -> str:
     weight = getattr(projection, "weight", None)
     of_transformers = type(projection).__module__.startswith(
         "transformers.models."
-    )  # a modelling file's own linear layer
+    )  # a linear layer defined in a modelling file
     plain = type(projection) in (nn.Linear, Conv1D) or (of_transformers and isinstance(projection, nn.Linear))
     if not plain or type(weight) is not nn.Parameter:
         return f"a {type(projection).__name__}, not a plain linear layer: {_DEQUANTISE}"

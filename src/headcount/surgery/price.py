@@ -1,4 +1,4 @@
-"""Price: what a model costs without some heads, in the unit of a budget. Counts or times cut copies of it."""
+"""Price: the cost of a model without some heads, in the unit of a budget. Counts or times pruned copies."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _REPEATS, _WARMUP = 9, 2
 
 
 class Price:
-    """From a mask to parameters, FLOPs of one forward pass or measured milliseconds of the whole pruned model."""
+    """Function from a mask to parameters, FLOPs or measured milliseconds of the whole pruned model."""
 
     def __init__(self, model: nn.Module, unit: Unit, *, length: int = 128) -> None:
-        """length: tokens of the made-up example that runs."""
+        """length: tokens of the synthetic example."""
         model = original_module(model)
         self.unit, self._length = unit, longest(model, length)
-        # Parameters are counted on a copy without numbers: shapes are all it needs.
+        # Parameters are counted on a copy without data: only shapes are needed.
         self._model = copy.deepcopy(model).to("meta") if unit == "parameters" else model
 
     def __call__(self, mask: HeadGrid) -> float:
@@ -48,7 +48,7 @@ class Price:
         return float(flops)
 
     def _milliseconds(self, small: nn.Module) -> float:
-        """Median time of a forward pass over one example, on this machine as it is now."""
+        """Median time of a forward pass over one example on this machine."""
         batch = example_batch(small, batch=1, length=self._length, target=self._length, padded=False)
         seconds = []
         with evaluating(small):
@@ -61,7 +61,7 @@ class Price:
         return 1000 * float(np.median(seconds[_WARMUP:]))
 
     def limit(self, budget: Budget) -> float:
-        """What the smaller model may cost."""
+        """Highest cost of the pruned model."""
         return budget.limit(self(locate(self._model).mask()))
 
 
@@ -73,13 +73,13 @@ def in_heads(
     length: int = 128,
     shape: Shape = FREE,
 ) -> Budget:
-    """A budget in heads that keeps to this one whichever heads go: those that save least are taken to go first."""
+    """A budget in heads that meets this budget whichever heads are removed: those that save least are assumed first."""
     if budget.counts == "heads":
         return budget
     sites, price = locate(model), Price(model, budget.counts, length=length)
     saved = {site.key: head_parameters(site) for site in sites}
     most_saved = max(saved.values())
-    # The last query head of a group takes a key/value head with it, so it stays longest.
+    # Removing the last query head of a group also removes a key/value head, so it comes last.
     last = {site.head_names()[site.heads.index(head)] for site in sites for head in _one_of_each_group(site)}
     dearest = HeadGrid([(head, saved[head.site] + (1 + most_saved) * (head in last)) for head in sites.heads])
 
@@ -91,7 +91,7 @@ def in_heads(
 
 
 def _one_of_each_group(site: Site) -> list[int]:
-    """A query head for every key/value head that is left, where several share one."""
+    """A query head of every remaining key/value head that several share."""
     if site.group_size == 1:
         return []
     return list({head // site.group_size: head for head in site.heads}.values())

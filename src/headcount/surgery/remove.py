@@ -36,19 +36,23 @@ def remove(
     task: Task | None = None,
     add_bias: bool = False,
 ) -> nn.Module:
-    """Return a smaller, plain model without the heads that are 0 in `mask`; the original is not changed.
+    """Return a smaller, plain model without the heads that are 0 in `mask`. The original is not changed.
 
     Args:
         model: The model.
-        mask: Which heads stay (1) and go (0).
-        inplace: Cut the given model itself, for models too large to hold twice. If verification fails it stays cut.
-        verify: Compare the masked and the pruned model on a small batch, site by site and in greedy text. Where they
-            differ by more than rounding, raise VerificationError with the pruned model as its `model`.
-        batch: Batch to compare them on, a small one. By default a synthetic one.
-        compensate: "bias", "scale" or "lstsq" folds a correction for the removed heads into the weights, fitted on the
-            data of `task` without training. Or the result of `hc.compensate` for this model and mask.
+        mask: Mask with 1 for heads to keep and 0 for heads to remove.
+        inplace: Change the given model itself, for models too large to hold twice. It stays changed if verification
+            fails.
+        verify: Compare the masked and the pruned model on a small batch, site by site and in generated text.
+        batch: Small batch to compare them on. By default a synthetic one.
+        compensate: "bias", "scale" or "lstsq": correct the weights for the removed heads, fitted on `task` without
+            training. Or the result of `hc.compensate` for this model and mask.
         task: Calibration data of the compensation.
-        add_bias: Add a bias to output projections that have none, where they lose heads.
+        add_bias: Add a bias to output projections that have none, at sites that lose heads.
+
+    Raises:
+        NotRemovable: If heads of this model can only be masked.
+        VerificationError: If the two models differ by more than rounding. Its `model` is the pruned model.
     """
     if not isinstance(mask, HeadGrid):
         raise UsageError(
@@ -96,7 +100,7 @@ def _compensation(
 
 
 def _warn_of_idle(expectation: Expectation, sites: Sequence[Site]) -> None:
-    """A site about to be cut that does not run is no evidence, and said so."""
+    """Warn if a site that loses heads does not run: it cannot be verified."""
     idle = [site.name for site in sites if expectation.is_idle(site)]
     if idle:
         warnings.warn(
@@ -106,9 +110,9 @@ def _warn_of_idle(expectation: Expectation, sites: Sequence[Site]) -> None:
 
 
 def _check(expectation: Expectation, small: nn.Module, sites: Sites) -> None:
-    """Raise where the pruned model is wrong; the error carries it, so that no work is lost.
+    """Raise if the pruned model is wrong. The error has the model, so that no work is lost.
 
-    That it does not run at all can only happen to architectures no family describes.
+    Only architectures that no family describes can fail to run at all.
     """
     try:
         expectation.check(small)

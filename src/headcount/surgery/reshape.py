@@ -1,4 +1,4 @@
-"""reshape: carry out a plan of which heads stay, module by module. Knows paths and plans, not architectures.
+"""reshape: execute a removal plan, module by module. Knows paths and plans, not architectures.
 
 This file also travels inside standalone checkpoints: it imports nothing of headcount but the files that travel with it.
 
@@ -28,11 +28,11 @@ _BIAS = {"t5": PicksT5Bias, "mpnet": PicksMPNetBias, "bloom": PicksBloomBias}
 
 
 def reshape(model: nn.Module, plan: Iterable[SitePlan]) -> None:
-    """Cut every planned site down to the heads that stay, in place."""
+    """Remove heads from every planned site, in place."""
     for site in plan:
         module: Any = model.get_submodule(site["path"])
         before = getattr(module, "headcount", {"heads": site["built"], "kv": _kv_of(site, site["built"])})
-        query = [before["heads"].index(head) for head in site["heads"]]  # places among the heads that are there now
+        query = [before["heads"].index(head) for head in site["heads"]]  # indices among the current heads
         kv = [before["kv"].index(head) for head in site["kv"]]
         _slice(model, module, site, query, kv, sizes=(len(before["heads"]), len(before["kv"])))
         if site.get("bias"):
@@ -64,7 +64,7 @@ def _slice(
 
 
 def _add_bias(output: nn.Linear | Conv1D) -> None:
-    """A bias of zeros, where there is none."""
+    """Add a bias of zeros if there is none."""
     if output.bias is None:
         weight = output.weight
         zeros = torch.zeros(output.out_features, dtype=weight.dtype, device=weight.device)
@@ -72,7 +72,7 @@ def _add_bias(output: nn.Linear | Conv1D) -> None:
 
 
 def _count(module: nn.Module, site: SitePlan) -> None:
-    """Update the numbers that the module's own code reads."""
+    """Update the head counts that the module's code reads."""
     heads, kv = len(site["heads"]), len(site["kv"])
     for names, number in ((site["count"], heads), (site["width"], heads * site["head_dim"]), (site["kv_count"], kv)):
         for name in names:
@@ -82,7 +82,7 @@ def _count(module: nn.Module, site: SitePlan) -> None:
 
 
 def _adapt(module: Any, site: SitePlan) -> None:
-    """Give the module the adapters its new shape needs."""
+    """Add the adapters that the new shape of the module needs."""
     config = getattr(module, "config", None)
     config = config.base if isinstance(config, ConfigView) else config
     changes = dict.fromkeys(site["config_count"], len(site["heads"]))
@@ -92,7 +92,7 @@ def _adapt(module: Any, site: SitePlan) -> None:
     if uneven:
         module.kv_of_head = _kv_of_head(site)
         for backend in ("eager", "sdpa"):
-            gathering_backend(backend)  # registered now, so that compiled code need not
+            gathering_backend(backend)  # registered now, not inside compiled code
     if site["shared_bias"]:
         module.bias_heads = [site["built"].index(head) for head in site["heads"]]
         module.bias_total = len(site["built"])
@@ -104,18 +104,18 @@ def _adapt(module: Any, site: SitePlan) -> None:
 
 
 def _kv_of_head(site: SitePlan) -> list[int]:
-    """For each query head that stays, the place of its key/value head among those that stay."""
+    """Index of the key/value head of each remaining query head, among the remaining ones."""
     size = site["of"] // site["kv_of"]
     return [site["kv"].index(head // size) for head in site["heads"]]
 
 
 def _kv_of(site: SitePlan, heads: list[int]) -> list[int]:
-    """The key/value heads that these query heads look at."""
+    """The key/value heads of these query heads."""
     size = site["of"] // site["kv_of"]
     return sorted({head // size for head in heads})
 
 
 def _uneven(site: SitePlan) -> bool:
-    """Whether the key/value heads that stay serve different numbers of query heads."""
+    """Whether remaining key/value heads have different numbers of query heads."""
     served = _kv_of_head(site)
     return len({served.count(index) for index in range(len(site["kv"]))}) > 1

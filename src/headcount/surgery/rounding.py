@@ -1,4 +1,4 @@
-"""Rounding: run a model as if the attention of its sites had rounded every number another way."""
+"""Rounding: run a model with different rounding errors in its attention."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from headcount.sites.site import Site
 
 
 class Rounding:
-    """Moves every number up or down, by chance, by as much as rounding may have moved it."""
+    """Changes every number at random by as much as rounding could have."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = torch.Generator().manual_seed(seed)
 
     def __call__(self, tensor: Tensor, terms: int) -> Tensor:
-        """terms: how many products were added up for each number.
+        """terms: number of products summed for each number.
 
-        The number itself is rounded to its own type, by half a step at most; the sum is rounded at every term, in
-        float32 where the type is shorter, and its errors add up as sqrt(terms) does (Higham and Mary 2019).
+        The number itself is rounded to its type, by at most half a step. The sum is rounded at every term, in float32
+        if the type is shorter, and its errors grow with sqrt(terms) (Higham and Mary 2019).
         """
         wide = torch.promote_types(tensor.dtype, torch.float32)
         values = torch.where(tensor.isfinite(), tensor, 0).to(wide)
@@ -36,7 +36,7 @@ class Rounding:
 
 @contextmanager
 def rounded_otherwise(sites: Sequence[Site], rounding: Rounding) -> Iterator[None]:
-    """All that a site multiplies is moved inside the block: queries, keys, values, heads' outputs and its output."""
+    """Inside the block, perturb all factors of a site: queries, keys, values, heads' outputs and its output."""
     with Hooks() as hooks:
         for site in sites:
             for name in site.attention.projections:

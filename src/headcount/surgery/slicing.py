@@ -14,7 +14,7 @@ from transformers.pytorch_utils import Conv1D
 
 
 def head_rows(heads: Sequence[int], head_dim: int) -> list[int]:
-    """The rows of these heads where rows go head by head."""
+    """The rows of these heads, if rows are ordered by head."""
     return [head * head_dim + row for head in heads for row in range(head_dim)]
 
 
@@ -38,7 +38,7 @@ def keep_outputs(projection: nn.Module, rows: Sequence[int]) -> nn.Module:
 
 
 def keep_inputs(projection: nn.Module, columns: Sequence[int]) -> nn.Module:
-    """A copy of the projection that takes only these inputs; its bias stays."""
+    """A copy of the projection that takes only these inputs; its bias is kept."""
     return _cut(projection, columns, outputs=False)
 
 

@@ -1,4 +1,4 @@
-"""Spill: what a long computation puts aside between its steps, in memory while there is room, then on disk."""
+"""Spill: storage for intermediate values, in memory while there is room, then on disk."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROOM = 2**30  # bytes
 
 
 class Spill:
-    """Nested values with tensors in them, by key; everything is gone after the block."""
+    """Nested values with tensors, by key. Everything is deleted after the block."""
 
     def __init__(self, room: int = ROOM) -> None:
-        """room: bytes of tensors that may stay in memory."""
+        """room: bytes of tensors to hold in memory."""
         self._room = room
         self._near: dict[Hashable, tuple[Any, int]] = {}
         self._far: dict[Hashable, tuple[Path, list[Any], Any]] = {}
@@ -34,7 +34,7 @@ class Spill:
         return len(self._far)
 
     def put(self, key: Hashable, value: object) -> None:
-        """Lay down a value in place of the one that was there."""
+        """Store a value, replacing an earlier one."""
         self.drop(key)
         leaves, form = trees.tree_flatten(value)
         size = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor))
@@ -59,7 +59,7 @@ class Spill:
         return trees.tree_unflatten(leaves, form)
 
     def drop(self, key: Hashable) -> None:
-        """Forget a value, if it is there."""
+        """Delete a value, if it exists."""
         if key in self._near:
             self._used -= self._near.pop(key)[1]
         elif key in self._far:

@@ -1,9 +1,9 @@
-"""Traces: what a run gives at every attention site and at the end, and how far another run is from it at each place.
+"""Traces: the outputs of a run at every attention site and at the end, and the differences of another run from them.
 
-The other run gets the recorded output of every site after its own is compared, so that each site is compared on the
-same input: a difference is of that site alone and does not grow with depth.
+After each comparison the other run continues with the recorded output, so that each site is compared on the same input:
+a difference belongs to that site and does not grow with depth.
 
-Shapes: H heads that stay, D head size.
+Shapes: H remaining heads, D head size.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _SKIPPED = ("past_key_values", "hidden_states", "attentions", "loss")
 
 @dataclass
 class Trace:
-    """What one run gave, call by call."""
+    """Outputs of one run, call by call."""
 
-    heads: dict[SiteKey, list[Head]]  # those that are compared, the ones that stay
-    contexts_HD: dict[SiteKey, list[Tensor]] = field(default_factory=dict)  # what these heads gave, [.., H, D]
+    heads: dict[SiteKey, list[Head]]  # heads that are compared: the remaining ones
+    contexts_HD: dict[SiteKey, list[Tensor]] = field(default_factory=dict)  # outputs of these heads, [.., H, D]
     outputs: dict[SiteKey, list[Tensor]] = field(default_factory=dict)  # of the output projections
     results: list[dict[str, Tensor]] = field(default_factory=list)  # of the model
 
 
 @contextmanager
 def recorded(model: nn.Module, sites: Sequence[Site], heads: Mapping[SiteKey, list[Head]]) -> Iterator[Trace]:
-    """Runs inside this block are written into a trace."""
+    """Record runs inside the block in a trace."""
     trace = Trace(dict(heads))
 
     def context(site: Site) -> Callable[[Tensor], None]:
@@ -56,18 +56,18 @@ def recorded(model: nn.Module, sites: Sequence[Site], heads: Mapping[SiteKey, li
 
 
 class Comparison:
-    """How far a run is from a trace, by place: a head, the output of a site, a result of the model."""
+    """Differences of a run from a trace, for each head, site output and model output."""
 
     def __init__(self, trace: Trace, hand_on: Callable[[Tensor, Site], Tensor] = lambda x, _: x.clone()) -> None:
-        """hand_on: what a site hands on instead of its own output, made from the recorded one."""
+        """hand_on: function of the recorded output whose result replaces the output of a site."""
         self._trace = trace
         self._hand_on = hand_on
-        self.faults: dict[str, str] = {}  # place -> why it cannot be compared
+        self.faults: dict[str, str] = {}  # name -> why it cannot be compared
         self._calls: dict[tuple[str, Any], int] = {}
-        self._squares: dict[str, tuple[float, float]] = {}  # of the differences, of what was expected
+        self._squares: dict[str, tuple[float, float]] = {}  # of the differences, of the expected values
 
     def differences(self) -> dict[str, float]:
-        """Place -> norm of the difference as a share of the norm of what was expected, over all calls."""
+        """Name -> norm of the difference relative to the norm of the expected values, over all calls."""
         return {
             point: math.sqrt(error / size) if size else (math.inf if error else 0.0)
             for point, (error, size) in self._squares.items()
@@ -75,7 +75,7 @@ class Comparison:
 
     @contextmanager
     def attached(self, model: nn.Module, sites: Sequence[Site]) -> Iterator[None]:
-        """Compare the run inside this block, one like the recorded run."""
+        """Compare the run inside the block with the recorded one."""
         with Hooks() as hooks:
             for site in sites:
                 hooks.see_input(site.entry, self._context(site))
@@ -131,12 +131,12 @@ class Comparison:
                 self.faults[site.name] = f"{site.name} runs less often in the pruned model than in the masked one."
 
     def _add(self, places: list[str], expected: Tensor, seen: Tensor) -> None:
-        """Add a call; the first dimension is that of the places."""
+        """Add a call; the first dimension is that of the names."""
         if expected.shape != seen.shape:
             shapes = f"{list(seen.shape[1:])}, the masked {list(expected.shape[1:])}"
             self.faults[places[0]] = f"{places[0]}: the pruned model gives shape {shapes}."
             return
-        finite = expected.isfinite()  # a query that may look at nothing can give NaN: in both models, or it is an error
+        finite = expected.isfinite()  # a query without keys can give NaN: it must do so in both models
         if not torch.equal(finite, seen.isfinite()):
             self.faults[places[0]] = f"{places[0]}: masked and pruned model give infinite values in different places."
             return
@@ -150,7 +150,7 @@ class Comparison:
 
 
 def tensors_of(outputs: object) -> dict[str, Tensor]:
-    """The numbers a model returns, by name."""
+    """The tensors that a model returns, by name."""
     items = (
         outputs.items()
         if isinstance(outputs, Mapping)
@@ -164,7 +164,7 @@ def tensors_of(outputs: object) -> dict[str, Tensor]:
 
 
 def _with_tensors(outputs: object, tensors: Mapping[str, Tensor]) -> Any:
-    """The same outputs with other numbers."""
+    """The same outputs with other tensors."""
     if isinstance(outputs, Mapping):
         for name, tensor in tensors.items():
             outputs[name] = tensor  # type: ignore[index]

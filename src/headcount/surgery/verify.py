@@ -1,10 +1,10 @@
 """verify: check that the pruned model equals the masked model, site by site on a small batch.
 
 Three things are compared, on input that is the same for both models at every site:
-    what each head that stays gives, and what each site gives       up to rounding
-    the projections of each site that is cut, and their biases      exactly: they are copied, not computed
-    what the model returns, token by token where it writes text     up to rounding
-How far rounding goes is measured: the masked model runs a second time as if it had rounded every number another way.
+    outputs of each remaining head and of each site                 up to rounding
+    projections of each pruned site, and their biases               exactly: they are copied, not computed
+    outputs of the model, token by token if it generates text       up to rounding
+The effect of rounding is measured: the masked model runs a second time with different rounding errors.
 """
 
 from __future__ import annotations
@@ -45,21 +45,20 @@ def verify(
     batch: Mapping[str, Tensor] | None = None,
     compensation: Compensation | None = None,
 ) -> float:
-    """Compare a model under a mask with its pruned version.
+    """Compare a masked model with its pruned version.
 
     Args:
         model: The whole model.
         small: The pruned model.
-        mask: Which heads it kept.
-        batch: Batch to compare them on, a small one: the output of every site is held in memory. By default a
-            synthetic one.
-        compensation: What was folded into the pruned model. The masked model then runs with it attached.
+        mask: The mask that it was pruned with.
+        batch: Small batch to compare them on: the output of every site is held in memory. By default a synthetic one.
+        compensation: Compensation in the weights of the pruned model; the masked model then runs with it too.
 
     Returns:
-        The largest difference of a head, a site or an output as a share of its own size.
+        The largest difference of a head, site or output, relative to its size.
 
     Raises:
-        VerificationError: If a difference is more than rounding explains.
+        VerificationError: If a difference is larger than rounding explains.
     """
     model, small = original_module(model), original_module(small)
     if _dtype(model) != _dtype(small):
@@ -69,11 +68,11 @@ def verify(
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the masked model does on a batch, and how much of it is rounding."""
+    """Outputs of the masked model on a batch, and the effect of rounding on them."""
 
     trace: Trace
-    rounding: Mapping[str, float]  # place -> share of its size
-    copies: Mapping[SiteKey, Copies]  # for the sites that are cut
+    rounding: Mapping[str, float]  # name -> relative difference
+    copies: Mapping[SiteKey, Copies]  # for the pruned sites
     batch: Mapping[str, Any] | None
 
     @classmethod
@@ -85,7 +84,7 @@ class Expectation:
         batch: Mapping[str, Tensor] | None = None,
         compensation: Compensation | None = None,
     ) -> Expectation:
-        """Run the masked model twice; it stays as it is."""
+        """Run the masked model twice. The model is not changed."""
         sites = [site for site in locate(model) if site.num_heads]
         projections = compensation.projections if compensation else {}
         with masked(model, mask), projected(model, projections):
@@ -98,11 +97,11 @@ class Expectation:
         return cls(trace, rounding, copies, batch)
 
     def is_idle(self, site: Site) -> bool:
-        """Whether a site did not run: then nothing is known of it."""
+        """Whether a site did not run, so that it cannot be verified."""
         return site.num_heads > 0 and not self.trace.outputs[site.key]
 
     def check(self, small: nn.Module) -> float:
-        """The largest difference of the pruned model; raises where one is more than rounding explains."""
+        """The largest difference of the pruned model. Raises if one is larger than rounding explains."""
         differences, faults = self.compare(small)
         if faults:
             further = list(faults)[1:]
@@ -113,7 +112,7 @@ class Expectation:
         return max(differences.values(), default=0.0)
 
     def compare(self, small: nn.Module) -> tuple[dict[str, float], dict[str, str]]:
-        """How far the pruned model is from the masked one at each place, and what is wrong where it is too far."""
+        """Differences between the pruned and the masked model, and a description of those that are too large."""
         sites = [site for site in locate(small) if site.key in self.trace.heads]
         self._check_heads(sites)
         comparison = Comparison(self.trace)
@@ -126,7 +125,7 @@ class Expectation:
             if wrong:
                 faults[site.name] = f"{site.name}: {', '.join(wrong)}: not what the heads that stay had."
         for point, difference in differences.items():
-            explained = self.rounding.get(point, math.inf)  # missing where rounding alone makes numbers infinite
+            explained = self.rounding.get(point, math.inf)  # missing if rounding alone makes numbers infinite
             if not difference <= explained:
                 faults[point] = (
                     f"{point}: pruned and masked model differ by {difference:.2g} of its size; rounding explains "
@@ -147,7 +146,7 @@ class Expectation:
 def _measure_rounding(
     model: nn.Module, sites: Sequence[Site], trace: Trace, batch: Mapping[str, Tensor] | None
 ) -> dict[str, float]:
-    """How far the masked model is from itself when every number of its attention is rounded another way."""
+    """Differences of the masked model from itself with different rounding errors in its attention."""
     rounding = Rounding()
     comparison = Comparison(trace, hand_on=lambda output, site: rounding(output, width_in(site.output)))
     with rounded_otherwise(sites, rounding), comparison.attached(model, sites):

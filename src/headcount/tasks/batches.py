@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Batches(Iterator[Any]):
-    """make: a batch of the rows with these numbers."""
+    """make: function from row indices to a batch."""
 
     def __init__(self, make: Callable[[Any], Any], rows: Sequence[object]) -> None:
         self._made, self._count = map(make, rows), len(rows)
@@ -16,5 +16,5 @@ class Batches(Iterator[Any]):
         return next(self._made)
 
     def __len__(self) -> int:
-        """All of them, also those that are given already."""
+        """Number of all batches, including those already yielded."""
         return self._count

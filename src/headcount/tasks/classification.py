@@ -51,7 +51,7 @@ class Classification(TextTask):
     ) -> None:
         """pairs: second texts, as in natural language inference. labels: class numbers from 0.
         metric: accuracy, f1 (of class 1, or the mean over more than two classes) or matthews.
-        smoothing: of the labels, in `loss` only.
+        smoothing: label smoothing, in `loss` only.
         """
         self.smoothing, self._labels = smoothing, _class_numbers(labels)
         super().__init__(
@@ -106,7 +106,7 @@ class Classification(TextTask):
         return self.loss_sum(model, batch) / len(batch["labels"])
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss per text without smoothing, accuracy, and the task's metric where that is another one."""
+        """Loss per text without smoothing, accuracy, and the task's metric if it is another one."""
         loss, tables = 0.0, []
         with evaluating(model):
             for batch in self.batches():
@@ -127,7 +127,7 @@ class Classification(TextTask):
         return torch.ones(len(batch["labels"]), 1, dtype=torch.bool)
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        """[B, 2]: right or not, and 1; or, where more than that matters, [B, classes * classes] of `confusion`."""
+        """[B, 2]: 1 if right, and 1; for F1 and Matthews correlation, [B, classes * classes] of `confusion`."""
         logits_BC = self._logits(model, batch)
         answer_B, label_B = logits_BC.argmax(-1).cpu().numpy(), batch["labels"].numpy()
         if self.metric is not ACCURACY:

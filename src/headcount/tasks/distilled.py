@@ -14,16 +14,16 @@ from headcount.tasks.task import Batch, Quality, Task
 
 
 class Distilled(Task):
-    """The same task; a share of its training loss is the distance from a teacher's predictions (Hinton et al. 2015).
+    """A task whose training loss includes the distance from a teacher's predictions (Hinton et al. 2015).
 
     The loss of a prediction is (1 - share) loss + share KL(teacher || model), both softmaxes at temperature 1: the same
-    gradients as learning a mixture of the answer and the teacher's distribution. All else is the task's own.
+    gradients as learning a mixture of the answer and the teacher's distribution. Everything else is that of the task.
     """
 
     predicts = trains = True
 
     def __init__(self, task: Task, teacher: nn.Module, share: float) -> None:
-        """teacher: in eval mode; goes to the device of the model that learns. share: of the teacher in the loss."""
+        """teacher: in eval mode; it is moved to the device of the student. share: weight of the distillation loss."""
         self.task, self.teacher, self.share = task, teacher, share
         self.name, self.metric, self.split, self.tokenizer = task.name, task.metric, task.split, task.tokenizer
         self.identity, self.writes = task.identity, task.writes
@@ -84,7 +84,7 @@ class Distilled(Task):
 
 
 def distilled(task: Task, teacher: nn.Module, share: float) -> Task:
-    """The task with a copy of the teacher as it is now, or the task itself where the share is 0."""
+    """The task with a copy of the current teacher, or the task itself if the share is 0."""
     if not 0 <= share <= 1:
         raise UsageError(f"distill (weight of the distillation loss) must be from 0 to 1; got {share}.")
     if not share:

@@ -1,4 +1,4 @@
-"""embedding: how far the output of a model without an objective moves, as 1 - cosine to the whole model's output.
+"""embedding: change of the output of a model without a loss, as 1 - cosine to the output of the whole model.
 
 The embedding of a text is the mean of its last hidden states, padding left out.
 Shapes: B batch, T tokens, D width of the model, N texts.
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Embedding(PlainTextTask):
-    """Plain texts and the whole model: quality is the mean cosine distance of a changed model's embeddings from its.
+    """Plain texts and a whole model; quality is the mean cosine distance of another model's embeddings from its.
 
-    The whole model has distance 0, the minimum: the derivative of the distance with respect to any mask is 0 there,
-    so no score that needs gradients is defined. One-head-out is (`ablation`).
+    The whole model has distance 0, the minimum. The gradient of the distance is 0 there, so scores that need gradients
+    are not defined; `ablation` is.
     """
 
     name = "embedding"
@@ -51,7 +51,7 @@ class Embedding(PlainTextTask):
         max_length: int | None = None,
         metric: str = "cosine distance",
     ) -> None:
-        """model: the whole model, whose embeddings others are compared with; it is run once and not kept."""
+        """model: the whole model, whose embeddings are the reference. It is run once and not stored."""
         super().__init__(
             texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
             hashed=[max_length, weight_hash(model)],
@@ -66,11 +66,11 @@ class Embedding(PlainTextTask):
         return {"model": reading.reference()}
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        """What the tokenizer makes, and the numbers of the texts."""
+        """The output of the tokenizer, and the indices of the texts."""
         return {**self._texts.encode(rows), "rows": torch.as_tensor(np.asarray(rows, dtype=np.int64))}
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        """[B]: the cosine distance of each text, which stands for a loss."""
+        """[B]: the cosine distance of each text, used as its loss."""
         reference_BD = self._reference_ND[batch["rows"]]
         cosine_B = nn.functional.cosine_similarity(self._embeddings(model, batch), reference_BD, dim=-1)
         return (1 - cosine_B).clamp_min(0)  # rounding can make a cosine larger than 1

@@ -9,7 +9,7 @@ PREFIX = f"{HARNESS}:"
 
 
 def is_harness(task: str | None) -> bool:
-    """Whether the name of a task is one of the harness."""
+    """Whether a task name refers to the harness."""
     return task is not None and task.startswith(PREFIX)
 
 

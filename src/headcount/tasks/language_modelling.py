@@ -54,7 +54,7 @@ class LanguageModelling(PlainTextTask):
         return {"input_ids": encoded["input_ids"], "attention_mask": mask_BT, "labels": labels_BT}
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
-        """Tokens that have one before them."""
+        """Number of tokens that have a token before them."""
         return int(np.maximum(self._texts.lengths[rows] - 1, 0).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -70,7 +70,7 @@ class LanguageModelling(PlainTextTask):
         return self.loss_sum(model, batch) / _predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss per predicted token, and perplexity where that is the task's metric."""
+        """Loss per predicted token, and perplexity if it is the task's metric."""
         with evaluating(model):
             sums = np.asarray(sum(self.measure(model, batch).sum(0) for batch in self.batches()))
         return {name: float(metric.of_sums(sums)) for name, metric in (("loss", LOSS), (self.metric.name, self.metric))}
@@ -86,7 +86,7 @@ class LanguageModelling(PlainTextTask):
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:
-        """The token after each position; none follows the last."""
+        """Whether a token follows each position; none follows the last."""
         return torch.nn.functional.pad(_predicted(batch), (0, 1))
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
@@ -101,7 +101,7 @@ class LanguageModelling(PlainTextTask):
 
 
 def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
-    """[B, T-1]: of each token given those before it; 0 at padding."""
+    """[B, T-1]: negative log-likelihood of each token given those before it; 0 at padding."""
     device = logits_BTV.device
     target_BT = batch["labels"].to(device).masked_fill(~_real(batch).to(device), -100)[:, 1:]
     scores_BVT = logits_BTV[:, :-1].float().transpose(1, 2)

@@ -1,6 +1,6 @@
 """lm-eval: tasks of the lm-evaluation-harness, used only to measure quality, not for training.
 
-Each example adds to the metric what the harness gives for it, so that models are compared example by example.
+The harness returns the value of every example, so that models can be compared example by example.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from headcount.tasks.task import USUAL, Batch, Evaluation, Quality, Reading, Tas
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_SEED = 1234  # of examples in the prompt, as the harness has it
+_SEED = 1234  # of few-shot examples, the default of the harness
 _Columns = Callable[[Any], tuple[float, float]]
 _Ratio = Callable[[np.ndarray], np.ndarray]
-# How the harness sums up examples -> what one example adds to a ratio of sums, and what becomes of the ratio.
+# Aggregation of the harness -> (numerator, denominator) of one example, and a function of the ratio of their sums.
 _AGGREGATIONS: dict[str, tuple[_Columns, _Ratio]] = {
     "mean": (lambda value: (float(value), 1.0), lambda ratio: ratio),
     "perplexity": (lambda value: (-float(value), 1.0), np.exp),
@@ -126,7 +126,7 @@ class LmEval(Task):
         return Evaluation(quality, {quality.name: quality.value, **besides}, columns, _version())
 
     def _run(self, model: nn.Module) -> Mapping[str, list[dict[str, Any]]]:
-        """What the harness logs of every example, by task, in the order of the data."""
+        """The samples that the harness logs, by task, in the order of the data."""
         from lm_eval.evaluator import evaluate
 
         for task in self._tasks["tasks"].values():
@@ -155,11 +155,11 @@ def _load(names: Sequence[str], folder: str | None) -> Any:
         return manager.load([str(Path(name).resolve()) if Path(name).is_file() else name for name in names])
     except KeyError as error:
         unknown = next((name for name in names if name in str(error)), names[0])
-        raise UnknownName("task of lm-eval", unknown, manager.all_tasks) from error
+        raise UnknownName("lm-eval task (`lm-eval ls tasks` lists all)", unknown, manager.all_tasks) from error
 
 
 def _measure(name: str, task: Any, metric: str | None) -> _Measure:
-    """The metric that is asked for, or the task's first."""
+    """The requested metric, or the first of the task."""
     aggregations = {key: getattr(function, "__name__", "") for key, function in task.aggregation().items()}
     usable = [key for key, aggregation in aggregations.items() if aggregation in _AGGREGATIONS]
     chosen = metric or next(iter(usable), "")
@@ -194,7 +194,7 @@ def _value(sums: np.ndarray, index: int, measure: _Measure) -> np.ndarray:
 
 
 def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, index: int, tasks: int) -> np.ndarray:
-    """[N, 2 x tasks]: what the examples of one task add; where answers are filtered in several ways, by the first."""
+    """[N, 2 x tasks]: statistics of the examples of one task; if answers are filtered in several ways, of the first."""
     first = samples[0]["filter"]
     columns = _AGGREGATIONS[measure.aggregation][0]
     rows = [columns(sample[measure.metric]) for sample in samples if sample["filter"] == first]
@@ -206,7 +206,7 @@ def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, index: 
 def _harness_model(
     model: nn.Module, tokenizer: PreTrainedTokenizerBase, batch_size: int, max_length: int | None
 ) -> Any:
-    """A model as the harness calls it, without its progress bars; the model itself is run, with whatever masks it."""
+    """The model wrapped for the harness, without its progress bars. Masks attached to the model stay in effect."""
     from lm_eval.models.huggingface import HFLM
 
     live = original_module(model)

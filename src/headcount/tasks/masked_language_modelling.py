@@ -1,4 +1,4 @@
-"""masked-language-modelling: corrupted tokens of each text, predicted from the others (Devlin et al. 2019).
+"""masked-language-modelling: predict corrupted tokens of each text from the others (Devlin et al. 2019).
 
 Shapes: B batch, T tokens, P predicted tokens of a batch, V vocabulary.
 """
@@ -34,8 +34,8 @@ SHARE, MASKED, RANDOM = 0.15, 0.8, 0.1  # of a text's tokens; of these: the mask
 class MaskedLanguageModelling(PlainTextTask):
     """Plain texts; quality is perplexity, loss or accuracy of the corrupted tokens.
 
-    Which tokens of a text are corrupted, and how, depends on its tokens and the seed alone: not on its place, its
-    batch or its neighbours. Special tokens are never corrupted.
+    Which tokens of a text are corrupted, and how, depends only on its tokens and the seed, not on its position in the
+    data or its batch. Special tokens are never corrupted.
     """
 
     name = "masked-language-modelling"
@@ -69,7 +69,7 @@ class MaskedLanguageModelling(PlainTextTask):
         self.identity = {**self.identity, "seed": seed}
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        """What the tokenizer makes, with corrupted ids; labels are the original ids of corrupted tokens."""
+        """The output of the tokenizer with corrupted ids; labels are the original ids of corrupted tokens."""
         encoded = dict(self._texts.encode(rows))
         ids_BT, real_BT = encoded["input_ids"].clone(), encoded["attention_mask"].bool()
         labels_BT = torch.full_like(ids_BT, IGNORED)
@@ -81,7 +81,7 @@ class MaskedLanguageModelling(PlainTextTask):
         return {**encoded, "input_ids": ids_BT, "labels": labels_BT}
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
-        """Corrupted tokens."""
+        """Number of corrupted tokens."""
         return int(self.predicted(self.batch(rows)).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -97,7 +97,7 @@ class MaskedLanguageModelling(PlainTextTask):
         return self.loss_sum(model, batch) / self.predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss and accuracy per corrupted token, and perplexity where that is the task's metric."""
+        """Loss and accuracy per corrupted token, and perplexity if it is the task's metric."""
         with evaluating(model):
             sums = np.asarray(sum(self._contributions(model, batch).sum(0) for batch in self.batches()))
         perplexity = {"perplexity": float(PERPLEXITY.of_sums(sums[[0, 2]]))} if self.metric is PERPLEXITY else {}
@@ -176,7 +176,7 @@ class Corruption:
 
 
 def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:
-    """[P]: of each corrupted token, example after example."""
+    """[P]: negative log-likelihood of each corrupted token, example after example."""
     labels_BT = batch["labels"].to(logits_BTV.device)
     predicted_BT = labels_BT != IGNORED
     scores_PV = logits_BTV[predicted_BT].float()

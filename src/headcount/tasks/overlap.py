@@ -1,19 +1,47 @@
-"""Overlap: which examples several tasks share, told by hashes of the texts of each example."""
+"""Overlap: which examples several tasks share, compared by hashes of the texts of each example."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from headcount.errors import UsageError
 from headcount.record.result import MeasuredOn, Texts
 from headcount.tasks.task import Task
 
 
-def measured_on(chosen_on: Iterable[Task], measured: Task) -> MeasuredOn:
-    """For a record: what a model is measured on, and whether its heads were chosen on other texts.
+class Identified(Protocol):
+    """Data whose examples can be compared: a task, or `Examples` that an earlier run wrote down."""
+
+    @property
+    def split(self) -> str | None: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def example_hashes(self) -> Sequence[str] | None: ...
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The examples of a task without their texts."""
+
+    split: str | None
+    fingerprint: str  # hash of all of them
+    example_hashes: tuple[str, ...] | None  # None if only batches were known
+
+    @classmethod
+    def of(cls, task: Task) -> Examples:
+        hashes = task.example_hashes
+        return cls(task.split, task.fingerprint, None if hashes is None else tuple(hashes))
+
+
+def measured_on(chosen_on: Iterable[Identified], measured: Identified) -> MeasuredOn:
+    """For a record: the examples a model is measured on, and how many of them its heads were chosen on.
 
     chosen_on: everything that heads were chosen, calibrated or trained on.
-    overlap: examples measured on that are among those; None where it cannot be told.
     """
     tasks = list({id(task): task for task in chosen_on}.values())
     same = any(task.fingerprint == measured.fingerprint for task in tasks)
@@ -45,6 +73,6 @@ def check_apart(learned: Task | None, measured: Task | None) -> None:
         )
 
 
-def _texts(task: Task) -> Texts:
+def _texts(task: Identified) -> Texts:
     hashes = task.example_hashes
     return Texts(task.split, None if hashes is None else len(hashes))

@@ -1,4 +1,4 @@
-"""Soundness: checks that what a model gives on a batch can be measured. What fails them would end in a wrong number."""
+"""Soundness: checks of a model's output on a batch, because unsound output would give a wrong number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from headcount.hooks import original_module
 from headcount.sites.running import evaluating
 
 _PADDED = ("input_ids", "attention_mask", "token_type_ids", "labels")
-_TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}  # of a loss; others are rounded to 8 bits or 11
+_TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-3}  # of a loss; other types have only 8 or 11 bits
 
 
 def check_ids(model: nn.Module, ids: Tensor) -> None:
-    """Raise at token ids that the model has no embedding for: the tokenizer is another model's."""
+    """Raise if the model has no embedding for a token id: the tokenizer belongs to another model."""
     known = _vocabulary(model)
     largest = int(ids.max()) if ids.numel() else 0
     if known is not None and largest >= known:
@@ -29,7 +29,7 @@ def check_ids(model: nn.Module, ids: Tensor) -> None:
 
 
 def check_logits(model: nn.Module, logits: Tensor, task: str, *, dimensions: int) -> None:
-    """Raise where a model of another kind is measured: one answer for each text [B, C], or for each token [B, T, C]."""
+    """Raise if the logits have the shape of another task: [B, C] per text, or [B, T, C] per token."""
     if logits.dim() != dimensions:
         answers = {2: "one answer for each text", 3: "an answer for each token"}
         raise UsageError(
@@ -40,7 +40,7 @@ def check_logits(model: nn.Module, logits: Tensor, task: str, *, dimensions: int
 
 
 def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
-    """Raise at NaN and infinity, of which argmax and comparisons make numbers. Training watches its loss itself."""
+    """Raise at NaN and infinity, which argmax and comparisons would hide. Training checks its loss itself."""
     if not model.training and not bool(values.detach().isfinite().all()):
         raise ModelError(
             f"{_class_name(model)} returns {what} that are NaN or infinite. Its weights are damaged, or "
@@ -49,17 +49,17 @@ def check_finite(model: nn.Module, values: Tensor, what: str) -> None:
 
 
 def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.Module, Any], Tensor]) -> None:
-    """Raise where the loss of a text is no number; warn where it depends on the padding after the text.
+    """Raise if the loss of a text is not a number; warn if it depends on the padding after the text.
 
-    That is so in a model that ignores its attention mask. The shortest text of the batch is run, alone and padded.
-    nll: the loss of each example of a batch; it checks that they are numbers.
+    It does in a model that ignores its attention mask. The shortest text of the batch is run alone and padded.
+    nll: function that returns the loss of each example of a batch, and checks that it is a number.
     """
     mask_BT = batch.get("attention_mask")
     if not isinstance(mask_BT, Tensor) or mask_BT.dim() != 2 or not bool(mask_BT[:, 0].all()):
         return  # no texts, or padding before them
     row = int(mask_BT.sum(-1).argmin())
     length = int(mask_BT[row].sum())
-    lengths = dict.fromkeys((length, mask_BT.shape[1]))  # once where nothing is padded
+    lengths = dict.fromkeys((length, mask_BT.shape[1]))  # once if nothing is padded
     with evaluating(model):
         losses = [float(nll(model, _row(model, batch, row, columns))) for columns in lengths]
     alone, padded = losses[0], losses[-1]
@@ -74,7 +74,7 @@ def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.M
 
 
 def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> dict[str, Any]:
-    """One example of a batch, its texts truncated to this many columns; inputs of a seq2seq decoder stay whole."""
+    """One example of a batch, its texts truncated to this many columns, but not the inputs of a seq2seq decoder."""
     both = getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False)
     names = _PADDED[:-1] if both else _PADDED
     rows = {name: value[row : row + 1] for name, value in batch.items() if isinstance(value, Tensor)}
@@ -82,7 +82,7 @@ def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> 
 
 
 def _vocabulary(model: nn.Module) -> int | None:
-    """How many tokens a model has embeddings for; None where it does not say."""
+    """Number of token embeddings of a model; None if unknown."""
     plain_model: Any = getattr(model, "module", original_module(model))
     try:
         table = plain_model.get_input_embeddings()

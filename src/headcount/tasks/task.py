@@ -1,4 +1,4 @@
-"""Task and Quality: the contract between data and everything that measures. Knows models only by calling them."""
+"""Task and Quality: the interface between data and everything that measures. Models are only called."""
 
 from __future__ import annotations
 
@@ -32,39 +32,48 @@ Batch = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a model is at a task: one number, and what each example contributes to it."""
+    """Quality of a model at a task: the value of a metric, and the statistics of each example behind it.
+
+    Attributes:
+        name: Name of the metric.
+        value: Value of the metric over all examples.
+        statistics: Array [examples, columns] with what each example contributes. Paired tests compare these.
+        signature: Data and arguments that the value was measured with.
+        metric: Function from summed statistics to the value; also applied to resampled examples.
+    """
 
     name: str
     value: float
-    statistics: np.ndarray  # [examples, columns]; paired tests compare these
+    statistics: np.ndarray
     signature: Signature
-    metric: Metric  # makes the value of the statistics, also of resampled ones
+    metric: Metric
 
     @classmethod
     def of(cls, metric: Metric, statistics: np.ndarray, signature: Signature | None = None) -> Quality:
+        """The quality that follows from the statistics of all examples."""
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that is measured of a model at once."""
+    """Quality of a model and further measures."""
 
     quality: Quality
     measures: Mapping[str, float]  # by name, the quality first
-    columns: tuple[str, ...] = ()  # of the statistics; none where they have no names
+    columns: tuple[str, ...] = ()  # names of the statistics' columns, if they have any
     settings: Mapping[str, str] = field(default_factory=dict)  # of the metrics, as other tools write them
     translations: tuple[str, ...] | None = None  # one per example
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a task reads data: what a command may say besides the source. Each task takes what it has a use for."""
+    """How a task reads data: settings of a command besides the source. Each task uses those that apply to it."""
 
     batch_size: int = 16
-    max_length: int | None = None  # tokens; longer texts are cut
-    metric: str | None = None  # the task's usual one if not given
+    max_length: int | None = None  # tokens; longer texts are truncated
+    metric: str | None = None  # the default of the task if None
     decoding: Mapping[str, Any] = field(default_factory=dict)  # of translations: beams, length_penalty, tokens
-    classes: Sequence[str] | None = None  # what class numbers stand for, where a model knows already
+    classes: Sequence[str] | None = None  # class names by number, if the model has them
     reference: Callable[[], nn.Module] | None = None  # loads the whole model that embeddings are compared with
 
     @property
@@ -76,25 +85,25 @@ USUAL = Reading()
 
 
 class Task(ABC):
-    """What everything that measures a model asks of data.
+    """Data with a loss for each example and a metric: what every measurement of a model needs.
 
-    A task must say what its batches are and what each example loses. All else has a default that is true of any task:
-    quality is the mean loss; nothing is known of single examples, predictions or training.
+    A task must define its batches and the loss of each example. Everything else has a default: quality is the mean
+    loss, and there is nothing about single examples, predictions or training.
     """
 
     name: str
-    metric: Metric = LOSS  # what the columns of `measure` are summed up to
-    split: str | None = None  # the part of the data that the examples are, for records
+    metric: Metric = LOSS  # function of the summed columns of `measure`
+    split: str | None = None  # name of the split, for records
     tokenizer: Any = None
-    smoothing: float = 0.0  # of the labels, in the loss to train on, for tasks that have a use for it
-    identity: Mapping[str, Any] = {}  # how the data are cut into batches and measured: pieces are numbered by batch
+    smoothing: float = 0.0  # label smoothing in the training loss, for tasks that have it
+    identity: Mapping[str, Any] = {}  # settings that decide the batches and the metric: pieces are numbered by batch
     stationary: bool = False  # whether all gradients are zero at the whole model
-    predicts: bool = False  # whether `logits` and `predicted` say what a model predicts: relevance and teachers ask
+    predicts: bool = False  # whether `logits` and `predicted` are defined: relevance and distillation need them
     trains: bool = False  # whether a model can be trained on it
-    writes: bool = False  # whether the model writes its answers: commands that decode ask
-    labelled: bool = False  # whether its data must say what is right: texts alone are not enough
-    measured_by: str = ""  # what importance is measured by, for people
-    suffixes: ClassVar[tuple[str, ...]] = ()  # of the files that a folder of such data has, one for each split
+    writes: bool = False  # whether the model generates its output: commands that decode need it
+    labelled: bool = False  # whether its data needs labels or targets
+    measured_by: str = ""  # what importance is measured by, in words
+    suffixes: ClassVar[tuple[str, ...]] = ()  # endings of the files in a folder of such data, one file per split
 
     # the data
 
@@ -109,12 +118,12 @@ class Task(ABC):
 
     @property
     def example_hashes(self) -> Sequence[str] | None:
-        """[N]: a hash of each example; None where only batches are known."""
+        """[N]: a hash of each example; None if only batches are known."""
         return None
 
     @classmethod
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
-        """The task on data by name."""
+        """Create the task from a source of data."""
         del tokenizer, reading
         raise UsageError(f"The task {cls.__name__} cannot be read from {source.data}: build it from texts.")
 
@@ -127,31 +136,31 @@ class Task(ABC):
         *,
         targets: Sequence[str] | None = None,
     ) -> Task:
-        """The task on texts at hand; targets: what is to be written for each, where the model writes."""
+        """Create the task from texts. targets: output for each text, if the model generates text."""
         del texts, tokenizer, reading, targets
         raise UsageError(f"The task {cls.__name__} needs more than texts.")
 
     @classmethod
     def splits(cls, source: Source) -> tuple[str, ...]:
-        """The parts that the data have by name; none for a file."""
+        """Names of the splits of the data; none for a file."""
         return source.split_names(cls.suffixes)
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
-        """The sentences of the data, to look at heads on."""
+        """The sentences of the data, to measure roles on."""
         return source.sentences()
 
     @classmethod
     def training_texts(cls, source: Source) -> Sequence[str] | None:
-        """Texts that models of this task have learned from, where the data have them: tokens are counted in these."""
+        """Training texts, if the data has them: token frequencies are counted in these."""
         del source
         return None
 
     # measuring
 
     def check(self, model: nn.Module) -> None:
-        """Raise, or warn, where what the model gives on the first batch would end in a wrong number."""
-        if self.trains:  # of others only batches are known, which may not be made of rows
+        """Raise or warn if the output of the model on the first batch would give a wrong number."""
+        if self.trains:  # batches of other tasks may not consist of rows
             check_losses(model, next(iter(self.batches()), {}), self.nll)
 
     @abstractmethod
@@ -164,16 +173,16 @@ class Task(ABC):
 
     @property
     def in_one_run(self) -> bool:
-        """Whether the metric is measured by one run over each batch; not so where the model is to write."""
+        """Whether one forward pass over each batch gives the metric; False if the model has to generate text."""
         return True
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
-        """[B, columns]: what each example of a batch contributes to the metric."""
+        """[B, columns]: the statistics of each example of a batch."""
         nll_B = self.nll(model, batch).double().cpu().numpy()
         return np.stack([nll_B, np.ones_like(nll_B)], axis=1)
 
     def quality(self, model: nn.Module) -> Quality:
-        """How good the model is on all of the data, dropout off."""
+        """Quality of the model on all of the data, with dropout off."""
         return measured(self, model, Signature(data=self.fingerprint, arguments={"metric": self.metric.name}))
 
     def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
@@ -186,27 +195,27 @@ class Task(ABC):
         return Evaluation(quality, {quality.name: quality.value, **besides})
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Cheap measures for watching training, `loss` among them; dropout off. None where the task has none."""
+        """Cheap measures during training, including `loss`, with dropout off; empty if the task has none."""
         del model
         return {}
 
     # what a model predicts
 
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
-        """[B, T, C]: of every class or token, at every position; one position where there is one answer."""
+        """[B, T, C]: logits of every class or token at every position; one position if there is one answer."""
         raise self._lacks("says nothing of what a model predicts")
 
     def predicted(self, batch: Batch) -> Tensor:
-        """[B, T]: whether the model is asked for a prediction at a position of an example."""
+        """[B, T]: whether a prediction counts at this position of an example."""
         raise self._lacks("says nothing of what a model predicts")
 
     def answered(self, model: nn.Module) -> Task:
-        """The same task, with what the model writes in place of the reference, where it writes."""
+        """The same task with the output of the model instead of the reference, if the model generates text."""
         del model
         return self
 
     def drafts(self, model: nn.Module) -> bool:
-        """Whether quality is of what the model writes, and may be measured from drafts, as in `Translation`."""
+        """Whether quality is of generated text and can be measured from drafts, as in `Translation`."""
         del model
         return False
 
@@ -214,11 +223,11 @@ class Task(ABC):
 
     @property
     def lengths(self) -> np.ndarray:
-        """[N, 2]: what each example costs, in tokens of its two sides; the second may be 0."""
+        """[N, 2]: tokens of both sides of each example; the second may be 0."""
         raise self._lacks("cannot be trained on")
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        """These examples side by side."""
+        """A batch of these examples."""
         raise self._lacks("cannot be trained on")
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
@@ -230,7 +239,7 @@ class Task(ABC):
         return self.logits_loss(self.logits(model, batch), batch)
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
-        """`loss_sum` of logits [B, T, C] that a model gave for a batch."""
+        """`loss_sum` computed from the logits [B, T, C] of a batch."""
         raise self._lacks("cannot be trained on")
 
     def _lacks(self, what: str) -> UsageError:
@@ -238,7 +247,7 @@ class Task(ABC):
 
 
 class BatchTask(Task):
-    """A task made of a user's own batches and loss: nothing is known of it but that."""
+    """A task made of a user's batches and loss function."""
 
     name = "given"
 
@@ -262,7 +271,7 @@ class BatchTask(Task):
         return nll_B
 
     def quality(self, model: nn.Module) -> Quality:
-        """Without the hash of the data: batches that are made on the way would be made twice."""
+        """The signature has no hash of the data: batches that are generated on the fly would be generated twice."""
         return measured(self, model, Signature(arguments={"metric": self.metric.name}))
 
 
@@ -286,26 +295,44 @@ tasks: Registry[type[Task]] = Registry("task", "headcount.tasks", "TASK")
 
 
 class _Tasks:
-    """`hc.task("classification", texts=..., labels=..., tokenizer=...)`, or `hc.task.of(batches, nll=f)`."""
+    """The type of `hc.task`, which creates tasks."""
 
     def __call__(self, name: str, **data: Any) -> Task:
-        """name: one of `tasks`, or `lm-eval:TASK[,TASK]`, tasks of the lm-evaluation-harness."""
+        """Create a task by name: "classification", "embedding", "language-modelling", "masked-language-modelling",
+        "translation", or "lm-eval:TASK[,TASK]" for tasks of the lm-evaluation-harness. The data is given by keyword.
+        """
         if is_harness(name):
             return tasks[HARNESS](**{"names": task_names(name), **data})
         return tasks[name](**data)
 
     def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:
-        """A task from batches (a list or a DataLoader) and a function of (model, batch) that gives losses [batch]."""
+        """Create a task from batches.
+
+        Args:
+            batches: List or DataLoader of batches, read several times.
+            nll: Function of (model, batch) that returns the loss of each example, a tensor [batch].
+        """
         if isinstance(batches, Iterator):
             raise UsageError("Batches are read several times: give a list or a DataLoader, not an iterator.")
         return BatchTask(batches, nll)
 
     def read(self, name: str, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
-        """A task on data by name: `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)`."""
+        """Create a task from a `Source`: `hc.task.read("classification", hc.Source("folder/", split="dev"),
+        tokenizer)`.
+        """
         return tasks[name].read(source, tokenizer, reading)
 
 
 task = _Tasks()
+"""Create a task: data, the loss of each example, and the metric of quality.
+
+- `hc.task("classification", texts=..., labels=..., tokenizer=...)` takes the data by keyword. The other names are
+  "embedding", "language-modelling", "masked-language-modelling", "translation", and "lm-eval:TASK[,TASK]" for tasks of
+  the lm-evaluation-harness.
+- `hc.task.of(batches, nll=function)` takes a list or DataLoader of batches, and a function of (model, batch) that
+  returns the loss of each example, a tensor [batch].
+- `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)` reads a file, folder or hub data set.
+"""
 
 
 def fingerprint(items: Iterable[object]) -> str:
@@ -329,7 +356,7 @@ def fingerprint(items: Iterable[object]) -> str:
 
 
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
-    """The texts as a list; none at all, or something that is no text, is an error."""
+    """The texts as a list. Raises UsageError if there are none, or if one is not a string."""
     if isinstance(texts, str):
         raise UsageError(f"{what} must be a list of texts; got a single text.")
     checked = list(texts)
@@ -342,7 +369,7 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
 
 
 def chunks(count: int, size: int) -> Iterator[range]:
-    """The places 0 to count in runs of at most `size`."""
+    """The indices 0 to count in ranges of at most `size`."""
     if size < 1:
         raise UsageError(f"batch_size must be at least 1; got {size}.")
     return (range(start, min(start + size, count)) for start in range(0, count, size))

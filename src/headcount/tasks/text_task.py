@@ -1,4 +1,4 @@
-"""TextTask: what tasks on texts share, their examples one by one, side by side and in batches."""
+"""TextTask: base class of tasks on texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TextTask(Task):
         pairs: Sequence[str] | None = None,
         hashed: Sequence[object] = (),
     ) -> None:
-        """pairs: second texts. hashed: what the data are besides, for their hash."""
+        """pairs: second texts. hashed: further data to include in the fingerprint."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
         checked = check_texts(texts)
         checked_pairs = None if pairs is None else check_texts(pairs, "pairs")
@@ -97,7 +97,7 @@ class PlainTextTask(TextTask):
 
     @classmethod
     def _further(cls, reading: Reading) -> dict[str, Any]:
-        """What the task takes besides."""
+        """Further arguments of the task."""
         del reading
         return {}
 

@@ -1,4 +1,4 @@
-"""Texts with the tokenizer that reads them: their lengths, and any of them side by side. Single or in pairs.
+"""Texts, single or in pairs, with their tokenizer: lengths, hashes and padded batches.
 
 Shapes: B batch, T tokens.
 """
@@ -24,7 +24,7 @@ from headcount.tasks.soundness import check_ids
 
 @dataclass(frozen=True)
 class Texts:
-    """What classification and language modelling read."""
+    """Texts of classification and language modelling."""
 
     texts: Sequence[str]
     tokenizer: Any
@@ -35,7 +35,7 @@ class Texts:
         return len(self.texts)
 
     def encode(self, rows: Iterable[int]) -> Any:
-        """input_ids, attention_mask and what else the tokenizer makes, as tensors padded to the longest.
+        """The output of the tokenizer (input_ids, attention_mask, ...) as tensors padded to the longest text.
 
         Padding goes to the right, whatever side the tokenizer prefers: GPT-2 and others count positions from the left,
         and a text must not depend on how long the others in its batch are.
@@ -54,7 +54,7 @@ class Texts:
 
     @cached_property
     def hashes(self) -> list[str]:
-        """[N]: of each text, or pair of texts."""
+        """[N]: hash of each text, or pair of texts."""
         columns = [self.texts] if self.pairs is None else [self.texts, self.pairs]
         return [example_hash(*texts) for texts in zip(*columns, strict=True)]
 
@@ -66,7 +66,7 @@ class Texts:
 
     @cached_property
     def _padding_tokenizer(self) -> Any:
-        """The tokenizer; a copy that pads with the end token where it has no padding token, as Llama and GPT-2."""
+        """The tokenizer, or a copy that pads with the end token if it has no padding token (Llama, GPT-2)."""
         if self.tokenizer.pad_token is not None:
             return self.tokenizer
         if self.tokenizer.eos_token is None:
@@ -87,7 +87,7 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
     check_length(model, batch["input_ids"].shape[1])
     check_ids(model, batch["input_ids"])
     inputs = {name: batch[name] for name in names}
-    plain_model = getattr(model, "module", original_module(model))  # under several processes the model is wrapped
+    plain_model = getattr(model, "module", original_module(model))  # wrapped if there are several processes
     padding, mask_BT = getattr(getattr(plain_model, "config", None), "pad_token_id", None), batch.get("attention_mask")
     if padding is not None and mask_BT is not None:
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
@@ -96,7 +96,7 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
 
 
 def check_length(model: nn.Module, length: int) -> None:
-    """Raise where texts are longer than the model's table of positions."""
+    """Raise if texts are longer than the model's table of positions."""
     limit = position_limit(model)
     if limit is not None and length > limit:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""One readable training loop on Accelerate, and what it needs: batches by tokens, a schedule, states to resume from."""
+"""A training loop on Accelerate, with batches by tokens, a schedule, and states to resume from."""

@@ -1,4 +1,4 @@
-"""Annealing: subset gates whose temperature falls while they learn (Li, Cotterell, Sachan 2021)."""
+"""Annealing: subset gates whose temperature falls during training (Li, Cotterell, Sachan 2021)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.training.penalty import describe_gates, noise_of
 
 
 class Annealing(nn.Module):
-    """The temperature falls by the same factor at every step of the first part, then stays."""
+    """The temperature falls by the same factor at every step of the first part, then is constant."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Batching: which examples each step of an epoch trains on. Pure functions of lengths and a seed.
 
-An epoch is a list of steps; a step is a list of chunks; a chunk is rows of like length, run through the model at once.
-What a step holds depends on the data, the sizes and the seed alone, never on the number of processes.
+An epoch is a list of steps; a step is a list of chunks; a chunk is rows of similar length, run through the model at
+once. The content of a step depends only on the data, the sizes and the seed, not on the number of processes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from headcount.errors import UsageError
 
 Step = list[np.ndarray]  # row numbers of each chunk
-_NOISE = 1.0  # tokens; neighbours in length change from epoch to epoch, for little padding
+_NOISE = 1.0  # tokens; chunks differ between epochs at the price of little padding
 
 
 def epoch_steps(lengths_N2: np.ndarray, *, batch: int, chunk: int, seed: int, epoch: int) -> list[Step]:
@@ -30,10 +30,10 @@ def epoch_steps(lengths_N2: np.ndarray, *, batch: int, chunk: int, seed: int, ep
 
 
 def _chunks(lengths_N2: np.ndarray, tokens: int, random: np.random.Generator) -> Step:
-    """Rows of like lengths, together at most `tokens` padded tokens of the source and twice that of the target."""
+    """Chunks of rows of similar length, with at most `tokens` padded source tokens and twice as many target tokens."""
     noise_N = random.uniform(0, _NOISE, len(lengths_N2))
     source_N, target_N = lengths_N2[:, 0], lengths_N2[:, 1] + noise_N
-    # By source length, and within each by target length, up and down in turn: neighbours are alike on both sides.
+    # By source length, then by target length, alternately up and down: neighbours are similar on both sides.
     order = np.lexsort((np.where(source_N % 2, -target_N, target_N), source_N))
     sorted_lengths = lengths_N2[order].tolist()  # plain numbers: millions of rows take seconds
     chunks, start, longest_source, longest_target = [], 0, 0, 0
@@ -47,7 +47,7 @@ def _chunks(lengths_N2: np.ndarray, tokens: int, random: np.random.Generator) ->
 
 
 def share(step: Step, rank: int, processes: int) -> Step:
-    """The chunks of one process: at least one each, all of them once over the processes."""
+    """The chunks of one process: at least one each; over all processes every chunk once."""
     chunks = list(step)
     while len(chunks) < processes:
         largest = max(range(len(chunks)), key=lambda index: len(chunks[index]))
@@ -62,7 +62,7 @@ def share(step: Step, rank: int, processes: int) -> Step:
 
 
 def padding_share(lengths_N2: np.ndarray, steps: list[Step]) -> float:
-    """Share of the tokens that the model runs through that are padding, both sides together."""
+    """Share of padding among all tokens that the model processes, both sides together."""
     real = padded = 0
     for step in steps:
         for rows in step:

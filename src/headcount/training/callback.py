@@ -1,8 +1,4 @@
-"""Gates in Hugging Face's Trainer: a callback that attaches them, adds their penalty and lets them learn.
-
-The Trainer's loss and optimizer stay as they are: the penalty's gradients are added before each step of the weights,
-and the gates take their own step after it.
-"""
+"""Gates in the Trainer of Hugging Face: a callback that attaches them, adds their penalty and trains them."""
 
 from __future__ import annotations
 
@@ -23,10 +19,26 @@ from headcount.training.penalty import Penalty
 
 
 class GateCallback(TrainerCallback):
-    """`callback = hc.GateCallback(keep=10); Trainer(model, ..., callbacks=[callback]).train()`, then
-    `hc.remove(model, callback.mask())`.
+    """Train gates on heads with the Trainer of Hugging Face.
 
-    keep: heads that are to be left, of all gated ones or of each kind; or penalty: lambda, fixed.
+    The loss and the optimizer of the Trainer stay as they are. The callback adds the gradient of the gates' penalty
+    before each step of the weights and steps the gates afterwards.
+
+        callback = hc.GateCallback(keep=10)
+        Trainer(model, ..., callbacks=[callback]).train()
+        small = hc.remove(model, callback.mask())
+
+    Args:
+        keep: Number of gated heads to keep, in total or by kind. The strength of the penalty is adapted to reach it.
+        penalty: Fixed strength of the penalty (lambda), instead of `keep`.
+        kinds: Kinds of attention to gate. By default all.
+        heads: Names of the heads to gate. By default all heads of these kinds.
+        variant: Form of the gates: "default", "paper" or "voita2019-code".
+        rate: Learning rate of the gates.
+        seed: Random seed of the gates.
+
+    Raises:
+        UsageError: When training starts with several processes, fp16, `load_best_model_at_end` or a resumed state.
     """
 
     gates: HardConcreteGates
@@ -62,7 +74,7 @@ class GateCallback(TrainerCallback):
             )
         if getattr(args, "fp16", False):
             raise UsageError("fp16 scales the loss, but not the gates' penalty: use bf16 or full precision.")
-        self.close()  # of a training that did not end
+        self.close()  # gates of a training that did not end
         self.gates = HardConcreteGates(model, **self._gating)  # type: ignore[arg-type]
         self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
         self.partner.to(next(model.parameters()).device)
@@ -102,7 +114,10 @@ class GateCallback(TrainerCallback):
                 state.log_history[-1] |= report
 
     def mask(self) -> HeadGrid:
-        """1 for heads that stay: exactly as many as were asked for, by rank where the gates' own rule misses them."""
+        """The mask of heads to keep, after training.
+
+        If the gates did not close exactly as many heads as `keep` asks for, the heads are ranked by their gates.
+        """
         if not hasattr(self, "partner"):
             raise UsageError("The gates are not trained yet: call trainer.train() first.")
         return exact_mask(self.gates, self.partner.groups)[0]
@@ -111,5 +126,5 @@ class GateCallback(TrainerCallback):
         self.close()
 
     def close(self) -> None:
-        """Take the gates off the model; after an exception in `train()`, which does not tell its callbacks."""
+        """Remove the gates from the model. Call it if `train()` raised an exception."""
         self._block.close()

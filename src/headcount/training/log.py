@@ -16,10 +16,10 @@ class Log:
         self._file = file
 
     def rewind(self, step: int, epoch: int) -> None:
-        """Drop what was written after this step, and a line cut off in the middle.
+        """Drop lines after this step, and an incomplete last line.
 
-        epoch: epochs that are finished. The line of another one, measured after its last step but before the state was
-        written, is dropped too: it is measured again. Lines of steps have a rate, those of epochs have not.
+        epoch: number of finished epochs. The line of an epoch that was measured before the state was written is dropped
+        too: it is measured again. Lines of steps have a rate, lines of epochs do not.
         """
         earlier = [line for line in self.lines() if line["step"] <= step and ("rate" in line or line["epoch"] <= epoch)]
         journal.write_text(self._file, "".join(json.dumps(line) + "\n" for line in earlier))
@@ -35,6 +35,6 @@ class Log:
         for line in self._file.read_text(encoding="utf-8").splitlines():
             try:
                 entries.append(json.loads(line))
-            except json.JSONDecodeError:  # the run was killed while it wrote this line
+            except json.JSONDecodeError:  # the run was killed while writing this line
                 break
         return entries

@@ -1,6 +1,6 @@
-"""The training loop: one process or many, interrupted or not, the same model.
+"""The training loop: the same model with one process or many, interrupted or not.
 
-Random numbers of a step depend on the seed and the step alone, and the order of the data on the seed and the epoch:
+Random numbers of a step depend only on the seed and the step, and the order of the data on the seed and the epoch:
 a run that resumes from its last state takes the same steps as an uninterrupted one.
 """
 
@@ -35,10 +35,10 @@ LOG_EVERY = 20  # steps
 
 @dataclass(frozen=True)
 class Report:
-    """What a watcher sees every few steps."""
+    """Progress, reported every few steps."""
 
     step: int
-    of: int  # steps expected in all
+    of: int  # expected number of steps
     epoch: int
     loss: float
     tokens_per_second: float  # source tokens, over all processes
@@ -47,13 +47,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """Models kept within the first epoch, in which most is learned: after 1/2, 1/4, 1/8 of it and so on."""
+    """Models saved within the first epoch, in which most is learned: after 1/2, 1/4, 1/8 of it and so on."""
 
     number: int
     keep: Callable[[float], object]  # called with the share of the epoch
 
     def keep_after(self, step: int, steps_of_epoch: int) -> None:
-        """A resumed run repeats the steps after the last saved state and keeps the same models."""
+        """Save a model after this step, if it is due. A resumed run saves the same models."""
         for part in (0.5**power for power in range(1, self.number + 1)):
             if step == max(1, round(part * steps_of_epoch)) < steps_of_epoch:
                 self.keep(part)
@@ -61,14 +61,14 @@ class Snapshots:
 
 @dataclass
 class Loop:
-    """A model learning a task. `run` takes it from where it stands to the end of the recipe."""
+    """Training of a model on a task. `run` continues to the end of the recipe."""
 
     model: nn.Module
     task: Task
     recipe: Recipe
     folder: Path
     width: int  # of the model, for the learning rate
-    judge: Callable[[nn.Module], dict[str, float]]  # measured after each epoch, what the recipe watches among it
+    judge: Callable[[nn.Module], dict[str, float]]  # after each epoch; includes what the recipe watches
     keep: Callable[[int], object]  # called with the number of each finished epoch, on the main process
     accelerator: Accelerator
     save_seconds: float = 60.0
@@ -93,7 +93,7 @@ class Loop:
                 if self.snapshots and not progress.epoch and accelerator.is_main_process:
                     self.snapshots.keep_after(progress.epoch_steps, len(steps))
                 if recipe.steps is not None and progress.step >= recipe.steps:
-                    break  # not saved before the epoch has been measured: a kill then takes this step again
+                    break  # saved only after the epoch is measured: a killed run repeats this step
                 if time.monotonic() - saved > self.save_seconds:
                     progress.recent_losses = losses.values() if accelerator.num_processes == 1 else []
                     self._save(bare, progress)
@@ -102,7 +102,7 @@ class Loop:
         return progress
 
     def _trained(self) -> list[dict[str, list[nn.Parameter]]]:
-        """What learns, the partner's parameters last."""
+        """The trained parameters, those of the partner last."""
         groups = [[parameter for parameter in self.model.parameters() if parameter.requires_grad]]
         groups += [list(self.partner.parameters())] if self.partner else []
         if not any(groups):
@@ -113,7 +113,7 @@ class Loop:
         accelerator = self.accelerator
         if any(parameter.requires_grad for parameter in self.model.parameters()):
             return accelerator.prepare(self.model, optimizer)
-        # several processes wrap only a model that has something to tell each other about
+        # DDP needs parameters with gradients
         return accelerator.prepare_model(self.model, evaluation_mode=True), accelerator.prepare_optimizer(optimizer)
 
     def _steps(self, epoch: int) -> list[Step]:
@@ -123,7 +123,7 @@ class Loop:
     def _epoch(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, steps: list[Step], progress: Standing
     ) -> Iterator[_Losses]:
-        """Take the rest of an epoch's steps, one at a time."""
+        """Take the remaining steps of an epoch, one at a time."""
         model.train()
         losses = _Losses(torch.tensor(progress.recent_losses, device=self.accelerator.device))
         for step in steps[progress.epoch_steps :]:
@@ -138,7 +138,7 @@ class Loop:
             model.train()
 
     def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: Step, number: int) -> Tensor:
-        """One change of the weights; the loss per prediction of this process's share."""
+        """One update of the weights. Returns the loss per prediction of this process."""
         accelerator, recipe = self.accelerator, self.recipe
         rate = learning_rate(number, self.width, recipe)
         for group in optimizer.param_groups:
@@ -155,7 +155,7 @@ class Loop:
             last = index == len(chunks) - 1
             with nullcontext() if last else accelerator.no_sync(model), accelerator.autocast():
                 loss = self.task.loss_sum(model, self.task.batch(rows)) / predictions
-                accelerator.backward(loss * processes)  # which are averaged
+                accelerator.backward(loss * processes)  # DDP averages over processes
             total += loss.detach()
         if self.partner:
             self._penalise(self.partner)
@@ -168,7 +168,7 @@ class Loop:
         return total
 
     def _penalise(self, partner: Partner) -> None:
-        """Bring together what processes found, as the partner is not wrapped, and add the penalty's gradients."""
+        """Average the partner's gradients over processes, as it is not wrapped, and add those of the penalty."""
         if self.accelerator.num_processes > 1:
             for leaf in partner.leaves():
                 if leaf.grad is not None:
@@ -192,7 +192,7 @@ class Loop:
         losses.clear()
 
     def _end_epoch(self, optimizer: torch.optim.Optimizer, progress: Standing) -> None:
-        """Measure, keep the epoch's model, write the state: in this order, so that a kill repeats, never skips."""
+        """Measure, save the epoch's model, write the state: in this order, so that a killed run never skips."""
         progress.epoch, progress.epoch_steps, progress.recent_losses = progress.epoch + 1, 0, []
         measured = self._measure()
         progress.epochs.append({"epoch": progress.epoch, "step": progress.step, **measured})
@@ -203,7 +203,7 @@ class Loop:
         self._save(optimizer, progress)
 
     def _measure(self) -> dict[str, float]:
-        """Measured on the main process, known to all."""
+        """Measures of the main process, sent to all."""
         measured = [self.judge(self.model) if self.accelerator.is_main_process else {}]
         return dict(broadcast_object_list(measured)[0])
 
@@ -223,7 +223,7 @@ class _Losses:
     """Loss and speed since the last report."""
 
     def __init__(self, earlier: Tensor) -> None:
-        """earlier: losses of steps before an interruption that were not reported."""
+        """earlier: losses before an interruption that were not reported yet."""
         self.clear()
         self._losses += earlier.unbind()
 

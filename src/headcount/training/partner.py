@@ -1,4 +1,4 @@
-"""Partner: parameters trained along with a model at their own rate, such as gates. The contract with the loop."""
+"""Partner: parameters trained along with a model at their own rate, such as gates. The interface with the loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Partner(Protocol):
-    """A module with parameters or buffers of its own, told of every step; it is part of a run's state."""
+    """A module with its own parameters or buffers that is called at every step and saved with the run."""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 
@@ -18,19 +18,19 @@ class Partner(Protocol):
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]: ...
 
     def leaves(self) -> list[Tensor]:
-        """Whatever receives gradients: the parameters, and more if wanted."""
+        """Tensors that receive gradients: the parameters, and possibly others."""
 
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number, from 1."""
 
     def before(self, step: int) -> None:
-        """The step is about to be taken; the same on all processes."""
+        """Called before each step, on all processes."""
 
     def penalty(self) -> Tensor:
-        """Added to the loss of the step."""
+        """The penalty, added to the loss of the step."""
 
     def after(self, step: int) -> None:
-        """The step has been taken."""
+        """Called after each step."""
 
     def report(self) -> dict[str, Any]:
-        """What goes into the log beside the loss; plain JSON."""
+        """Values for the log besides the loss; plain JSON."""

@@ -18,17 +18,17 @@ from headcount.errors import UsageError
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import Group, groups
 
-_FURTHEST = 20.0  # of z: sinh of it is 2e8 times the gates' gradients, more than any gate can withstand
+_FURTHEST = 20.0  # largest z: sinh(20) is 2e8 times the gates' gradients, which closes any gate
 
 
 @dataclass(frozen=True)
 class Control:
-    """How lambda is adapted to a budget: a controller that looks ahead.
+    """Settings of the predictive controller that adapts lambda to a budget.
 
-    The target falls in a straight line from all heads to the budget. The number of open gates is foreseen from where
-    the gates are and how fast they move: a gate takes many steps to close, and lambda would come too late without.
-    lambda = unit * sinh(z), z grows by `growth` times the share of heads too many; unit is the size of the gates'
-    gradients, so that nothing depends on the scale of the loss, and a z of one sign or the other closes or opens.
+    The target falls linearly from all heads to the budget. The number of open gates is predicted from the values of the
+    gates and their speed: a gate takes many steps to close, so that lambda would otherwise react too late.
+    lambda = unit * sinh(z), where z grows by `growth` times the share of excess heads. unit is the size of the gates'
+    gradients, so that nothing depends on the scale of the loss. Positive z closes gates, negative z opens them.
     """
 
     descent: float = 0.6  # share of the steps over which the target falls
@@ -44,7 +44,7 @@ class Penalty(nn.Module):
     drive_N: Tensor  # z of each group
     unit: Tensor  # size of the gates' gradients
     speed_G: Tensor  # of the gates, smoothed
-    reached: Tensor  # [2]: the step since which exactly the heads asked for are open, 0 if not now; share settled then
+    reached: Tensor  # [2]: step since which the budget is met (0: not met), share of settled gates then
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Penalty(nn.Module):
         seed: int = 0,
         control: Control | None = None,
     ) -> None:
-        """keep: heads that are to be left, of all gated ones or of each kind. factor: lambda, fixed. One of the two.
+        """keep: number of heads to keep, in total or by kind. factor: fixed lambda. Give one of the two.
         steps: of the whole training. rate: learning rate of the gates.
         """
         super().__init__()
@@ -100,7 +100,7 @@ class Penalty(nn.Module):
 
     @torch.no_grad()
     def _adapt(self) -> None:
-        """lambda of the step under way; the gates have their gradients of the loss by now, and of nothing else."""
+        """Adapt lambda of the current step. The gates have only the gradients of the loss at this point."""
         gradient_G = self.gates.logits_G.grad
         size = gradient_G.square().mean().sqrt() if gradient_G is not None else self.unit
         memory = self._control.memory if self._step > 1 else 0.0
@@ -114,13 +114,13 @@ class Penalty(nn.Module):
             self.factor_N[number] = float(self.unit) * math.sinh(float(self.drive_N[number]))
 
     def _certain(self, logits_G: Tensor) -> Tensor:
-        """P(1) among 0 and 1: half where the rule of test time changes its mind."""
+        """P(1) / (P(0) + P(1)): one half at the boundary of the test-time rule."""
         logits_G = logits_G - self.gates.closing
         one_G, zero_G = self.gates.shape.one(logits_G), self.gates.shape.zero(logits_G)
         return one_G / (one_G + zero_G)
 
     def _target(self, group: Group) -> float:
-        """Heads of a group that are to be left after the step under way."""
+        """Target number of heads of a group after the current step."""
         share = min(1.0, self._step / max(1.0, self._control.descent * self._steps))
         return len(group.places) + share * (group.keep - len(group.places))
 
@@ -145,12 +145,12 @@ class Penalty(nn.Module):
 
 
 def noise_of(seed: int, step: int) -> torch.Generator:
-    """Random numbers of a step's gates: the same for all its chunks and processes, interrupted or not."""
+    """Random numbers of the gates of a step: the same for all its chunks and processes, and after a resume."""
     return torch.Generator().manual_seed(int(np.random.SeedSequence([seed, step, 1]).generate_state(1)[0]))
 
 
 def describe_gates(gates: Any) -> dict[str, Any]:
-    """What the log says of gates: how many are open, the share that has settled, the mean of each."""
+    """Gates for the log: number of open ones, share of settled ones, mean of each."""
     return {
         "open": int((gates.chosen() > 0).sum()),
         "settled": gates.settled(),

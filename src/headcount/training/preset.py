@@ -16,7 +16,7 @@ class Preset:
     vocabulary: int  # pieces of both sides together
     vocabulary_of_each: int  # pieces of each side where they have one each
     recipe: Recipe
-    post_norm: Recipe  # for models that normalise after each sum, which a linear decay from a high rate saturates
+    post_norm: Recipe  # for post-norm models, which a linear decay from a high rate saturates
 
 
 # Few layers and heads, dropout of attention weights and a long straight decay: heads then take one role each

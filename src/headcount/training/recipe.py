@@ -1,4 +1,4 @@
-"""Recipe: everything that decides how a model is trained, and nothing else. Plain numbers, written beside the model."""
+"""Recipe: all settings of training, as plain numbers that are saved with the model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ WATCHED = ("loss", "bleu", "accuracy", "f1", "matthews")
 
 @dataclass(frozen=True)
 class Recipe:
-    """The same recipe, data and first weights give the same model, interrupted or not."""
+    """Settings of training. The same recipe, data and initial weights give the same model, interrupted or not."""
 
     batch: int = 16_000  # source tokens of a step, over all processes
     chunk: int = 4_000  # padded source tokens run through the model at once
     factor: float = 1.0  # of the learning rate of Vaswani et al. 2017
-    rate: float | None = None  # or the rate itself, held after warm-up: for models that have learned something already
+    rate: float | None = None  # or a constant rate after warm-up, for trained models
     warmup: int = 4_000  # steps
     cooldown: int = 0  # last steps, over which the learning rate falls to zero; needs `steps`
     steps: int | None = None  # stop after this many
@@ -31,10 +31,10 @@ class Recipe:
     seed: int = 0
 
     def with_steps(self, steps: int) -> Recipe:
-        """The same recipe for a longer or shorter run; warm-up and cooldown stay the same shares, the peak rate stays.
+        """The same recipe for another number of steps, with the same shares of warm-up and cooldown and peak rate.
 
         The peak of Vaswani et al. 2017 is at the end of warm-up and depends on it: a warm-up a quarter as long would
-        double the rate, which models that normalise after each sum do not survive.
+        double the rate, with which post-norm models diverge.
         """
         if self.steps is None:
             return replace(self, steps=steps)

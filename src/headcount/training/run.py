@@ -1,10 +1,10 @@
-"""Run: training in a folder that can be resumed, and ends with the better of best epoch and average.
+"""Run: resumable training in a folder. The final model is the best epoch, or the average if that is better.
 
 DIR/                 the model with its tokenizer
 DIR/record.json      what was measured
 DIR/epochs/001/      the model after each epoch
-DIR/epochs/0.25/     and, where it is asked for, within the first one
-DIR/training/        settings, state to resume from, metrics.jsonl, and what the data needed
+DIR/epochs/0.25/     and, on request, within the first epoch
+DIR/training/        settings, state to resume from, metrics.jsonl, and cached data
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Judge = Callable[[nn.Module], dict[str, float]]
 
 @dataclass
 class Watch:
-    """What a caller may follow."""
+    """Callbacks of a run."""
 
     step: Callable[[Report], None] = lambda _: None
     message: Callable[[str], None] = lambda _: None
@@ -51,21 +51,21 @@ class FinalModel:
     """The model that a run ends with."""
 
     model: nn.Module
-    name: str  # which of the candidates
+    name: str  # name of the chosen candidate
     candidates: Mapping[str, Mapping[str, float]]  # as measured on the development data
 
 
 @dataclass
 class Run:
-    """Where a training happens, and what is the same for all of them."""
+    """Training in a folder."""
 
     out: Path
-    settings: Any  # a dataclass of everything that decides the result; a folder is resumed only with the same ones
+    settings: Any  # dataclass of all settings that decide the result; a folder is resumed only with the same ones
     recipe: Recipe
     accelerator: Accelerator
     watch: Watch = field(default_factory=Watch)
     save_seconds: float = 60.0
-    snapshots: int = 0  # models to keep within the first epoch
+    snapshots: int = 0  # models to save within the first epoch
 
     @property
     def work(self) -> Path:
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def _final(self) -> Path:
-        """Where the finished model is before it is moved to its place."""
+        """Folder of the finished model before it is moved into place."""
         return self.work / "final"
 
     def plain_settings(self) -> dict[str, Any]:
@@ -82,9 +82,9 @@ class Run:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Start the folder, or check that it was started with the same settings, and keep other processes out.
+        """Start the folder, or check that it was started with the same settings, and lock it.
 
-        Of the processes of one run the main one does so.
+        Only the main process of a run does so.
         """
         if not self.accelerator.is_main_process:
             yield
@@ -94,15 +94,15 @@ class Run:
             raise UsageError(f"{self.out} holds something else already; give a new folder.")
         with journal.reserved(self.out):
             journal.claim(self.work, _SETTINGS, self.plain_settings())
-            journal.remove_folder(self._final)  # of a run that was killed while it put the model in place
+            journal.remove_folder(self._final)  # of a run that was killed while moving the model into place
             yield
 
     def _foreign_contents(self) -> list[Path]:
-        """What is in the folder besides a work folder that was made, and nothing written to it: a run was killed."""
+        """Files in the folder other than an empty work folder of a killed run."""
         return [path for path in journal.contents(self.out) if path != self.work or journal.contents(path)]
 
     def abandon(self) -> None:
-        """Other settings may be tried on this folder; but not if steps were taken, which would be lost."""
+        """Delete the work folder so that other settings can be tried, unless steps were taken, which would be lost."""
         if not any(self.work.rglob(STATE)):
             journal.remove_folder(self.work)
 
@@ -116,12 +116,12 @@ class Run:
         tokenizer: PreTrainedTokenizerBase,
         dev: Task | None = None,
     ) -> Standing:
-        """Train to the end of the recipe, from wherever the folder stands.
+        """Train to the end of the recipe, resuming from the folder.
 
-        dev: data to watch the encoder's attention on; saturated layers are reported after each epoch.
+        dev: data for monitoring the encoder's attention; saturated layers are reported after each epoch.
         """
         if self.accelerator.device.type == "cpu" and hasattr(model, "set_attn_implementation"):
-            model.set_attn_implementation("eager")  # a tenth faster than torch's own attention on short texts
+            model.set_attn_implementation("eager")  # a tenth faster than SDPA on short texts
 
         def keep(name: str) -> None:
             save(model, self.out / "epochs" / name, tokenizer=tokenizer, overwrite=True)
@@ -161,13 +161,13 @@ class Run:
         return FinalModel(models[name], name, measured)
 
     def finish(self, model: nn.Module, tokenizer: PreTrainedTokenizerBase, record: Record) -> None:
-        """Put the model and the record into the folder, config.json last: it makes the folder a checkpoint."""
+        """Move the model and the record into the folder; config.json, which makes it a checkpoint, comes last."""
         with self.new_checkpoint() as folder:
             save(model, folder, tokenizer=tokenizer, add_files=lambda inside: record.save(inside / "record.json"))
 
     @contextlib.contextmanager
     def new_checkpoint(self) -> Iterator[Path]:
-        """A folder to write a checkpoint to; once it is whole, it is moved into this one."""
+        """A temporary folder for a checkpoint, which is moved into this one when complete."""
         with journal.new_folder(self._final) as fresh:
             yield fresh / "model"
         for file in sorted((self._final / "model").iterdir(), key=lambda file: file.name == "config.json"):

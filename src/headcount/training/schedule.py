@@ -1,6 +1,6 @@
 """The learning rate of Vaswani et al. 2017: linear warm-up, then falling with the square root of the step.
 
-Or, where a recipe gives the rate itself, held after warm-up.
+If a recipe gives a rate, it is constant after warm-up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from headcount.training.recipe import Recipe
 def learning_rate(step: int, width: int, recipe: Recipe) -> float:
     """factor * width^-0.5 * min(step^-0.5, step * warmup^-1.5); steps from 1.
 
-    Over the last `cooldown` steps it is brought down to zero in a straight line besides: short runs end far better.
+    Over the last `cooldown` steps it also falls linearly to zero, which improves short runs much.
     """
     if recipe.rate is not None:
         rate = recipe.rate * min(1.0, step / recipe.warmup)

@@ -15,10 +15,10 @@ class Standing:
 
     step: int = 0  # finished, over all epochs
     epoch: int = 0  # finished
-    epoch_steps: int = 0  # steps finished of the epoch under way
+    epoch_steps: int = 0  # finished steps of the current epoch
     seconds: float = 0.0  # spent training, over all interruptions
     epochs: list[dict[str, Any]] = field(default_factory=list)  # what was measured after each epoch
-    recent_losses: list[float] = field(default_factory=list)  # of steps that are in no line of the log yet
+    recent_losses: list[float] = field(default_factory=list)  # of steps that are not in the log yet
 
     def best(self, watch: str) -> int:
         """Number of the best epoch so far, from 1; 0 before the first."""

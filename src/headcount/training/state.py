@@ -1,4 +1,4 @@
-"""State: a training run on disk, one file that is whole or absent. Safetensors only."""
+"""State: the state of a training run in one file, written atomically. Safetensors only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_state(
 def read_state(
     file: Path, model: nn.Module, optimizer: torch.optim.Optimizer, partner: Partner | None = None
 ) -> Standing:
-    """Put weights and optimizer back where they were; where the run stood."""
+    """Restore weights and optimizer; returns the progress of the run."""
     try:
         with open(file, "rb") as descriptor, safe_open(_reopened(descriptor), framework="pt") as stored:
             progress = Standing(**json.loads(stored.metadata()["progress"]))
@@ -58,13 +58,13 @@ def read_state(
 
 
 def _reopened(file: BinaryIO) -> str:
-    """A name of an open file that stays its own when another is renamed over it: safe_open opens its name twice."""
+    """A path that keeps referring to an open file if its name is replaced: safe_open opens the path twice."""
     name = f"/dev/fd/{file.fileno()}"
     return name if os.path.exists(name) else file.name
 
 
 def _weights(model: nn.Module, partner: Partner | None) -> dict[str, Tensor]:
-    """Every parameter and buffer once, tied ones under their first name."""
+    """All parameters and buffers, tied ones once under their first name."""
     weights: dict[str, Tensor] = {}
     for what, module in (("model", model), ("partner", partner)):
         if module is not None:

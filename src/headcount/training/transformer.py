@@ -1,4 +1,4 @@
-"""A new translation model: the Transformer of Vaswani et al. 2017 as a Hugging Face model, with its first weights.
+"""A new translation model: the Transformer of Vaswani et al. 2017 as a Hugging Face model, with initial weights.
 
 norm "pre"    normalised before each sublayer and once at the end, as Voita et al. 2019 trained: the class Pegasus
 norm "post"   normalised after each sum, as in Vaswani et al. 2017: the class Marian
@@ -31,7 +31,7 @@ NORMS = ("pre", "post")
 
 @dataclass(frozen=True)
 class Size:
-    """How large a translation model is, and where it normalises."""
+    """Size of a translation model, and position of its layer norms."""
 
     encoder_layers: int
     decoder_layers: int
@@ -130,7 +130,7 @@ def size_like(folder: str | Path) -> Size:
 
 
 def without_heads_like(model: TranslationModel, folder: str | Path) -> TranslationModel:
-    """A new model with the heads that the model in a folder has, each as large as ever."""
+    """A new model with the heads of the model in a folder, of the original head size."""
     manifest = getattr(AutoConfig.from_pretrained(str(folder)), KEY, None)
     if manifest is not None:
         rebuild(model, manifest)
@@ -139,7 +139,7 @@ def without_heads_like(model: TranslationModel, folder: str | Path) -> Translati
 
 
 def forget(model: nn.Module, *, seed: int) -> None:
-    """Give a model new random weights in place: those that training begins with."""
+    """Replace the weights of a model by new initial weights, in place."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if isinstance(model, TranslationModel):
@@ -155,7 +155,7 @@ def forget(model: nn.Module, *, seed: int) -> None:
 
 
 def _initialise(model: TranslationModel) -> None:
-    """Glorot for matrices, zero for biases, norms that change nothing, and embeddings by the place of the norms."""
+    """Glorot for matrices, zero for biases, identity norms, and embeddings by the position of the norms."""
     pre = is_pre_norm(model)
     small = not pre or getattr(model.config, "small_branches", False)
     width = int(model.config.d_model)

@@ -1,7 +1,7 @@
-"""Vitals: signs that the encoder's attention stays trainable, measured while a model trains.
+"""Vitals: measures of whether the encoder's attention stays trainable during training.
 
-Once the logits of a layer are spread too wide, its softmax is saturated: every query looks at one key, almost no
-gradient flows back, and its heads stay what the first steps made of them.
+If the logits of a layer have too large a spread, its softmax is saturated: every query attends to one key, almost no
+gradient flows back, and its heads stop learning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SENTENCES = 32
 
 
 def vitals(model: nn.Module, task: Task) -> dict[str, dict[str, float]]:
-    """For each encoder layer: spread of the attention logits, attention on the end sign, confidence.
+    """For each encoder layer: spread of the attention logits, attention on the end token, confidence.
 
     spread: standard deviation over keys, in nats, averaged over queries and heads.
     end: share of the attention that the last token of the sentence gets.

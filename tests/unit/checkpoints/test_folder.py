@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from torch import nn
 
 import headcount as hc
 from headcount.checkpoints.companions import class_names, copy_companions, load_tokenizer
+from headcount.cli.main import main
 from headcount.errors import CheckpointError
 from tokens import word_tokenizer
 
@@ -51,6 +53,54 @@ def test_links_inside_the_folder_and_to_the_folder_work(folder: Path, tmp_path: 
     (tmp_path / "link").symlink_to(folder)
     assert hc.load(tmp_path / "link")
     assert load_tokenizer(str(tmp_path / "link"))
+
+
+@pytest.fixture
+def sentence_model(folder: Path) -> Path:
+    """The folder as sentence-transformers writes it."""
+    modules = [{"idx": 0, "path": ""}, {"idx": 1, "path": "1_Pooling"}, {"idx": 2, "path": "2_Dense"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    for name in ("sentence_bert_config.json", "config_sentence_transformers.json"):
+        (folder / name).write_text('{"max_seq_length": 8}')
+    for name in ("1_Pooling", "2_Dense", "3_unnamed"):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text('{"word_embedding_dimension": 16}')
+    (folder / "2_Dense" / "model.safetensors").write_bytes(b"weights")
+    (folder / "2_Dense" / "pytorch_model.bin").write_bytes(b"a pickle")
+    return folder
+
+
+def test_files_of_sentence_transformers_are_copied(sentence_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    prune = ["prune", str(sentence_model), "--remove", "encoder.0.1", "--out", str(out)]
+    done = CliRunner().invoke(main, prune)
+    assert done.exit_code == 0, done.output
+    for name in (
+        "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json",
+        "2_Dense/config.json", "2_Dense/model.safetensors",
+    ):  # fmt: skip
+        assert (out / name).read_bytes() == (sentence_model / name).read_bytes()
+    assert not (out / "3_unnamed").exists()
+    assert not list(out.rglob("*.bin")), "no pickle"
+    assert hc.load(out)
+
+
+def test_modules_of_sentence_transformers_stay_in_the_folder(sentence_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "config.json").write_text("secret")
+    (tmp_path / "out").mkdir()
+    (sentence_model / "2_Dense" / "model.safetensors").unlink()
+    with pytest.warns(UserWarning, match="2_Dense .* are not safetensors"):
+        copy_companions(str(sentence_model), tmp_path / "out")
+    (sentence_model / "1_Pooling" / "config.json").unlink()
+    (sentence_model / "1_Pooling").rmdir()
+    (sentence_model / "1_Pooling").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match="outside the model's folder"):
+        copy_companions(str(sentence_model), tmp_path / "out")
+    for modules in ('[{"path": "../elsewhere"}]', '[{"path": ".."}]', '[{"path": 3}]', '{"path": "1_Pooling"}', "["):
+        (sentence_model / "modules.json").write_text(modules)
+        with pytest.raises(CheckpointError, match=r"modules\.json"):
+            copy_companions(str(sentence_model), tmp_path / "out")
 
 
 def test_links_of_the_hub_cache_work(folder: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_card_says_what_was_done_and_carries_the_licence_over(tmp_path: Path) 
     assert "base_model: someone/first" in head
     assert "# base without 2 of its 12 attention heads" in body
     assert "| | perplexity | 95% interval |" in body
-    assert "| whole | 15 | 14 to 16 |\n| pruned | 17.5 | 16.5 to 18.5 |" in body
+    assert "| whole model | 15 | 14 to 16 |\n| heads removed | 17.5 | 16.5 to 18.5 |" in body
     assert "| parameters | 1,000 | 900 | -10.0% |" in body
     assert "`decoder.0.1`, `decoder.2.3`" in body
     assert str(tmp_path) not in head + body
@@ -60,13 +60,13 @@ def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
     quality = {"before": QUALITY, "cut": CUT, "after": {**QUALITY, "value": 15.5}}
     tuned = card(tmp_path, method="greedy", compensation=fitted, training={"tuning": tuning}, quality=quality)
     assert "heads chosen by greedy, compensated for by lstsq, fine-tuned for 40 steps (all weights)." in tuned
-    assert "| pruned, not fine-tuned | 17.5 | 16.5 to 18.5 |\n| pruned | 15.5 | 14 to 16 |" in tuned
-    assert "flatters" not in tuned
+    assert "| after lstsq | 17.5 | 16.5 to 18.5 |\n| after tuning | 15.5 | 14 to 16 |" in tuned
+    assert "overestimated" not in tuned
     named = card(tmp_path, method="given", measured_on=None, metric=None)
     assert "heads chosen by hand." in named
     assert "## Quality" not in named
     same_texts = {**made.MEASURED_ON, "overlap": 20, "held_out": False}
-    assert "flatters" in card(tmp_path, before=QUALITY, after=CUT, measured_on=same_texts)
+    assert "overestimated" in card(tmp_path, before=QUALITY, after=CUT, measured_on=same_texts)
 
 
 class _Hub(BaseHTTPRequestHandler):

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from headcount.corpora.parallel import read_parallel
-from headcount.errors import CorpusError, UnknownName
+from headcount.errors import CorpusError, FolderError, UnknownName
+from limits import file_size_limit
 
 PAIRS = [("a dog runs", "ein Hund läuft"), ("two cats", "zwei Katzen"), ("", "leer"), ("x " * 9, "zu lang")]
 
@@ -123,6 +124,13 @@ def test_a_header_is_found_in_any_order(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("de\ten\nHund\tdog\n")
     (pair,) = read_parallel(tmp_path / "a.tsv", languages=("en", "de"))["a"]
     assert pair == {"source": "dog", "target": "Hund"}
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("source\ttarget\n" + "a b\tc d\n" * 2000)
+    message = r"could not be written to .*cache, the cache of datasets: File too large. Make room .*HF_DATASETS_CACHE"
+    with pytest.raises(FolderError, match=message), file_size_limit(5000):
+        read_all(tmp_path / "train.tsv")
 
 
 def test_it_is_memory_mapped(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import records
 from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.record.results.tradeoff import Tradeoff
+from headcount.report.figure import fitting, write_all
 from headcount.report.figures.kept_roles import FIGURE as ROLES
 from headcount.report.figures.tradeoff import FIGURE
 from headcount.report.points import control, shown_way, smaller, way_heading
@@ -41,6 +43,14 @@ def test_alone_it_is_what_there_is() -> None:
     parts = replace(record.parts, points=tuple(control(record.parts)))
     assert smaller(parts) == list(parts.points)
     assert not control(parts)
+
+
+def test_before_a_point_is_finished_there_is_nothing_to_draw_of_points(tmp_path: Path) -> None:
+    record = records.tradeoff()
+    assert {"tradeoff", "tradeoff-time", "kept-by-kind", "kept-by-layer", "kept-roles"} <= {*fitting(record)}
+    begun = replace(record, parts=replace(record.parts, points=(), unfinished=4))  # other processes are at all points
+    assert "no point of the trade-off is finished yet" in str(FIGURE.lacks(begun))
+    assert [file.stem for file in write_all(begun, tmp_path, ("svg",)) if file.suffix == ".svg"] == ["hard-concrete"]
 
 
 def test_models_of_gates_are_looked_at_first() -> None:

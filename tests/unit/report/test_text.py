@@ -137,3 +137,34 @@ def test_roles_with_their_clearest_heads_first() -> None:
     text = screen(terminal_table(SECTIONS["roles"].tables([("m", record)])[0]), 100)
     assert "positional     36  decoder.2.11" in text
     assert text.splitlines()[-1].split()[:3] == ["no", "role", "0"]
+
+
+def test_speed_is_the_paired_ratio_and_medians_are_named() -> None:
+    """Medians say 1.0 times as fast here, paired repeats 1.2: the answer and the first number are the latter."""
+    record = records.speed()
+    (table, _) = SECTIONS["speed"].tables([("model-a", record)])
+    names = [column.name for column in table.columns]
+    assert names[4:] == ["times as fast", "95% interval", "median ms", "median per second"]
+    assert [row[4:6] for row in table.rows[:2]] == [[None, "reference"], [1.2, "1.10 to 1.30"]]
+    assert "in each repeat" in table.note
+    assert "Medians are of each model alone" in table.note
+    assert "1.20 times as fast (paired ratio, 95% 1.10 to 1.30; reading, batch 1)" in SECTIONS["speed"].answer(record)
+
+
+def test_every_stage_of_pruning_is_named() -> None:
+    """A score's last step is masked, before compensation; a search has no such step."""
+    tuning = {"trained": "all weights", "steps": 40, "seconds": 1.0, "epochs": [], "rate": 1e-3, "warmup": 2}
+    quality = {"before": records.quality(30.0), "cut": records.quality(29.0), "after": records.quality(29.5)}
+    record = records.changed(pruned(2), quality=quality, training={"tuning": tuning})
+    answer = SECTIONS["pruned"].answer(record)
+    assert "BLEU: whole model 30.00, heads masked 28.00, after lstsq 29.00, after tuning 29.50" in answer
+    table, curve, *_ = SECTIONS["pruned"].tables([("model-a", record)])
+    stages = ["whole model", "heads masked", "after lstsq", "after tuning"]
+    assert [column.name for column in table.columns][3:7] == stages
+    assert table.rows[0][3:7] == [30.0, 28.0, 29.0, 29.5]
+    assert curve.title == "Quality after each step, heads masked"
+    searched = records.changed(record, quality={**quality, "cut": records.quality(28.0)})
+    assert list(searched.parts.stages) == ["whole model", "after lstsq", "after tuning"]
+    assert SECTIONS["pruned"].tables([("a", searched)])[1].title == "Quality after each step, after lstsq"
+    plain = made.pruned(made.even(2, 4))
+    assert "BLEU: whole model 30.00, heads removed 28.00" in SECTIONS["pruned"].answer(plain)

@@ -14,9 +14,9 @@ from headcount.record.results.roles import Evidence
 from headcount.report.figure import write
 from headcount.report.html import page
 from headcount.report.text import show
-from headcount.report.verdicts import uncertain, undecided, verdict
+from headcount.report.verdicts import missing_trials, uncertain, undecided, verdict
 
-FEW = "not enough trials (2)"
+FEW = "not enough trials (2 of 30)"
 
 
 def test_words_for_a_verdict() -> None:
@@ -32,6 +32,7 @@ def test_the_terminal_says_so() -> None:
     terminal = Console(width=120, file=io.StringIO(), record=True)
     show(terminal, [made.roles(made.even(1, 4))])
     text = " ".join(terminal.export_text().split())
+    assert "1 role has fewer than the 30 trials of a verdict (syntactic advmod a->v 2)" in text  # in the answer
     assert f"No verdict: syntactic advmod a->v: {FEW}" in text  # below the roles that are held
     assert "1 have too few instances" in text
     assert text.count(FEW) >= 2  # and in the table of dependencies
@@ -55,3 +56,13 @@ def test_what_is_close_is_counted() -> None:
         return Evidence("positional", "-1", value, 0.1, 0.9, 0.0, 1.0, 80, holds)
 
     assert uncertain([one(0.95, False), one(0.95, True), one(0.95, None), one(0.5, False)]) == 1
+
+
+def test_the_answer_counts_what_more_text_could_decide() -> None:
+    few = [Evidence("syntactic", f"r{number}", 1.0, 0.4, 0.5, 0.9, 1.0, number, None) for number in range(5)]
+    close = Evidence("positional", "-1", 0.95, 0.1, 0.9, 0.0, 1.0, 80, False)
+    assert missing_trials([*few, *few, close]) == (
+        "More sentences may show more roles: 5 roles have fewer than the 30 trials of a verdict (syntactic r0 0, "
+        "syntactic r1 1, syntactic r2 2 and 2 more); 1 value reaches its threshold, but not with the whole interval."
+    )
+    assert missing_trials([Evidence("positional", "-1", 0.5, 0.1, 0.9, 0.4, 0.6, 80, False)]) == ""

@@ -38,7 +38,7 @@ def COMMAND(  # noqa: N802
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Switch off every head of MODEL alone and measure what is lost; then leave every head alone in its layer."""
+    """Mask every head of MODEL alone and measure the loss of quality; then mask all other heads of its layer."""
     from headcount.cli import show
     from headcount.studies.ablation import ablate
 

@@ -1,4 +1,4 @@
-"""headcount attention: where one head looks in one sentence."""
+"""headcount attention: the attention of one head in one sentence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def COMMAND(  # noqa: N802
     output: options.Output,
     as_json: bool,
 ) -> None:
-    """Show where a head of MODEL looks in a sentence: a map in the terminal, and a picture with --out."""
+    """Show the attention of one head of MODEL in a sentence: a map in the terminal, and a picture with --out."""
     from headcount.cli import show
     from headcount.studies.attention import attention_map
 

@@ -39,9 +39,9 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Measure the speed and memory of MODEL and its PRUNED versions side by side.
 
-    Each is a checkpoint or what `headcount export` wrote, such as half.gguf, half.onnx or a folder of OpenVINO.
+    Each is a checkpoint or an export, such as half.gguf, half.onnx or a folder of OpenVINO.
 
-    Run nothing else meanwhile: other load slows all models alike but widens the intervals.
+    Run nothing else at the same time: other load slows all models and widens the intervals.
     """
     from headcount.cli import show
     from headcount.studies.speed import Bench, speed

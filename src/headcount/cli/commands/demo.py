@@ -1,4 +1,4 @@
-"""headcount demo: both papers on a translation model trained on the spot, as one page."""
+"""headcount demo: the experiments of both papers on a small translation model, as one page."""
 
 from __future__ import annotations
 

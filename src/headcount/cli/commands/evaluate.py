@@ -1,4 +1,4 @@
-"""headcount evaluate: how good a model is at its task."""
+"""headcount evaluate: the quality of a model at its task."""
 
 from __future__ import annotations
 
@@ -40,27 +40,29 @@ def COMMAND(  # noqa: N802
     as_json: bool,
     **decoding: Any,
 ) -> None:
-    """Measure how good MODEL is at its task on a data set, with an interval.
+    """Measure the quality of MODEL at its task on a data set, with an interval.
 
     BLEU, chrF, loss and token accuracy of translations; accuracy, F1 or Matthews correlation of a classifier;
     perplexity, loss or accuracy of language models; the distance of embeddings from those of --against. With --task
-    lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on data of its own; --data then names a folder of further
-    task files.
+    lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on its own data; --data is then a folder with further task
+    files.
     """
     from headcount import journal
+    from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show
     from headcount.studies.evaluation import evaluate
 
     work = replace(work, task=work.task or _task(model, loading), reference=against)
     _check(work)
-    if work.kind.writes:  # reads as much as the model can
+    if work.kind.writes:  # up to the limit of the model
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
     with show.working(f"Measuring {model}"):
-        task = work.build(model, loading)  # wrong data is said before a large model is loaded
+        task = work.build(model, loading)  # wrong data is reported before a large model is loaded
+        chosen_on = read_chosen_on(model)
         live = loading.load(model, task=work.loaded_for)
     with show.Bars() as bars:
         data_name = work.task if work.by_harness else f"{work.source.data} {work.source.split}"
-        record = evaluate(live, task, name=model, data=data_name, progress=bars.show)
+        record = evaluate(live, task, name=model, data=data_name, chosen_on=chosen_on, progress=bars.show)
     if output.out and record.parts.translations is not None:
         lines = "".join(f"{line}\n" for line in record.parts.translations)
         journal.write_text(output.out / "translations.txt", lines)
@@ -89,7 +91,7 @@ def _task(model: str, loading: options.Loading) -> str:
 
 
 def _check(work: data.Workload) -> None:
-    """Options that would do nothing, and the one that embeddings need."""
+    """Raise for options that would do nothing, and if embeddings lack --against."""
     refused: tuple[str, ...] = _OF_OTHERS if work.kind.writes else _OF_WRITING
     if work.by_harness:
         refused = (*_OF_WRITING, *_OF_DATA)

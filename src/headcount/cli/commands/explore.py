@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ _DATA = (
     "Text of your own: a treebank (.conllu), plain text (.txt); labelled text for a classifier, parallel text for an "
     "encoder-decoder (.tsv, .jsonl, a folder, hf:NAME). Default: embedded English sentences"
 )
-_TEXTS = 12  # that a page has room for
+_TEXTS = 12  # that fit on a page
 
 
 @click.command("explore")
@@ -70,7 +72,7 @@ def COMMAND(  # noqa: N802
     def refresh(record: Record) -> None:
         journal.write_text(report, page([record]))
 
-    with options.reserved(folder, shared=True), show.Bars() as bars:
+    with _naming(report), options.reserved(folder, shared=True), show.Bars() as bars:
         record = explore(
             ExploreSettings(model, replace(source, limit=limit), **settings), folder, loading=loading, texts=texts,
             progress=bars.show, refresh=refresh,
@@ -78,6 +80,17 @@ def COMMAND(  # noqa: N802
     _show(record, report, model)
     if opened:
         click.launch(report.resolve().as_uri())
+
+
+@contextmanager
+def _naming(report: Path) -> Iterator[None]:
+    """Name the page that an interrupted command has already written."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        if report.is_file():
+            interruption.add_note(f"{report} shows the parts measured so far; run the same command again to resume.")
+        raise
 
 
 def _show(record: Record, report: Path, model: str) -> None:

@@ -52,7 +52,7 @@ def COMMAND(  # noqa: N802
     """Write MODEL for another runtime, run it there on a few texts and compare it with the PyTorch model.
 
     gguf is for llama.cpp; vllm a folder for vLLM and transformers; onnx, openvino and ctranslate2 for the runtimes of
-    these names. A model that a runtime cannot take is refused with the reason and the closest one that it can.
+    these names. If a runtime does not support a model, the error has the reason and the closest supported model.
     """
     options.refuse(("dtype", "device"), "does nothing here: --type is the number format of an export")
     from headcount.exports.export import is_one_file

@@ -49,7 +49,7 @@ def _written(name: str, records: list[Record], out: Path, formats: tuple[str, ..
     if not names:
         raise UsageError(f"There is no figure of {', '.join(record.study for record in records)} records.")
     for figure_key in names:
-        # a single record that does not fit is for `write` to refuse, with what it has
+        # `write` raises a clear error for a single record that does not fit
         group_records = [
             record for group in groups for record in group if len(group) == 1 or figures[figure_key].fits(record)
         ]

@@ -18,7 +18,7 @@ from headcount.cli import options
 def COMMAND(  # noqa: N802
     model: str, length: int, output: options.Output, as_json: bool, loading: options.Loading
 ) -> None:
-    """Show the heads of MODEL: a table and a map of its attention sites, what they cost, and where it runs."""
+    """Show the heads of MODEL: a table and a map of its attention sites, their costs, and supported runtimes."""
     from headcount.cli import show
     from headcount.exports.export import fits
     from headcount.surgery.inspection import inspection

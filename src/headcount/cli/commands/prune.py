@@ -1,4 +1,4 @@
-"""headcount prune: cut heads out of a model and save the smaller one."""
+"""headcount prune: remove heads from a model and save the smaller model."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ def COMMAND(  # noqa: N802
 ) -> None:
     """Remove heads from MODEL physically and save a smaller model.
 
-    Four stages, each optional but the third: heads are chosen (--choose and --keep N on your data, or by name with
-    --remove or --keep), compensated for (--compensate), removed, and what is left is trained (--tune). A command that
-    trains, or searches with greedy, resumes where it was interrupted: type it again.
+    Four stages, of which only the third is required: choose heads (--choose and --keep N on your data, or by name with
+    --remove or --keep), compensate for them (--compensate), remove them, and fine-tune (--tune). If a command that
+    trains, or searches with greedy, is interrupted, run it again to resume.
     """
     from headcount.cli import show
 
     job = _Job(model, loading, out, values)
-    pipelines = job.pipelines()  # whatever is wrong is said before a large model is loaded
+    pipelines = job.pipelines()  # errors are reported before a large model is loaded
     if len(pipelines) > 1:
         options.refuse_checkpoint(out)  # its models go to folders inside, and its record to record.json
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
@@ -140,7 +140,7 @@ def COMMAND(  # noqa: N802
 
 @dataclass(frozen=True)
 class _Job:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     model: str
     loading: options.Loading
@@ -148,7 +148,7 @@ class _Job:
     values: dict[str, Any]
 
     def pipelines(self) -> dict[str, Pipeline]:
-        """One pipeline, or one for each value of an option that sweeps, by that value."""
+        """One pipeline, or one for each value of an option with several values."""
         values = self.values
         chooser_name = values["choose"]
         try:
@@ -187,7 +187,7 @@ class _Job:
         return pipeline
 
     def _named_heads(self) -> Chooser | None:
-        """The chooser of heads that are named; None where --choose finds them."""
+        """The chooser of named heads; None with --choose."""
         values = self.values
         if values["choose"] is not None:
             if values["remove"] is not None:
@@ -209,7 +209,7 @@ class _Job:
         return Tuning(**{field: self.values[name] for name, field in _TUNING.items()})
 
     def _check(self, pipeline: Pipeline) -> None:
-        """Refuse what would do nothing."""
+        """Raise for options that would do nothing."""
         if not pipeline.random:
             options.refuse(["seed"], "has an effect only with --choose random, l0 or subset, or with --tune")
         if pipeline.compensate == "none":
@@ -230,7 +230,7 @@ class _Job:
         return self.values["work"]
 
     def run(self, pipelines: dict[str, Pipeline]) -> Any:
-        """The record of a smaller model that is saved, or of several."""
+        """Prune and save one or several models; returns the record."""
         from headcount.checkpoints.save import check_target
         from headcount.cli import show
         from headcount.pruning.folder import prune_in_folder, sweep
@@ -251,7 +251,7 @@ class _Job:
             execution = Execution(
                 verify=values["verify"], inplace=True, save_seconds=values["save_seconds"], progress=bars.show
             )
-            # what decides the numbers besides the pipeline
+            # settings that decide the numbers besides the pipeline
             reading = {"quality": _measuring(work), "max_length": work.max_length} if work else {}
             if values["measure_task"] is not None:
                 reading["measured_by"] = values["measure_task"].task
@@ -260,7 +260,7 @@ class _Job:
             return prune_in_folder(pipeline, live, texts, self.out, saving, execution, reading=reading)
 
     def _for_runtime(self, pipelines: dict[str, Pipeline], live: Any) -> dict[str, Pipeline]:
-        """The same with the shape that the runtime asks of the model, where one is named."""
+        """The same pipelines with the shape that --for requires, if given."""
         from headcount.exports.export import shape_for
 
         if not self.values["runtime"]:
@@ -269,7 +269,7 @@ class _Job:
         return {name: replace(pipeline, shape=pipeline.shape.and_also(shape)) for name, pipeline in pipelines.items()}
 
     def _data(self, pipeline: Pipeline) -> Any:
-        """What heads are chosen, calibrated, trained and measured on."""
+        """Data to choose, calibrate, train and measure on."""
         from headcount.pruning.pipeline import Data
 
         work, values, chooser = self.work, self.values, pipeline.chooser
@@ -278,7 +278,7 @@ class _Job:
             options.refuse(["measure_split"], "does nothing with --measure-task")
         if work is None:
             return Data(measure=by_harness.build(self.model, self.loading)) if by_harness else Data()
-        metric, work = work.metric, replace(work, metric=None) if by_harness else work  # it is of what is measured
+        metric, work = work.metric, replace(work, metric=None) if by_harness else work  # of the measured task
         train = work.on(values["train_split"]).with_limit(values["train_limit"])
         if chooser.trains:
             train, measured = work.divide(choose=train)

@@ -127,7 +127,7 @@ def COMMAND(  # noqa: N802
 
 
 def _frequencies(option: str, source: data.Source, tokenizer: PreTrainedTokenizerBase) -> Any:
-    """Frequencies as the option says; None where the corpus itself is to be counted."""
+    """Token frequencies from the option; None if they are counted in the corpus."""
     from headcount.corpora.frequencies import count_tokens, of_tokenizer, read_frequencies
 
     if option == "tokenizer":

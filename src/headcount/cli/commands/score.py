@@ -67,12 +67,12 @@ def COMMAND(  # noqa: N802
     loading: options.Loading,
     **settings: Any,
 ) -> None:
-    """Score every head of MODEL on your data; higher means more worth keeping."""
+    """Score every head of MODEL on your data; higher means more important."""
     from headcount.cli import show
     from headcount.studies.scoring import scoring
 
     with show.working(f"Loading {model}"):
-        task = work.build(model, loading)  # wrong data is said before a large model is loaded
+        task = work.build(model, loading)  # wrong data is reported before a large model is loaded
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         arguments = {name: value for name, value in settings.items() if value is not None}

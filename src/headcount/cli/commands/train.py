@@ -25,9 +25,9 @@ _RECIPE = (
     "smoothing", "clip", "seed",
 )  # fmt: skip
 _COLUMNS = ("text_column", "label", "pair")
-_TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # of a MODEL alone
-_FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # of translation alone
-_SNAPSHOTS = 3  # of a model that starts from nothing
+_TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # options only for a MODEL
+_FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # translation only
+_SNAPSHOTS = 3  # of a new model
 _COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
@@ -208,7 +208,7 @@ def _seed_numbers(seeds: str) -> tuple[int, ...]:
 def _seed_by_seed(
     train: Callable[[Path, int], Record | None], seeds: Sequence[int], out: Path, source: data.Source
 ) -> None:
-    """A model for each seed, in a folder each; a seed that another process is at is left to it."""
+    """Train a model for each seed in its own folder, without seeds that other processes work on."""
     from headcount import processes
     from headcount.cli import show
     from headcount.errors import FolderInUse
@@ -221,7 +221,7 @@ def _seed_by_seed(
             with options.reserved(folder):
                 record = train(folder, seed)
         except FolderInUse:
-            if processes.count() > 1:  # which train one model together
+            if processes.count() > 1:  # they train one model together
                 raise
             elsewhere.append(folder)
             continue
@@ -234,7 +234,7 @@ def _seed_by_seed(
 
 
 def _check(model: str | None, task: str, like: str | None, arguments: Mapping[str, object]) -> None:
-    """Options that do not go together."""
+    """Raise for options that exclude each other."""
     from headcount.tasks.task import tasks
 
     kind = tasks[task]

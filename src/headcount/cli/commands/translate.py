@@ -8,7 +8,7 @@ import click
 
 from headcount.cli import options
 
-_AT_ONCE = 1000  # sentences read before the first translation is written, so that like lengths meet
+_AT_ONCE = 1000  # sentences read before translating, so that batches have similar lengths
 
 
 @click.command("translate")
@@ -32,7 +32,7 @@ _AT_ONCE = 1000  # sentences read before the first translation is written, so th
     help="Most source tokens times beams in a batch.",
 )
 def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any) -> None:  # noqa: N802
-    """Translate FILE, or stdin, line by line with MODEL. Empty lines stay empty."""
+    """Translate FILE, or stdin, line by line with MODEL. Empty lines give empty lines."""
     from headcount.cli import show
     from headcount.studies.evaluation import translate
 

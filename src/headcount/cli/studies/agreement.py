@@ -1,4 +1,4 @@
-"""headcount study agreement: how far cheap scores agree with exact ablation."""
+"""headcount study agreement: how well cheap scores agree with exact ablation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def COMMAND(  # noqa: N802
     output: options.Output,
     as_json: bool,
 ) -> None:
-    """Score every head of MODEL by every method; compare ranks with ablation, and what pruning by each order costs."""
+    """Score every head of MODEL by every method; compare the ranks with ablation, and the loss of pruning by each."""
     from headcount.cli import show
     from headcount.studies.agreement import METHODS, agreement
 

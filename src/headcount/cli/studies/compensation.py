@@ -1,4 +1,4 @@
-"""headcount study compensation: pruning without training, one compensation beside the other."""
+"""headcount study compensation: pruning without training, by several compensations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""headcount study curves: quality as heads go, by several orders and kinds."""
+"""headcount study curves: quality as heads are removed, by several orders and kinds."""
 
 from __future__ import annotations
 

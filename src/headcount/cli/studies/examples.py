@@ -9,7 +9,7 @@ import click
 
 from headcount.cli import data, options
 
-_FEW = 200  # sentences to find short ones among
+_FEW = 200  # sentences to search for short ones
 
 
 @click.command("examples")

@@ -1,4 +1,4 @@
-"""headcount study rules: how far the rules of relevance agree about which heads matter."""
+"""headcount study rules: agreement of the rules of relevance about which heads matter."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def COMMAND(  # noqa: N802
 
 @dataclass(frozen=True)
 class _Builder:
-    """Loads one model and its data when the study gets to it."""
+    """Loads one model and its data on use."""
 
     name: str
     loading: options.Loading

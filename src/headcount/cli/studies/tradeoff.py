@@ -1,4 +1,4 @@
-"""headcount study tradeoff: quality against the heads that are left, by learned pruning and its controls."""
+"""headcount study tradeoff: quality against the remaining heads, by learned pruning and its controls."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _command(model: str, work: data.Workload, train_limit: int | None, measured:
 def _looking(
     model: str, loading: options.Loading, work: data.Workload, roles: bool, trees: str | None
 ) -> tuple[Any, str]:
-    """Sentences to find roles on; None and the reason if roles are not measured."""
+    """Sentences to measure roles on; None and the reason if roles are not measured."""
     if not roles:
         if trees:
             raise click.UsageError("--trees is used only to find roles; leave out --no-roles or --trees.")

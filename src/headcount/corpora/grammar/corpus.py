@@ -1,4 +1,4 @@
-"""The embedded corpus as parallel text and as treebank: splits that share no sentence, made on the spot."""
+"""The embedded corpus as parallel text and treebank: generated splits that share no sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.corpora.grammar.languages.language import Language, languages
 from headcount.corpora.tree import Tree
 from headcount.errors import UnknownName
 
-# Made in this order, each avoids those before it. Nothing is chosen on test2: it is for results.
+# Generated in this order; each split avoids the sentences of those before it. test2 is reserved for results.
 SIZES = {"test2": 1000, "test": 1000, "dev": 1000, "ood": 1000, "train": 40_000}
 OTHER = {"written": "dialogue", "dialogue": "written"}
 _LENGTHS = range(4, 15)  # words
@@ -28,7 +28,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Grammar:
-    """Which of the embedded corpora: a target language, a domain, and how much of it."""
+    """An embedded corpus: target language, domain and size."""
 
     language: str = "rich"
     domain: str = "written"
@@ -36,7 +36,7 @@ class Grammar:
 
     @classmethod
     def named(cls, name: str) -> Grammar:
-        """From `grammar[:LANGUAGE[:DOMAIN]]`."""
+        """The corpus named by `grammar[:LANGUAGE[:DOMAIN]]`."""
         parts = name.split(":")[1:]
         language, domain = (*parts, *("rich", "written")[len(parts) :])[:2]
         if language not in languages:
@@ -50,7 +50,7 @@ class Grammar:
         return {split: self.split(split) for split in SIZES}
 
     def split(self, name: str) -> list[Example]:
-        """One split, without making the large one where it is not needed."""
+        """One split. The large training split is generated only if needed."""
         if name not in SIZES:
             raise UnknownName("split", name, SIZES)
         train = self.train if name == "train" else 0
@@ -65,7 +65,7 @@ def _splits(language: str, domain: str, train: int) -> dict[str, tuple[Example, 
 
 
 def _new(speaker: Language, domain: str, split: str, size: int, seen: set[str]) -> Iterator[Example]:
-    """This many sentences that were not seen before."""
+    """Generate this many new sentences."""
     sentences = _sentences(speaker, OTHER[domain] if split == "ood" else domain, split)
     while size:
         example = next(sentences)

@@ -13,19 +13,19 @@ from headcount.corpora.grammar.lexicon import in_register
 from headcount.corpora.grammar.syntax import Clause, Nominal, Sentence
 from headcount.corpora.tree import Tree
 
-_SAME_IN_EVERY_REGISTER = ("NOUN", "VERB", "PROPN")  # the others have a word for each topic
+_SAME_IN_EVERY_REGISTER = ("NOUN", "VERB", "PROPN")  # words of other classes differ by topic
 _OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 
 
 @dataclass(eq=False)
 class Word:
-    """One English word with the word it depends on and what languages translate it by; the root has no head."""
+    """One English word with its head and the key of its translation; the root has no head."""
 
     form: str
     tag: str
     relation: str = ""
     head: Word | None = None
-    sense: str = ""  # what its translation is looked up by
+    sense: str = ""  # key of its translation
     plural: bool = False
     tense: str = ""
 
@@ -44,7 +44,7 @@ def english(sentence: Sentence) -> list[Word]:
 
 
 def tree(words: Sequence[Word]) -> Tree:
-    """The same words as a dependency tree, without what languages know of them."""
+    """The same words as a dependency tree, without their translation keys."""
     index = {id(word): number for number, word in enumerate(words)}
     text, spans = "", []
     for word in words:

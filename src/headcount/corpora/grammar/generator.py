@@ -36,11 +36,11 @@ DOMAINS = {
     "written": Domain(0.06, 0.03, 0.10, 0.12, 0.60, 0.12, 0.33, 0.30, 0.08, 0.0, 0.10),
     "dialogue": Domain(0.32, 0.21, 0.15, 0.20, 0.30, 0.08, 0.30, 0.30, 0.30, 0.12, 0.15),
 }
-_FIRST_RANK = 20  # the word of rank r, from 0, is drawn in proportion to 1 / (r + 20)
+_FIRST_RANK = 20  # the word of rank r, from 0, has a probability proportional to 1 / (r + 20)
 
 
 class Generator:
-    """Draws one sentence after the other; the same seed gives the same sentences."""
+    """Generates sentences; the same seed gives the same sentences."""
 
     def __init__(self, domain: str, seed: str) -> None:
         self._domain = DOMAINS[domain]
@@ -72,7 +72,7 @@ class Generator:
         return clause
 
     def _name_topic(self, clause: Clause, topic: str) -> None:
-        """Put one key word of the topic where a noun stands, or beside the verb where none does."""
+        """Replace a noun by a key word of the topic, or add one beside the verb if there is no noun."""
         phrases = [part for part in (clause.subject, clause.object, clause.location) if part and part.noun]
         if phrases:
             phrase = self._random.choice(phrases)

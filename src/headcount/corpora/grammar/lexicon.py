@@ -23,11 +23,11 @@ class Noun:
     word: str
     plural: str
     kind: str  # person, thing or place
-    topic: str = ""  # of a key word: the topic it names
+    topic: str = ""  # topic of a key word
     senses: bool = False  # a sense for each topic
 
     def sense(self, topic: str) -> str:
-        """What its translation is looked up by."""
+        """Key of its translation."""
         return in_register(self.word, topic) if self.senses else self.word
 
 
@@ -87,12 +87,12 @@ PRONOUNS = {"I": 1, "we": 1, "you": 2, "he": 3, "she": 3, "they": 3}  # and thei
 
 
 def in_register(sense: str, topic: str) -> str:
-    """What the translation of a word is looked up by that differs from topic to topic."""
+    """Key of the translation of a word that differs by topic."""
     return f"{sense}/{topic}"
 
 
 def _forms(text: str) -> tuple[str, str]:
-    """The word and its form in -s, which is written out where it is not regular."""
+    """The word and its form in -s, which is given explicitly if it is irregular."""
     word, _, form = text.partition("/")
     return word, form or f"{word}s"
 

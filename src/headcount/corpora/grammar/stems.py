@@ -1,4 +1,4 @@
-"""Invented words: a stem for every name, the same every time, and no two alike in one language."""
+"""Invented words: a deterministic stem for every name, unique within a language."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cache
 
 
 class Stems:
-    """The vocabulary of one invented language, made of its own sounds."""
+    """The vocabulary of one invented language."""
 
     def __init__(self, language: str, onsets: str, vowels: str, codas: str, *, reserved: Sequence[str] = ()) -> None:
-        """onsets, vowels, codas: sounds a syllable may have, between spaces; "-" is none. taken: words in use."""
+        """onsets, vowels, codas: sounds of a syllable, separated by spaces; "-" is none. taken: words to avoid."""
         self._language = language
         self._sounds = [[sound.replace("-", "") for sound in sounds.split()] for sounds in (onsets, vowels, codas)]
         self._taken = set(reserved)
@@ -44,7 +44,7 @@ class Stems:
 
 @cache
 def drawn(language: str, name: str, choices: tuple[str, ...]) -> str:
-    """One of the choices, the same for a name every time: genders, classes."""
+    """One of the choices, always the same for a name: a gender or class."""
     digest = hashlib.blake2b(f"{language} {name}".encode(), digest_size=4).digest()
     return choices[int.from_bytes(digest, "little") % len(choices)]
 

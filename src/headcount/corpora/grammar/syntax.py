@@ -1,4 +1,4 @@
-"""What a sentence says, before it has words: phrases and one clause, about one topic."""
+"""The meaning of a sentence before it has words: phrases and one clause about one topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headcount.corpora.grammar.lexicon import PRONOUNS, Noun, Verb
 
 @dataclass
 class Nominal:
-    """Somebody or something: a noun with its modifiers, a name, or a pronoun."""
+    """A nominal: a noun with its modifiers, a name, or a pronoun."""
 
     noun: Noun | None = None
     name: str = ""

@@ -1,1 +1,1 @@
-"""Relevance: how much of a prediction comes from each neuron, traced back through a run of the model."""
+"""Relevance: the contribution of each neuron to a prediction, propagated back through a run of the model."""

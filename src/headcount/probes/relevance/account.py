@@ -1,6 +1,6 @@
-"""Account: what relevance constants take (biases above all), part by part of a run. Knows neither models nor rules.
+"""Account: the relevance of constants (mainly biases) in each part of a run. Knows neither models nor rules.
 
-A run is cut into parts; each has a scale of ones [B] that multiplies its constants. The slope of a prediction with
+A run is divided into parts; each has a scale of ones [B] that multiplies its constants. The slope of a prediction with
 respect to the scale is the relevance of those constants.
 """
 
@@ -21,13 +21,13 @@ class Account:
         self.weights: list[tuple[int, Tensor]] = []  # attention weights that keep relevance, with their part
 
     def open(self, total: Tensor) -> None:
-        """Tell it the batch that the run is on, by any tensor of it."""
+        """Set the batch of the run, by any tensor of it."""
         if self._like is None:
             self._like = total.detach()[:, :0]
 
     @property
     def rows(self) -> int:
-        """Examples of the batch."""
+        """Number of examples in the batch."""
         return len(self._first)
 
     @property
@@ -39,11 +39,11 @@ class Account:
         return self._like
 
     def advance(self) -> None:
-        """What comes now belongs to the next part."""
+        """Start the next part."""
         self.part += 1
 
     def scale(self) -> Tensor:
-        """[B]: what multiplies the constants of the present part."""
+        """[B]: the factor of the constants of the current part."""
         if self.part not in self._scales:
             self._scales[self.part] = self._first.new_ones(self.rows, requires_grad=True)
         return self._scales[self.part]

@@ -1,6 +1,6 @@
-"""Carry: operations whose forward pass is the model's own and whose backward pass carries slopes by a rule.
+"""Carry: operations with the forward pass of the model and a backward pass that propagates slopes by a rule.
 
-Relevance of an activation is then activation x slope. Saved is only what the backward pass needs: no inputs of linear
+Relevance of an activation is then activation x slope. Only what the backward pass needs is saved, no inputs of linear
 layers. Shapes: B batch, O outputs, I inputs.
 """
 
@@ -16,14 +16,14 @@ from torch.autograd.function import FunctionCtx
 
 
 class Context(FunctionCtx):
-    """torch's context of one call, with what the forward pass leaves for the backward pass."""
+    """torch's context of one call, with tensors saved for the backward pass."""
 
     for_backward: Any
     saved_tensors: tuple[Tensor, ...]
 
 
 class NormArguments(TypedDict):
-    """The arguments of `layer_norm` but its input."""
+    """The arguments of `layer_norm` except its input."""
 
     shape: list[int]
     weight: Tensor | None
@@ -32,18 +32,18 @@ class NormArguments(TypedDict):
 
 
 def tiny(dtype: torch.dtype) -> float:
-    """A sum nearer to zero than this is shared out as if it were this far: 1e-6 in float32, 2e-15 in float64."""
+    """Smallest denominator: sums closer to zero are replaced by it. 1e-6 in float32, 2e-15 in float64."""
     return 8 * float(torch.finfo(dtype).eps)
 
 
 def away_from_zero(numbers: Tensor) -> Tensor:
-    """The same numbers, those next to zero moved a little; zero counts as positive."""
+    """The same numbers with values near zero replaced by +-tiny; zero counts as positive."""
     edge = tiny(numbers.dtype)
     return torch.where(numbers < 0, numbers.clamp_max(-edge), numbers.clamp_min(edge))
 
 
 def per_example(numbers: Tensor, rows: int) -> Tensor:
-    """[B]: sums over everything that belongs to an example; rows of one example stand together."""
+    """[B]: sums over everything that belongs to an example; rows of one example are consecutive."""
     return numbers.reshape(rows, -1).sum(1)
 
 
@@ -62,7 +62,7 @@ class Affine(Function):
 
 
 class Norm(Function):
-    """Layer norm as a linear map: the mean is subtracted, 1/std stands still. The bias keeps its share."""
+    """Layer norm as a linear map: the mean is subtracted, 1/std is constant. The bias keeps its share."""
 
     @staticmethod
     def forward(context: Context, x: Tensor, scale_B: Tensor, norm: NormArguments) -> Tensor:
@@ -89,7 +89,7 @@ class Shift(Function):
     @staticmethod
     def backward(context: Context, slope: Tensor) -> Any:
         constant, rows, shape = context.for_backward
-        absorbed = torch.where(slope == 0, 0, slope * constant)  # masks are minus infinity where nothing arrives
+        absorbed = torch.where(slope == 0, 0, slope * constant)  # masks are minus infinity where the slope is 0
         return slope.sum_to_size(shape), per_example(absorbed, rows), None
 
 
@@ -109,7 +109,7 @@ class Ratio(Function):
 
 
 class Spread(Function):
-    """y = x + c, c a constant that hands its share on to x. What x cannot take, where it is zero, stays with c."""
+    """y = x + c, where the share of the constant c goes to x. If x is zero, it stays with c."""
 
     @staticmethod
     def forward(context: Context, x: Tensor, scale_B: Tensor, constant: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ class Spread(Function):
 
 
 class Half(Function):
-    """A product: what comes back is halved before both factors take it."""
+    """A product: each factor gets half of the relevance."""
 
     @staticmethod
     def forward(_: Context, product: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ class Proportion(Function):
 
 
 class WeightedSum(Function):
-    """context = weights @ values, each product of the sum shared out in proportion weight : value.
+    """context = weights @ values, where the relevance of each product is divided in proportion weight : value.
 
     Shapes: Q queries, K keys, D head size; a block of queries at a time, so that [.., block, K, D] stays small.
     """

@@ -1,6 +1,6 @@
-"""Conservation: how much of the predictions' relevance arrives at each cut of the network, and what constants absorbed.
+"""Conservation: the share of relevance that reaches each cut of the network, and the share absorbed by constants.
 
-Over all predictions, with z the logit, r what crosses a cut, c what constants above it took:
+Over all predictions, with z the logit, r the relevance that crosses a cut, c that of constants above it:
 kept = sum r / sum z, absorbed = sum |c| / sum |z|, error = sum |z - r - c| / sum (|z| + |r| + |c|).
 """
 
@@ -21,7 +21,7 @@ _PREFIX = "cut"
 
 
 def conserved(trace: Trace, logits_B: Tensor, relevance: Relevance) -> Sums:
-    """What one prediction of each example adds to the sums of every cut."""
+    """Contribution of one prediction of each example to the sums of every cut."""
     z = logits_B.detach().double().cpu().numpy()
     sums = {}
     for number, (cut, r, c) in enumerate(
@@ -33,7 +33,7 @@ def conserved(trace: Trace, logits_B: Tensor, relevance: Relevance) -> Sums:
 
 
 def summary(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The cuts from the predictions down to the input, and the share of relevance that constants absorbed in all."""
+    """The cuts from the predictions down to the input, and the total share absorbed by constants."""
     cuts = {}
     for name in sorted((name for name in sums if name.startswith(_PREFIX)), reverse=True):
         z, r, size, absorbed, error, total = sums[name].tolist()
@@ -46,7 +46,7 @@ def summary(sums: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def check(measured: Mapping[str, Any]) -> None:
-    """Refuse numbers that do not add up: something in the model is not as it was treated."""
+    """Raise if relevance is not conserved: an operation of the model was not treated correctly."""
     for name, cut in measured["cuts"].items():
         if not cut["error"] <= LARGEST_ERROR:
             raise ModelError(

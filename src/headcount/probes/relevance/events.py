@@ -1,8 +1,8 @@
-"""Events: what is seen of a run, layer by layer, and the cuts of the network it gives.
+"""Events: the layers of a run in order, and the cuts of the network that follow from them.
 
-A cut is a set of tensors that every path from a prediction to the inputs passes exactly once: all that was known when a
-layer had ended and was used after it. Beside an encoder that is the decoder's state, and the encoder's output as later
-layers use it.
+A cut is a set of tensors that every path from a prediction to the inputs crosses exactly once: the tensors that exist
+at the end of a layer and are used after it. In an encoder-decoder these are the decoder's state, and the encoder's
+output as used by later layers.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Event:
-    """A tensor, and when it was there: in which part of the run."""
+    """A tensor and the part of the run in which it appeared."""
 
-    what: Literal["start", "look", "end"]  # a stack of layers starts; a layer looks at another stack; a layer ends
+    what: Literal["start", "look", "end"]  # a stack of layers starts; a layer attends to another stack; a layer ends
     stack: str
     name: str
     part: int

@@ -1,11 +1,11 @@
-"""Which torch functions do what to relevance, by name. Data only.
+"""How torch functions treat relevance, by name. Data only.
 
 A function that is in none of the lists is not supported: a model that passes relevance through it is rejected.
 """
 
 from __future__ import annotations
 
-# A rearrangement of numbers: relevance goes where the numbers came from, whatever the rule.
+# Rearrangements of numbers: relevance goes back to where the numbers came from, for every rule.
 REARRANGING = (
     "__getitem__", "bfloat16", "cat", "chunk", "clone", "contiguous", "double", "dropout", "expand", "expand_as",
     "flatten", "float", "gather", "half", "index_select", "masked_fill", "movedim", "narrow", "permute", "repeat",
@@ -13,13 +13,13 @@ REARRANGING = (
     "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as", "where",
 )  # fmt: skip
 
-# A function of one number each: "non-linear activation functions are ignored" (Voita et al. 2019, appendix A).
+# Element-wise functions: "non-linear activation functions are ignored" (Voita et al. 2019, appendix A).
 ACTIVATIONS = (
     "celu", "clamp", "elu", "gelu", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "selu", "sigmoid",
     "silu", "softplus", "softsign", "tanh",
 )  # fmt: skip
 
-# What norms and scales are made of: held constant at the values of this run.
+# Parts of norms and scales: held constant at the values of this run.
 FACTORS = ("exp", "pow", "reciprocal", "rsqrt", "sqrt", "square", "std", "var")
 
 SUMS = ("add", "radd", "iadd")

@@ -1,8 +1,7 @@
-"""Propagation: while it is active, what the model computes from tensors with relevance is computed by a rule.
+"""Propagation: inside the block, operations on tensors with relevance are computed by a rule.
 
-Nothing of the model is patched: torch itself hands over each of its functions (a TorchFunctionMode, in this thread,
-inside the block). A function without a treatment runs as it is, and is remembered: the model is refused if relevance
-would pass it.
+The model is not patched: a TorchFunctionMode intercepts torch functions in this thread, inside the block. A function
+without a treatment runs unchanged and is recorded: the model is rejected if relevance would pass through it.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from headcount.probes.relevance.rules.rule import Rule, Untreated
 
 
 class Propagation(TorchFunctionMode):
-    """Lets a rule compute what carries relevance."""
+    """Computes operations on tensors with relevance by a rule."""
 
     def __init__(self, rule: Rule) -> None:
         super().__init__()
         self._rule = rule
-        self._untreated: dict[Any, str] = {}  # nodes of the backward graph -> what they come from
+        self._untreated: dict[Any, str] = {}  # nodes of the backward graph -> name of the function
 
     def __torch_function__(
         self,
@@ -46,7 +45,7 @@ class Propagation(TorchFunctionMode):
             return self._leave(func(*args, **named), str(reason))
 
     def check(self, outputs: Tensor) -> None:
-        """Refuse the model if relevance of these outputs passes something without a treatment."""
+        """Raise if relevance of these outputs passes through a function without a treatment."""
         for node in _graph(outputs.grad_fn):
             foreign = isinstance(node, torch.autograd.function.BackwardCFunction) and not _ours(node)
             if node in self._untreated or foreign:
@@ -75,7 +74,7 @@ class Propagation(TorchFunctionMode):
                 self._untreated[tensor.grad_fn] = what
         return result
 
-    # One method per kind of function: which of its arguments carry relevance, and what the rule is asked.
+    # One method per kind of function: finds the arguments with relevance and calls the rule.
 
     def _rearranging(self, func: Callable[..., Tensor], *args: Any, **named: Any) -> Any:
         if (

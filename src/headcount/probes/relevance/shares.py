@@ -1,6 +1,6 @@
-"""Shares: operations whose backward pass carries relevance itself, shared out by a function of the rule.
+"""Shares: operations whose backward pass propagates relevance itself, distributed by a function of the rule.
 
-Forward is the model's own. Relevance that comes from several sides adds up, as gradients do.
+The forward pass is that of the model. Relevance from several paths is summed, like gradients.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class _Shared(Function):
 
 
 def shared(compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
-    """What `compute` makes of the inputs; its relevance goes to them as `sharing` says."""
+    """The output of `compute`; `sharing` distributes its relevance to the inputs."""
     output: Tensor = _Shared.apply(compute, sharing, *inputs)
     return output
 
 
 def same(compute: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """A function of x alone: it hands on all its relevance, neuron by neuron."""
+    """A function of x only: all relevance is passed to x, neuron by neuron."""
     return shared(compute, lambda relevance: (relevance.sum_to_size(x.shape),), x)
 
 

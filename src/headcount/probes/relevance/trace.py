@@ -1,4 +1,4 @@
-"""Trace: one run of a model in which relevance can be followed back from any prediction to every head.
+"""Trace: one run of a model from which relevance can be propagated back from any prediction to every head.
 
 Shapes: B batch, T tokens, H heads of a site, D head size, C classes or vocabulary, P parts of the run.
 """
@@ -31,9 +31,9 @@ _ACTIVATIONS = (
     *{activation[0] if isinstance(activation, tuple) else activation for activation in ACT2CLS.values()},
     nn.GELU, nn.ReLU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.LeakyReLU,
 )  # fmt: skip
-_ACTIVATION_NAMES = ("BloomGelu",)  # written out in the file of its model
+_ACTIVATION_NAMES = ("BloomGelu",)  # implemented in the file of its model
 _KNOWN_LEAVES = (nn.Linear, Conv1D, nn.LayerNorm, nn.Embedding, nn.Dropout, nn.Identity, *_ACTIVATIONS)
-_NORM_NAMES = ("RMSNorm", "LayerNorm")  # endings; written out, they consist of functions that are known one by one
+_NORM_NAMES = ("RMSNorm", "LayerNorm")  # name endings; norms that consist of known functions
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Relevance:
     """Relevance of one prediction for each example of a batch."""
 
     heads: dict[SiteKey, Tensor]  # [B, H]
-    cuts: Tensor  # [cuts, B]: of all that crosses each cut
+    cuts: Tensor  # [cuts, B]: relevance that crosses each cut
     constants: Tensor  # [cuts, B]: of biases and other constants between the prediction and each cut
 
 
 class Trace:
-    """What a run leaves: the graph of relevance, from the predictions down to the inputs of the first layers."""
+    """The graph of relevance of a run, from the predictions down to the inputs of the first layers."""
 
     def __init__(self, rule: Rule, propagation: Propagation) -> None:
         self._rule = rule
         self._propagation = propagation
         self.events: list[Event] = []
         self.contexts: list[tuple[Site, Tensor]] = []
-        self.head: tuple[nn.Linear, Tensor, Tensor] | None = None  # last layer, what it took, what it gave
+        self.head: tuple[nn.Linear, Tensor, Tensor] | None = None  # last layer, its input, its output
         self._checked: Tensor | None = None
 
     @property
@@ -61,9 +61,9 @@ class Trace:
         return cuts(self.events)
 
     def predictions(self, logits_BTC: Tensor, position: int, classes_B: Tensor) -> Tensor:
-        """[B]: the logits at one position, of these classes, ready to be given to `relevance`.
+        """[B]: the logits of these classes at one position, as input of `relevance`.
 
-        Where the logits are just what the last linear layer gives, only its rows for these classes are run.
+        If the logits are the output of the last linear layer, only its rows for these classes are computed.
         """
         if self._checked is not logits_BTC:
             self._propagation.check(logits_BTC)
@@ -78,10 +78,10 @@ class Trace:
         return logits_BTC[:, position].gather(-1, classes_B[:, None])[:, 0]
 
     def relevance(self, logits_B: Tensor, counted_B: Tensor) -> Relevance:
-        """Follow these logits back; examples that are not counted (0) get nothing."""
+        """Propagate the relevance of these logits; examples that are not counted (0) get none."""
         account, found_cuts = self._rule.account, self.cuts
         crossing = {id(tensor): tensor for cut in found_cuts for tensor in cut.tensors}
-        taking = [*(account.scales if self._rule.slopes else []), *account.weights]  # with the part they belong to
+        taking = [*(account.scales if self._rule.slopes else []), *account.weights]  # with their part
         tensors = [*(context for _, context in self.contexts), *crossing.values(), *(tensor for _, tensor in taking)]
         start_B = counted_B.to(logits_B.dtype)
         start_B = start_B if self._rule.slopes else start_B * logits_B.detach()
@@ -120,8 +120,8 @@ class Trace:
 def traced(model: nn.Module, *, rule: str = "ding", bias: Bias | None = None) -> Iterator[Trace]:
     """Run the model once inside the block, in eval mode and with gradients; the Trace stays usable after it.
 
-    rule: how relevance is shared out, a file of `rules/`. bias: "absorb" (default) or "redistribute", for rules that
-        leave it open. The model is not patched: hooks look on, torch's functions are taken over inside the block only.
+    rule: name of a file of `rules/`. bias: "absorb" (default) or "redistribute", for rules that allow both. The model
+        is not patched: hooks observe it, and torch functions are intercepted only inside the block.
     """
     plain = original_module(model)
     account = Account()
@@ -158,7 +158,7 @@ def _rule(name: str, bias: Bias | None, account: Account) -> Rule:
 
 
 class _Watcher:
-    """Attaches what notes the events of a run, and gives activations to the rule whole, however they are written."""
+    """Attaches hooks that record the events of a run, and passes activation modules to the rule as a whole."""
 
     def __init__(self, model: nn.Module, trace: Trace, rule: Rule, hooks: Hooks) -> None:
         self._model, self._trace, self._rule, self._hooks = model, trace, rule, hooks
@@ -238,7 +238,7 @@ class _Watcher:
 
     def _activation(self, forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         def quiet(x: Tensor) -> Tensor:
-            with torch.no_grad():  # the functions it is made of are not to be treated one by one
+            with torch.no_grad():  # its functions must not be treated one by one
                 return forward(x)
 
         return lambda x: self._rule.activation(x, quiet) if x.requires_grad else forward(x)
@@ -262,5 +262,5 @@ class _Watcher:
 
 
 def _stack(path: str) -> str:
-    """What a layer is a layer of."""
+    """The stack that a layer belongs to."""
     return path.rpartition(".")[0]

@@ -1,1 +1,1 @@
-"""Ways to choose the heads that stay, one file each."""
+"""Choosers of heads, one file each."""

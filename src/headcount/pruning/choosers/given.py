@@ -1,4 +1,4 @@
-"""given: the heads to remove, or those to keep, are named."""
+"""given: heads to remove or to keep, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""greedy: heads go one after the other, each time those whose compensated removal hurts the loss least. No training."""
+"""greedy: remove heads one after the other, each time the one whose compensated removal increases the loss least."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from headcount.heads import HeadGrid
     from headcount.pruning.trail import Trail
 
-CANDIDATES = 6  # at every step; the cheap measure need only rank the best head among so many
+CANDIDATES = 6  # at every step; the cheap score only has to rank the best head among these
 
 
 @dataclass(frozen=True)
 class Greedy(Chooser):
-    """The pipeline's compensation is in the loop; heads are searched on what it is fitted on."""
+    """A greedy search with compensation in the loop, on the data that the compensation is fitted on."""
 
     about: ClassVar[str] = "one head after the other, compensation in the loop"
     any_budget: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class Greedy(Chooser):
         return Choice(search.mask, model, ChoiceDetails(search=steps), seconds=sum(step.seconds for step in steps))
 
     def _trail(self, pipeline: Pipeline, execution: Execution, keep: int | None) -> Trail:
-        """Searches for other budgets share their steps, unless a shape makes these depend on the budget."""
+        """The saved steps. Searches for other budgets share them, unless a shape makes them depend on the budget."""
         from headcount.pruning.trail import Trail
 
         folder = execution.shared or execution.folder

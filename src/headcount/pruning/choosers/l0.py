@@ -21,7 +21,7 @@ _GATE_RATE = 0.1
 
 @dataclass(frozen=True)
 class L0(Gated):
-    """A budget is met exactly by adapting lambda; or lambda is given, and leaves as many heads as it leaves."""
+    """Gates with an L0 penalty. Lambda is adapted to meet a budget exactly, or is fixed."""
 
     about: ClassVar[str] = "Hard Concrete gates learn with the weights"
 

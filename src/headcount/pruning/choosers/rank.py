@@ -1,4 +1,4 @@
-"""rank: heads go in the order of a score, a few at a time (Michel et al. 2019, section 4)."""
+"""rank: remove heads in the order of a score, a few at a time (Michel et al. 2019, section 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rank(Chooser):
-    """The lowest scores go; quality is measured after each step."""
+    """Removes the heads with the lowest scores; quality is measured after each step."""
 
     about: ClassVar[str] = "any score: the lowest go, a few at a time"
     usually_tuned: ClassVar[bool] = True
@@ -30,7 +30,7 @@ class Rank(Chooser):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Rank:
-        """Options that are not of ranking are the score's."""
+        """Create the chooser; options that are not its own are passed to the score."""
         names = {*cls.limits(), "score"}
         score_options = {name: value for name, value in values.items() if name not in names}
         return cls(**{name: value for name, value in values.items() if name in names}, score_options=score_options)

@@ -1,1 +1,1 @@
-"""Ways to train the weights that are left, one file each."""
+"""Tuners of the remaining weights, one file each."""

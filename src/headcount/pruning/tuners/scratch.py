@@ -15,7 +15,7 @@ from headcount.training.transformer import forget
 
 
 class Scratch(Tuner):
-    """A model that begins at random has to be trained as a whole."""
+    """Trains the whole model from random weights."""
 
     replaces_weights = True
 

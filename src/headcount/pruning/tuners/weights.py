@@ -1,4 +1,4 @@
-"""weights: fine-tuning, from the weights that are there."""
+"""weights: fine-tuning of the current weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of `headcount ablate`: what is lost without each head."""
+"""The result of `headcount ablate`: the loss of quality without each head."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Ablation(Result):
     alone_held_out: bool = False  # whether best heads were chosen on other examples, not on the first data set itself
 
     def harm(self, effect: Effect) -> float:
-        """How much worse the model is."""
+        """How much worse the model is without a head; positive is worse."""
         return -effect.difference if self.higher_is_better else effect.difference
 
 

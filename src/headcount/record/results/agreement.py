@@ -24,7 +24,7 @@ class OrderCost:
     """The model without the lowest heads of a score."""
 
     share: float  # of the heads that are gone
-    removed: int  # number of heads gone
+    removed: int  # number of removed heads
     value: float  # of the metric
     change: Comparison  # against the whole model
     against_ablation: Comparison  # against as many heads in the order of ablation
@@ -41,7 +41,7 @@ class Agreement(Result):
     by_method: Mapping[str, Mapping[str, float]]  # score -> head -> value
     spearman: Mapping[str, Mapping[str, Correlation]]  # score -> all, or a kind -> with ablation
     overlap: Mapping[str, tuple[TopOverlap, ...]]  # score -> for each share
-    pruning: Mapping[str, tuple[OrderCost, ...]]  # score -> for each number of heads gone
+    pruning: Mapping[str, tuple[OrderCost, ...]]  # score -> for each number of removed heads
     refused: Mapping[str, str]  # score -> why it cannot score this model
 
 

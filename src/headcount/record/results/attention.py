@@ -1,4 +1,4 @@
-"""The result of `headcount attention`: where one head looks in one sentence."""
+"""The result of `headcount attention`: the attention of one head in one sentence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class AttentionMap(Result):
 
     head: str
     text: str
-    queries: tuple[str, ...]  # tokens that look
-    keys: tuple[str, ...]  # tokens that are looked at
+    queries: tuple[str, ...]  # tokens of the queries
+    keys: tuple[str, ...]  # tokens of the keys
     weights: tuple[tuple[float, ...], ...]  # a row per query
 
 

@@ -27,13 +27,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class Size:
-    """What a model weighs, and holds in memory while writing."""
+    """Size of a model, and of its cache while generating."""
 
-    stated_heads: int | None  # None of an export, which does not say
+    stated_heads: int | None  # None for an export
     parameters: int | None
     weight_bytes: int  # of an export: on disk
     cache_bytes: int | None  # keys and values of one example of `length` tokens
-    flops: int | None  # of one forward pass; None where none could be counted
+    flops: int | None  # of one forward pass; None if they could not be counted
     length: int
 
 
@@ -48,7 +48,7 @@ class Speed(Result):
 
     @property
     def others(self) -> list[Timing]:
-        """Rows of all models but the first."""
+        """Rows of all models except the first."""
         return [row for row in self.rows if row.model != self.rows[0].model]
 
 

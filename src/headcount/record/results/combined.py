@@ -12,7 +12,7 @@ from headcount.record.result import Result
 
 @dataclass(frozen=True)
 class Combined(Result):
-    """Records by part, and why the others are missing."""
+    """Records by part, and the reasons for missing parts."""
 
     name: str  # of the whole study
     records: Mapping[str, Record]

@@ -13,12 +13,12 @@ from headcount.statistics import Interval
 class ExcessPoint:
     """Negative log-likelihood of an example above the whole model's, with some heads removed."""
 
-    removed: int  # number of heads gone
+    removed: int  # number of removed heads
     share: float
     value: float
     low: float  # 95% interval over examples
     high: float
-    seconds: float  # to make the model, measuring left out
+    seconds: float  # to prune the model, without measuring
     removed_heads: tuple[str, ...]
 
 
@@ -40,7 +40,7 @@ class CoursePoint:
 
 @dataclass(frozen=True)
 class Reached:
-    """All ways at the number of heads where no compensation first loses the stated points."""
+    """All ways at the first number of heads at which no compensation loses the stated points."""
 
     removed: int
     quality: Mapping[str, Quality]  # way -> quality
@@ -57,8 +57,8 @@ class CompensationCurves(Result):
     measured_on: MeasuredOn
     full: Whole
     compensations: Mapping[str, tuple[ExcessPoint, ...]]  # way -> points, most heads first
-    course: tuple[CoursePoint, ...]  # without compensation, up to where the stated points are lost
-    at: Reached | None  # None where they are never lost
+    course: tuple[CoursePoint, ...]  # without compensation, until the stated points are lost
+    at: Reached | None  # None if they are never lost
 
 
 RESULT = CompensationCurves

@@ -1,4 +1,4 @@
-"""The result of `headcount study curves`: quality as heads go."""
+"""The result of `headcount study curves`: quality as heads are removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headcount.record.result import MeasuredOn, Result, Step
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: how heads were ordered, which kinds might go, and the model after each step."""
+    """One curve: the order of heads, the kinds that may be removed, and the model after each step."""
 
     order: str
     kinds: tuple[str, ...]
@@ -21,7 +21,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better than the mean of the random orders an order is after a step."""
+    """Gain of an order over the mean of the random orders after a step."""
 
     share: float
     value: float
@@ -29,18 +29,18 @@ class Gain:
     high: float
     beaten: int  # random orders that are worse
     random: int  # random orders
-    variance: Mapping[str, float]  # of the mean, by where it comes from: models, seeds, examples
+    variance: Mapping[str, float]  # of the mean, by source: models, seeds, examples
 
 
 @dataclass(frozen=True)
 class Lead:
-    """How much better one curve is than another on the same examples, the mean over some steps."""
+    """Mean lead of one curve over another on the same examples, over some steps."""
 
     first: str  # order, or kind that was pruned alone
     second: str
-    start: float  # shares of the heads gone between which steps count
+    start: float  # shares of removed heads between which steps count
     end: float
-    value: float  # of the metric, positive where the first is better
+    value: float  # of the metric, positive if the first is better
     low: float  # 95% interval over examples
     high: float
 
@@ -59,7 +59,7 @@ class Curves(Result):
     curves: tuple[Curve, ...]
     against_random: Mapping[str, tuple[Gain, ...]]  # order -> gain after each step
     leads: tuple[Lead, ...]  # of one order over another, and of each kind alone over another
-    by_kind: tuple[Curve, ...] | None = None  # each kind alone; None where it was not asked for or there is one kind
+    by_kind: tuple[Curve, ...] | None = None  # each kind alone; None if not requested, or if there is only one kind
 
 
 RESULT = Curves

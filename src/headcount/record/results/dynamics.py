@@ -13,12 +13,12 @@ from headcount.record.result import MeasuredOn, Result
 class EpochStep:
     """The model of one epoch with some of its heads masked."""
 
-    removed: int  # number of heads gone
+    removed: int  # number of removed heads
     share: float
     value: float  # of the metric
     low: float  # 95% interval over examples
     high: float
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     kept_share: float  # of the epoch's own score with all heads
 
 
@@ -31,7 +31,7 @@ class Epoch:
     points: tuple[EpochStep, ...]
 
     def kept_at(self, share: float) -> float:
-        """The share of its own score that is left with about this share of heads gone."""
+        """The share of its own score that remains with about this share of heads removed."""
         return min(self.points, key=lambda point: abs(point.share - share)).kept_share
 
 

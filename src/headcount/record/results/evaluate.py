@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headcount.record.result import Quality, Result
+from headcount.record.result import MeasuredOn, Quality, Result
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,11 @@ class Evaluation(Result):
     quality: Quality
     measures: Mapping[str, float]  # everything that was measured, the quality first
     examples: int
-    columns: tuple[str, ...]  # of the statistics; empty where they have no names
+    columns: tuple[str, ...]  # of the statistics; empty if they have no names
     statistics: tuple[tuple[float, ...], ...]  # one row per example, from which the quality follows
     settings: Mapping[str, str]  # of the metrics, as other tools write them
     translations: tuple[str, ...] | None = None  # one per example
+    measured_on: MeasuredOn | None = None  # of a pruned model: whether its heads were chosen on other texts
 
 
 RESULT = Evaluation

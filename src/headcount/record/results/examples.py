@@ -12,7 +12,7 @@ from headcount.record.result import Result
 class Dependencies:
     """The tree of a sentence."""
 
-    side: str  # whose tokens the words are made of
+    side: str  # side whose tokens form the words
     words: tuple[tuple[int, ...], ...]  # indices of each word's tokens
     parents: tuple[int, ...]  # the word that each word depends on, or -1
     relations: tuple[str, ...]
@@ -27,9 +27,9 @@ class Example:
     """
 
     tokens: Mapping[str, tuple[str, ...]]  # side -> tokens as text
-    sides: Mapping[str, tuple[str, ...]]  # kind -> side whose tokens look, side whose tokens are looked at
+    sides: Mapping[str, tuple[str, ...]]  # kind -> side of the queries, side of the keys
     tree: Dependencies | None
-    attention: Mapping[str, tuple[str, ...]]  # head -> a text per looking token: its weights, separated by spaces
+    attention: Mapping[str, tuple[str, ...]]  # head -> one text per query: its weights, separated by spaces
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Examples(Result):
     """Sentences with the attention of every head."""
 
     examples: tuple[Example, ...]
-    too_long: int  # sentences that were left out because of their length
+    too_long: int  # number of sentences skipped because of their length
 
 
 RESULT = Examples

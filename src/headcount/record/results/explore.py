@@ -1,4 +1,4 @@
-"""The result of the first part of `headcount explore`: what is measured on what, in words."""
+"""The result of the first part of `headcount explore`: the measures and their texts, in words."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Setup(Result):
     architecture: str
     objective: str  # the task that importance is measured by
     measured_by: str
-    because: str  # why, where the class of the model alone does not say it; else empty
+    because: str  # reason, if the class of the model does not decide it; else empty
     looked_at: str  # texts of roles and confidence
-    gradient_on: str  # texts of the gradient score; empty where it is not defined
+    gradient_on: str  # texts of the gradient score; empty if it is not defined
     one_out_on: str
-    counted_in: str  # texts that tell how rare a token is
+    counted_in: str  # texts that token frequencies are counted in
 
 
 RESULT = Setup

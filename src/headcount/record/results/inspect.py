@@ -21,9 +21,9 @@ class KindCost:
 class Cost:
     """What one example costs."""
 
-    length: int  # tokens of the example, and of its target in an encoder-decoder; fewer where the model takes fewer
+    length: int  # tokens of the example, and of its target in an encoder-decoder; limited by the model
     parameters: int
-    flops: int | None  # of the matrix products of one forward pass; None where no batch could be made up to run
+    flops: int | None  # of the matrix products of one forward pass; None if no example could be generated
     cache_bytes: int  # keys and values held while generating
     kinds: Mapping[str, KindCost]
 
@@ -43,22 +43,22 @@ class SiteRow:
     path: str
     parameters: int
     parameters_per_head: int
-    obstacle: str | None  # why its heads can only be masked; None where they can be removed
+    obstacle: str | None  # why its heads can only be masked; None if they can be removed
 
     @property
     def num_heads(self) -> str:
-        """The heads it has now; with those of the original model where some are gone."""
+        """Number of heads, with that of the original model if some were removed."""
         left = len(self.indices)
         return str(left) if left == self.total else f"{left}/{self.total}"
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether a runtime takes a model as it is."""
+    """Whether a runtime accepts a model as it is."""
 
     title: str  # of the runtime
     fits: bool
-    words: tuple[str, ...]  # why not, or what it costs
+    words: tuple[str, ...]  # reasons or costs
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Inspection(Result):
     architecture: str
     sites: tuple[SiteRow, ...]
     cost: Cost
-    runtimes: Mapping[str, Fit] | None = None  # format of the export -> whether it can be made; None: not looked at
+    runtimes: Mapping[str, Fit] | None = None  # format -> whether it can be exported; None: not checked
 
     @property
     def num_heads(self) -> int:

@@ -11,19 +11,19 @@ WORDS = {True: "holds", False: "does not hold", None: "open"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim of a paper as it stands on these records."""
+    """The verdict on one claim of a paper from these records."""
 
     number: str  # V1 and so on of Voita et al. 2019, M1 and so on of Michel et al. 2019
     paper: str
     claim: str  # in our words
-    where: str  # the paper says it
-    statistic: str  # what the number is, and what it has to reach
+    where: str  # section or figure of the paper
+    statistic: str  # definition of the number, and its threshold
     value: float
     low: float  # 95% interval
     high: float
     models: int  # behind the number
-    runs: int  # seeds, epochs or budgets behind it; 1 where the model is measured once
-    holds: bool | None  # the whole interval says so; None: open
+    runs: int  # seeds, epochs or budgets behind it; 1 if the model is measured once
+    holds: bool | None  # None: open
     detail: str  # more numbers, or why it is open
     changed_by: str  # what would change the verdict
 
@@ -37,8 +37,8 @@ class Ledger(Result):
     """Claims in the order of their numbers."""
 
     verdicts: tuple[Verdict, ...]
-    models: tuple[str, ...] = ()  # whose records it is decided on
-    seeds: int = 0  # that they were pruned with, summed over models
+    models: tuple[str, ...] = ()  # models whose records it is decided on
+    seeds: int = 0  # number of pruning seeds, summed over models
 
     def count(self, holds: bool | None) -> int:
         return sum(verdict.holds is holds for verdict in self.verdicts)

@@ -1,4 +1,4 @@
-"""The result of `headcount prune`: a smaller model, how it came about and what it costs."""
+"""The result of `headcount prune`: a pruned model, how it was made, and its costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.record.results.train import EpochMeasured
 
 @dataclass(frozen=True)
 class Qualities:
-    """Quality of the whole model, of the smaller one before it is tuned, and at the end; None where not measured."""
+    """Quality of the whole model, of the pruned one before tuning, and at the end; None if not measured."""
 
     before: Quality | None = None
     cut: Quality | None = None
@@ -21,16 +21,16 @@ class Qualities:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Time that a smaller model took, measuring left out."""
+    """Time of pruning, without measuring."""
 
-    choosing: float  # heads, and what compensates for them
+    choosing: float  # choosing heads and fitting the compensation
     tuning: float
     total: float
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What one example costs the whole model and the smaller one."""
+    """Costs of one example in the whole and in the pruned model."""
 
     before: Cost
     after: Cost
@@ -38,7 +38,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class BudgetMet:
-    """When as many gates were open as the budget allows, for good."""
+    """Step from which on the number of open gates meets the budget."""
 
     step: int
     settled: float  # share of the gates that had settled then
@@ -46,23 +46,23 @@ class BudgetMet:
 
 @dataclass(frozen=True)
 class GateStep:
-    """Gates on the way."""
+    """Gates at one step of training."""
 
     step: int
     loss: float
     open: int  # gates
     settled: float  # share of the gates whose mean is near 0 or 1
-    expected: float | None = None  # number of open gates, of l0
-    penalties: tuple[float, ...] | None = None  # lambda for each budget, of l0
-    temperature: float | None = None  # of subset
+    expected: float | None = None  # expected number of open gates (l0)
+    penalties: tuple[float, ...] | None = None  # lambda for each budget (l0)
+    temperature: float | None = None  # (subset)
 
 
 @dataclass(frozen=True)
 class GateSettings:
-    """How gates learned, defaults filled in; None where the chooser has no such setting."""
+    """Settings of gate training, including defaults; None if the chooser has no such setting."""
 
     rate: float  # learning rate of the gates
-    penalty: float | None = None  # lambda, where it was given
+    penalty: float | None = None  # fixed lambda, if given
     variant: str | None = None  # of Hard Concrete gates
     straight_through: bool | None = None
     hot: float | None = None  # first temperature
@@ -70,21 +70,22 @@ class GateSettings:
     annealed: float | None = None  # share of the steps over which the temperature falls
 
 
-SETTLED = 0.9  # share of the gates from which on they count as done
+TUNED = "after tuning"  # the last stage
+SETTLED = 0.9  # share of settled gates from which training of gates counts as converged
 
 
 @dataclass(frozen=True, kw_only=True)
 class GatesEnd:
-    """What became of the gates."""
+    """State of the gates after training."""
 
     settled: float  # share of the gates whose mean is within .05 of 0 or 1
-    reached: BudgetMet | None  # None where the budget was not met by the gates themselves
+    reached: BudgetMet | None  # None if the gates did not meet the budget by themselves
     cut_by_rank: int  # heads that were decided by rank, not by their gates
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gates(GatesEnd):
-    """Gates as they have learned."""
+    """Trained gates."""
 
     values: Mapping[str, float]  # head -> logit, higher is more open
     means: Mapping[str, float]  # head -> mean of its gate
@@ -98,7 +99,7 @@ class HardConcrete:
 
     log_a: float
     beta: float
-    low: float  # ends that the distribution is stretched to
+    low: float  # ends of the stretched distribution
     high: float
     zero: float  # probability of exactly 0
     one: float  # probability of exactly 1
@@ -116,22 +117,22 @@ class SearchStep:
 
 @dataclass(frozen=True)
 class ChoiceDetails:
-    """What a chooser says of its choice; None where it is another chooser's to say."""
+    """Details of a choice; None if the chooser has no such details."""
 
     gates: Gates | None = None  # l0 and subset
     hard_concrete: tuple[HardConcrete, ...] | None = None  # l0: distributions of the paper's Figure 6
     search: tuple[SearchStep, ...] | None = None  # greedy
-    rearranged: tuple[str, ...] | None = None  # fisher: heads that the search alone would have treated otherwise
+    rearranged: tuple[str, ...] | None = None  # fisher: heads whose choice changed by rearrangement
 
 
 @dataclass(frozen=True)
 class SiteFit:
-    """How well a site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
+    """Quality of the compensation of a site: shares of the full site's variance explained on held-out rows."""
 
-    rho: float | None  # strength of the ridge; None where there is none, or where nothing was changed
-    unchanged: bool  # no change was better than any: the strength is infinite
+    rho: float | None  # strength of the ridge; None without a ridge or change
+    unchanged: bool  # no change was best: the strength is infinite
     explained: float
-    explained_without: float  # compensation
+    explained_without: float  # without compensation
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,9 @@ class CompensationFit:
 
 @dataclass(frozen=True)
 class TrainingStage:
-    """What one run of training took."""
+    """One run of training."""
 
-    trained: str  # which weights
+    trained: str  # description of the trained weights
     steps: int
     seconds: float
     epochs: tuple[EpochMeasured, ...]
@@ -159,28 +160,49 @@ class TrainingStage:
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning(Result):
-    """Which heads went, and what the smaller model is worth."""
+    """The removed heads, and the quality and costs of the pruned model."""
 
-    method: str  # that chose the heads
+    method: str  # name of the chooser
     pipeline: str  # all stages as text
     removed_heads: tuple[str, ...]
     num_heads: int  # of the whole model
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
-    heads: tuple[str, ...]  # names of the heads left
-    verified: bool  # masked and smaller model were compared and do the same
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
+    heads: tuple[str, ...]  # names of the remaining heads
+    verified: bool  # the masked and the pruned model were compared and agree
     quality: Qualities
-    statistics: Mapping[str, tuple[tuple[float, ...], ...]]  # before, cut, after -> what each example adds to quality
+    statistics: Mapping[str, tuple[tuple[float, ...], ...]]  # before, cut, after -> statistics of each example
     seconds: Seconds
     cost: Costs
     choice_details: ChoiceDetails
     metric: str | None = None
     higher_is_better: bool | None = None
-    measured_on: MeasuredOn | None = None  # None where quality was not measured
-    curve: tuple[Step, ...] | None = None  # quality on the way, masked
+    measured_on: MeasuredOn | None = None  # None if quality was not measured
+    curve: tuple[Step, ...] | None = None  # quality after each step, with heads masked
     compensation: CompensationFit | None = None
     training: Mapping[str, TrainingStage] = field(default_factory=dict)  # gates, tuning
-    fault: str | None = None  # what verification found wrong
+    fault: str | None = None  # fault found by verification
     loaded_by: str | None = None  # what loads the saved model: stock, standalone or headcount
+
+    @property
+    def stages(self) -> dict[str, Quality]:
+        """Quality at every stage that was measured, in order, by what had been done to the model."""
+        measured = {
+            "whole model": self.quality.before,
+            "heads masked": self._masked,
+            f"after {self.compensation.method}" if self.compensation else "heads removed": self.quality.cut,
+            TUNED: self.quality.after if "tuning" in self.training else None,
+        }
+        return {name: quality for name, quality in measured.items() if quality is not None}
+
+    @property
+    def _masked(self) -> Quality | None:
+        """Quality with the heads masked, if compensation makes it differ from that of the pruned model."""
+        cut = self.quality.cut
+        if self.compensation is None or cut is None or not self.curve:
+            return None
+        last = self.curve[-1]
+        masked = Quality(cut.metric, last.value, last.low, last.high)
+        return None if masked == cut else masked  # the same: the curve has no masked step, its last one is compensated
 
     @property
     def gates(self) -> Gates | None:

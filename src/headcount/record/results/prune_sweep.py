@@ -1,4 +1,4 @@
-"""The result of `headcount prune` with several penalties: a smaller model for each of them."""
+"""The result of `headcount prune` with several penalties: a pruned model for each of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headcount.record.results.prune import Qualities
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One smaller model."""
+    """One pruned model."""
 
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
-    heads: tuple[str, ...]  # names of the heads left
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
+    heads: tuple[str, ...]  # names of the remaining heads
     quality: Qualities
     settled: float | None = None  # share of the gates that had settled
 
@@ -24,8 +24,8 @@ class Sweep(Result):
     """Models that differ in one option."""
 
     sweep: Mapping[str, SweepPoint]  # value of the option -> model
-    method: str  # that chose the heads
-    elsewhere: tuple[str, ...]  # values that other processes are at
+    method: str  # name of the chooser
+    elsewhere: tuple[str, ...]  # values that other processes work on
     measured_on: MeasuredOn | None = None
 
 

@@ -12,7 +12,7 @@ from headcount.statistics import Correlation
 
 @dataclass(frozen=True)
 class Replacements(Result):
-    """Every head replaced alone, in each way."""
+    """Effects of replacing every head alone, for each replacement."""
 
     metric: str
     higher_is_better: bool

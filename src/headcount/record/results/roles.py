@@ -8,31 +8,47 @@ from dataclasses import dataclass
 from headcount.record.result import Result
 from headcount.statistics import Comparison, Correlation, Interval
 
+MIN_TRIALS = 30  # fewer are too few for a verdict: 2 of 2 is 100%
+
 
 @dataclass(frozen=True)
 class Evidence:
-    """One role with one label (`positional -1`, `syntactic nsubj v->s`) as measured on one head."""
+    """How one head scores on one role and label, such as `positional -1` or `syntactic nsubj v->s`.
+
+    Attributes:
+        role: Name of the role.
+        label: Label of the role: an offset, a relation with its direction, and so on.
+        value: Share of trials in which the head attends to a target. For `monotone` from -1 to 1.
+        baseline: Value without such a head: chance, or the best fixed offset.
+        threshold: Value that the lower end of the interval has to reach.
+        low: Lower end of the 95% bootstrap interval over sentences.
+        high: Upper end.
+        trials: Number of queries, or of instances of a relation.
+        holds: The verdict: whether the head has the role. None if there are fewer than MIN_TRIALS trials.
+        p: One-sided p-value that the value is below the threshold.
+        corrected: The p-value after Holm's correction for all heads and labels with enough trials.
+    """
 
     role: str
     label: str
-    value: float  # share of trials in which the head looks where the role says; monotone: from -1 to 1
-    baseline: float  # what needs no such head: chance, or the best fixed offset
+    value: float  # share of trials in which the head attends to a target; monotone: from -1 to 1
+    baseline: float  # value without such a head: chance, or the best fixed offset
     threshold: float  # the value that the lower end of the interval has to reach
     low: float  # 95% bootstrap interval over sentences
     high: float
     trials: int  # queries, or instances of a relation, behind the value
-    holds: bool | None  # the verdict; None: there are too few trials
-    p: float | None = None  # one-sided, that the value is below the threshold; exact, with sentences as observations
+    holds: bool | None  # the verdict; None: fewer than MIN_TRIALS trials
+    p: float | None = None  # one-sided p-value that the value is below the threshold; exact, over sentences
     corrected: float | None = None  # p after Holm's correction for all heads and labels that have enough trials
 
     @property
     def certain(self) -> bool:
-        """Whether the whole interval is on the side of the verdict; always so where the role holds."""
+        """Whether the whole interval agrees with the verdict. It always does if the role holds."""
         return bool(self.holds) or (self.holds is False and self.high < self.threshold)
 
     @property
     def margin(self) -> float:
-        """How far the value is above what it has to reach."""
+        """Difference between the value and the threshold."""
         return self.value - self.threshold
 
     def __str__(self) -> str:
@@ -50,7 +66,7 @@ class Best(Evidence):
 
 @dataclass(frozen=True)
 class PositionalHeads:
-    """How sure positional heads are of themselves, and the others."""
+    """Confidence of positional heads and of the others."""
 
     labels: Mapping[str, str]  # head -> offset
     confidence: Mapping[str, float]
@@ -60,10 +76,10 @@ class PositionalHeads:
 
 @dataclass(frozen=True)
 class RareHead:
-    """The head of the lowest layer that looks at rare tokens most often, with its confidence among its layer's."""
+    """The head of the lowest layer that attends to rare tokens most often, with the rank of its confidence."""
 
     head: str
-    rarest: float  # share of queries that look at the rarest token
+    rarest: float  # share of queries with the maximum at the rarest token
     two_rarest: float
     chance_rarest: float
     chance_two_rarest: float
@@ -75,26 +91,26 @@ class RareHead:
 
 @dataclass(frozen=True)
 class PaperNumbers:
-    """What section 5 of the paper says in numbers, for this model's encoder (or only stack)."""
+    """The numbers of section 5 of the paper for this model's encoder (or only stack)."""
 
     kind: str
     num_heads: int
-    by_role: Mapping[str, int]  # heads that play each role
+    by_role: Mapping[str, int]  # number of heads with each role
     without_role: int
     positional: PositionalHeads
-    rare: RareHead | None  # None where no sentence has rare tokens
+    rare: RareHead | None  # None if no sentence has rare tokens
 
 
 @dataclass(frozen=True)
 class PlayedHead:
-    """What the metric changes by without a head, and with its role in its place."""
+    """Change of the metric without a head, and with its role instead."""
 
     role: str
     label: str
     off: Comparison
-    played: Comparison  # the role, and the head's own attention where the role says nothing
-    alone: Comparison  # the role, and nothing elsewhere
-    share_kept: Interval | None  # of what the head is worth that the role alone gives; None where it is worth nothing
+    played: Comparison  # the role, and the head's attention for queries without a target
+    alone: Comparison  # the role, and zero output for queries without a target
+    share_kept: Interval | None  # share of the head's effect that the role gives; None if the head has no effect
 
 
 @dataclass(frozen=True)
@@ -112,7 +128,7 @@ class RolesFound(Result):
 
     confidence: Mapping[str, Interval]  # the mean largest attention weight
     left_out: Mapping[str, float]  # share of attention on special tokens
-    roles: Mapping[str, tuple[Evidence, ...]]  # that a head plays, clearest first
+    roles: Mapping[str, tuple[Evidence, ...]]  # roles of each head, largest margin first
     evidence: Mapping[str, tuple[Evidence, ...]]  # for and against every role
     best: tuple[Best, ...]  # for each kind, role and label
     relative: Mapping[str, Mapping[str, int]]  # relation -> offset of the other word -> instances
@@ -122,9 +138,9 @@ class RolesFound(Result):
     trees: int  # sentences that have one
     skipped: Mapping[str, int]  # reason -> sentences
     persons: Mapping[str, int]  # subjects by grammatical person: 1, 2, 3
-    relevance: Mapping[str, float] | None = None  # of another record, to go with the roles
+    relevance: Mapping[str, float] | None = None  # from another record
     agreement: Mapping[str, Correlation] | None = None  # kind -> of relevance with confidence
-    played: Played | None = None  # where it was asked for
+    played: Played | None = None  # if requested
 
     @property
     def syntax(self) -> tuple[Best, ...]:

@@ -27,9 +27,9 @@ class Rules(Result):
     """Scores by every rule, and their agreement pair by pair."""
 
     by_rule: Mapping[str, Mapping[str, float]]  # rule -> head -> score
-    conservation: Mapping[str, Conservation]  # rule -> what became of relevance
+    conservation: Mapping[str, Conservation]  # rule -> conservation of relevance
     agreements: tuple[Agreement, ...]
-    refused: Mapping[str, str]  # rule -> why it cannot follow this model
+    refused: Mapping[str, str]  # rule -> why it does not support this model
 
 
 RESULT = Rules

@@ -11,16 +11,16 @@ from headcount.statistics import Interval
 
 @dataclass(frozen=True)
 class Cut:
-    """What arrives at one cut through the model of the predictions' relevance."""
+    """Relevance of the predictions that reaches one cut through the model."""
 
-    arriving: float  # share of it
+    arriving: float  # share that arrives
     absorbed: float  # by constants above the cut, as a share of the predictions' size
-    error: float  # what neither explains, as a share
+    error: float  # unexplained share
 
 
 @dataclass(frozen=True)
 class Conservation:
-    """What became of relevance on its way from the predictions to the inputs."""
+    """Conservation of relevance from the predictions to the inputs."""
 
     examples: int
     predictions: int
@@ -29,18 +29,18 @@ class Conservation:
 
     @property
     def error(self) -> float:
-        """The largest of a cut."""
+        """The largest error of a cut."""
         return max(cut.error for cut in self.cuts.values())
 
 
 @dataclass(frozen=True)
 class Scoring(Result):
-    """The score of every head by one method, always higher = keep."""
+    """The score of every head by one method; higher means keep."""
 
     method: str
     scores: Mapping[str, float]
     ranks: Mapping[str, int]  # from 1, the highest score
-    low: Mapping[str, float] | None = None  # 95% interval, where the score has one
+    low: Mapping[str, float] | None = None  # 95% interval, if the score has one
     high: Mapping[str, float] | None = None
     conservation: Conservation | None = None  # of relevance
     leads: Mapping[str, Interval] | None = None  # of relevance: over the highest other head of its layer, same examples

@@ -12,11 +12,11 @@ from headcount.statistics import Comparison, Interval
 
 @dataclass(frozen=True, kw_only=True)
 class BestOfRole(Evidence):
-    """The best head of a role and label, chosen on other sentences than it is measured on."""
+    """The best head of a role and label, chosen and measured on different sentences."""
 
     head: str
     head_confidence: float
-    has_role: bool  # a role of the paper, cleared by the lower end of the interval
+    has_role: bool  # has a role of the paper
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class HeadRow:
     role_names: tuple[str, ...]  # roles of the paper that it has
     labels: tuple[str, ...]  # the same with their labels
     head_confidence: float
-    at_neighbour: float  # share of queries that look at a neighbour
+    at_neighbour: float  # share of queries with the maximum at a neighbour
     loss_added: float  # by masking it alone, nats a token
     survives: bool  # kept by gates
 
@@ -35,7 +35,7 @@ class HeadRow:
 class SmallerModel:
     """The whole model against one without some heads."""
 
-    num_heads: int  # of the kind that are left
+    num_heads: int  # remaining heads of the kind
     value: float  # of the metric
     lost: Comparison  # smaller minus whole, on the same examples
 
@@ -60,7 +60,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Survival:
-    """Heads with a role that gates keep, against a random choice of as many heads in each layer of each model."""
+    """Heads with a role that gates keep, compared with a random choice of as many heads in each layer."""
 
     num_heads: int  # with a role
     survivors: int
@@ -70,25 +70,25 @@ class Survival:
 
 @dataclass(frozen=True)
 class CostOfMasking:
-    """What masking a head alone costs, nats a token."""
+    """Increase of the loss when a head is masked, in nats per token."""
 
     mean_with_role: float
     mean_without_role: float
-    difference: Interval | None  # over the models; None where no model has both
+    difference: Interval | None  # over the models; None if no model has both
     num_models: int  # with both
     p: float
 
 
 @dataclass(frozen=True)
 class Specialisation(Result):
-    """Several models measured alike, and what they say together."""
+    """Several models, and statistics over all of them."""
 
     models: Mapping[str, ModelRow]
     measured_on: MeasuredOn  # of the first model; the others have the same texts
     survival: Survival
     survival_by_role: Mapping[str, Survival]
     masking: CostOfMasking
-    neighbour_correlations: tuple[float, ...]  # per model: looking at a neighbour against the cost of masking
+    neighbour_correlations: tuple[float, ...]  # per model: attention to a neighbour against the cost of masking
     mean_neighbour_correlation: Interval | None
     models_with_label: Mapping[str, int]  # label -> models that have a head for it
     relations_of_models: tuple[tuple[str, ...], ...]  # per model: relations of the paper that a head follows

@@ -1,4 +1,4 @@
-"""The result of `headcount study tradeoff`: quality against the heads left, by several ways of choosing them."""
+"""The result of `headcount study tradeoff`: quality against remaining heads, for several ways of choosing them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class HeldRole:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One smaller model."""
+    """One pruned model."""
 
     way: str  # the pipeline as text
-    keep: int  # heads left of those that may go
+    keep: int  # number of remaining heads among those that may be removed
     seed: int
-    heads: tuple[str, ...]  # names of the heads left
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
-    cut: Quality | None  # before fine-tuning, with gates after their training; None from scratch
+    heads: tuple[str, ...]  # names of the remaining heads
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
+    cut: Quality | None  # before fine-tuning, but after training of gates; None from scratch
     after: Quality  # at the end
-    gates: GatesEnd | None = None  # where there were some
+    gates: GatesEnd | None = None  # of ways with gates
     gate_values: Mapping[str, float] | None = None  # head -> logit of its gate, higher is more open
     steps: int  # of training
     seconds: Seconds
-    like: str | None = None  # the way whose heads a model from scratch has
-    command: str  # that makes the same model
+    like: str | None = None  # for scratch: the way whose heads it has
+    command: str  # that makes this model
     roles: Mapping[str, tuple[HeldRole, ...]] | None = None  # head -> roles, of heads that read the sentences
 
 
@@ -46,15 +46,15 @@ class Difference:
     difference: float
     low: float  # 95% interval: over examples with one seed, else over seeds and examples
     high: float
-    p: float | None  # two-sided, over examples; None with several seeds, where the interval decides
+    p: float | None  # two-sided, over examples; None with several seeds
     by_seed: Mapping[str, float]  # seed -> difference
-    variance: Mapping[str, float]  # of the mean, by where it comes from: models, seeds, examples
-    behind: str  # how many models and seeds stand behind the interval
+    variance: Mapping[str, float]  # of the mean, by source: models, seeds, examples
+    behind: str  # number of models and seeds behind the interval
 
 
 @dataclass(frozen=True)
 class WayCompared:
-    """The final result of a way for one number of heads left."""
+    """The final result of a way for one number of remaining heads."""
 
     way: str
     keep: int
@@ -66,19 +66,19 @@ class WayCompared:
 
 @dataclass(frozen=True)
 class WayKind:
-    """A model by the heads of each kind it has, beside one trained from scratch with the same."""
+    """A model by its heads of each kind, and one trained from scratch with the same heads."""
 
     way: str
     keep: int
     seed: int
-    kept_by_kind: Mapping[str, int]  # kind -> heads left
+    kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     trained: Quality
-    scratch: Quality | None  # None where there is none
+    scratch: Quality | None  # None if there is none
 
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """A number in the whole model and in the smaller one."""
+    """A number in the whole and in the pruned model."""
 
     whole: int
     left: int
@@ -86,7 +86,7 @@ class BeforeAfter:
 
 @dataclass(frozen=True)
 class RoleChanges:
-    """What became of the roles of the heads that are left and read the sentences."""
+    """Changes of the roles of the remaining heads that read the sentences."""
 
     num_heads: int
     same: int  # heads with the same roles
@@ -94,7 +94,7 @@ class RoleChanges:
     lost_roles: int  # with fewer
     exchanged: int  # with others
     by_role: Mapping[str, BeforeAfter]  # heads that have it
-    functions: BeforeAfter  # roles with their labels that a head of the whole model has, and those that are left
+    functions: BeforeAfter  # number of (role, label) pairs that heads have in the whole and in the pruned model
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class StepsOfWays:
 
     tuned: int  # of every way that trains
     scratch: int  # from random weights
-    gates: int | None = None  # of those with gates; None where there were none
-    whole: int | None = None  # of the whole model before; None where its folder does not say
+    gates: int | None = None  # of ways with gates; None without
+    whole: int | None = None  # of the whole model; None if unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,27 +134,27 @@ class Tradeoff(Result):
     higher_is_better: bool
     measured_on: MeasuredOn
     whole: Quality  # of the whole model
-    gated: int  # heads that may go
+    gated: int  # number of heads that may be removed
     of: Mapping[str, int]  # kind -> heads of the whole model
     heads_by_site: Mapping[str, int]  # site -> heads of the whole model
-    pruned: str  # which heads may go, in words
+    pruned: str  # heads that may be removed, in words
     points: tuple[Point, ...]
     against: str  # the way that others are compared with
     compared: tuple[WayCompared, ...]
     steps: StepsOfWays
-    unfinished: int  # points that other processes are at
-    seconds_by_way: Mapping[str, float]  # of one of its points, the mean
-    distill: float | None = None  # share of the whole model's predictions in the loss, where a way is distilled
-    hard_concrete: tuple[HardConcrete, ...] | None = None  # distributions of gates, where a way is l0
+    unfinished: int  # number of points that other processes work on
+    seconds_by_way: Mapping[str, float]  # mean over its points
+    distill: float | None = None  # weight of the distillation loss, if a way is distilled
+    hard_concrete: tuple[HardConcrete, ...] | None = None  # distributions of gates, if a way is l0
     whole_roles: Mapping[str, tuple[HeldRole, ...]] | None = None  # head -> roles in the whole model
     looked: LookedAt | None = None
     drift: tuple[Drift, ...] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)  # part -> why it is missing
-    all_kinds: tuple[WayKind, ...] | None = None  # None where heads of one kind alone may go
+    all_kinds: tuple[WayKind, ...] | None = None  # None if only heads of one kind may be removed
 
     @property
     def behind(self) -> str:
-        """How many models and seeds stand behind the comparisons, in words; that of the most seeds."""
+        """Number of models and seeds behind the comparisons, in words; of the one with most seeds."""
         rows = sorted(self.compared, key=lambda row: len(row.lost.by_seed))
         return rows[-1].lost.behind if rows else ""
 

@@ -19,18 +19,18 @@ class EpochMeasured:
 
 @dataclass(frozen=True)
 class TrainingRun(Result):
-    """The epochs of a run, and which of them became the model."""
+    """The epochs of a run, and the one that became the final model."""
 
     task: str
-    candidate: str  # that became the model: the epoch, or the average of epochs
-    candidates: Mapping[str, Mapping[str, float]]  # what might have been chosen -> measures
+    candidate: str  # the final model: an epoch, or the average of epochs
+    candidates: Mapping[str, Mapping[str, float]]  # candidate -> measures
     epochs: tuple[EpochMeasured, ...]
     steps: int
     seconds: float
     texts: Mapping[str, int]  # split -> examples
     before: Mapping[str, float] = field(default_factory=dict)  # measures before the first step, of fine-tuning
     languages: tuple[str, ...] = ()
-    skipped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # split -> reason -> examples left out
+    skipped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # split -> reason -> skipped examples
 
 
 RESULT = TrainingRun

@@ -18,9 +18,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for record, plot in zip(records, axes, strict=True):
         parts, effects = record.parts, record.parts.one_out
         alpha = parts.alpha
-        sign = 1 if parts.higher_is_better else -1  # what is lost is red
+        sign = 1 if parts.higher_is_better else -1  # losses are red
         digits = _digits(max(abs(effect.difference) for effect in effects.values()))
-        tested = not parts.distance  # a distance is never zero: a test says nothing
+        tested = not parts.distance  # a distance is never zero, so a test is meaningless
         texts = {
             name: f"{_signed(effect.difference, digits)}{'*' if tested and effect.corrected < alpha else ''}"
             for name, effect in effects.items()
@@ -37,12 +37,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _digits(largest: float) -> int:
-    """Two after the point; up to four where all changes are small."""
+    """Decimals: two, up to four if all changes are small."""
     return 2 if largest >= 0.1 or not largest else 3 if largest >= 0.01 else 4
 
 
 def _signed(value: float, digits: int) -> str:
-    """What rounds to nothing has no sign; without the zero before the point where there is little room."""
+    """A signed number without sign if it rounds to zero, and without the leading zero if there is little room."""
     text = f"{value:+.{digits}f}"
     if float(text) == 0:
         return "0" if digits > 2 else text[1:]

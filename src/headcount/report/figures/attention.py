@@ -1,4 +1,4 @@
-"""Where one head looks in one sentence (Voita et al. 2019, Figure 5)."""
+"""The attention of one head in one sentence (Voita et al. 2019, Figure 5)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _plain(token: str) -> str:
-    """Matplotlib reads dollars as formulas."""
+    """Escape dollar signs, which matplotlib reads as formulas."""
     return token.replace("$", r"\$")
 
 

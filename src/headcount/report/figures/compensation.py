@@ -1,4 +1,4 @@
-"""What is lost without heads under each compensation, against the heads removed and against the time it took."""
+"""The loss without heads under each compensation, against the removed heads and the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How gates open and close while they learn: the mean of each at the end, and open, expected and settled on the way."""
+"""Gates during training: the mean of each at the end, and the numbers of open, expected and settled gates."""
 
 from __future__ import annotations
 

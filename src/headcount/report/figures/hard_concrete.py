@@ -1,4 +1,4 @@
-"""The distribution of a gate for several parameters, with its heaps at 0 and 1 (Voita et al. 2019, Figure 6)."""
+"""The distribution of a gate for several parameters, with its masses at 0 and 1 (Voita et al. 2019, Figure 6)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             label = f"log a = {gate.log_a:g}: p(0) = {gate.zero:.2f}, p(1) = {gate.one:.2f}"
             plot.plot(inside, _density(gate, inside), color=LINES[number], label=label)
             for position, share in ((0, gate.zero), (1, gate.one)):
-                at = position + (number - (len(gates) - 1) / 2) * 0.022  # beside each other
+                at = position + (number - (len(gates) - 1) / 2) * 0.022  # side by side
                 plot.plot([at, at], [0, share], color=LINES[number], linewidth=3, alpha=0.6, solid_capstyle="butt")
             rows.append({"model": models, **encode(gate)})
         plot.set_ylim(bottom=0)
@@ -41,7 +41,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _families(records: Sequence[Record]) -> dict[float, list[HardConcrete]]:
-    """beta -> distributions: they are of no model, so the same ones of several records are shown once."""
+    """beta -> distributions: they do not depend on the model, so equal ones of several records are shown once."""
     by_beta: dict[float, list[HardConcrete]] = {}
     for gate in (gate for record in records for gate in record.parts.hard_concrete):
         family = by_beta.setdefault(gate.beta, [])

@@ -1,4 +1,4 @@
-"""Relevance, confidence and function of heads, sorted in each layer by relevance (Voita et al. 2019, Figures 1, 2)."""
+"""Relevance, confidence and roles of heads, sorted in each layer by relevance (Voita et al. 2019, Figures 1, 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many heads of each kind are left in models of different sizes (Voita et al. 2019, Figure 9)."""
+"""Remaining heads of each kind in models of different sizes (Voita et al. 2019, Figure 9)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headcount.report.canvas import band, panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
 from headcount.report.palette import MARKERS, kind_colour
-from headcount.report.points import shown_way, way_heading
+from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 from headcount.statistics import Interval, mean_interval
 
 
@@ -48,7 +48,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
-    """Heads left in all -> kind -> heads left of it, mean over seeds; the whole model among them."""
+    """Total remaining heads -> kind -> remaining heads of the kind, mean over seeds; includes the whole model."""
     kept_counts = [record.parts.of, *(point.kept_by_kind for point in record.parts.points if point.way == way)]
     sizes = {sum(counts.values()) for counts in kept_counts}
     return {
@@ -61,11 +61,11 @@ def _kept(record: Record[Tradeoff], way: str) -> dict[int, dict[str, float]]:
 
 
 def one_kind(record: Record) -> str | None:
-    """Why heads by kind say nothing: one kind alone lost some."""
+    """The reason against the figure: only one kind lost heads."""
     of = record.parts.of
     lost = {kind for point in record.parts.points for kind in of if point.kept_by_kind.get(kind, 0) < of[kind]}
     return None if len(lost) > 1 or len(of) == 1 else "heads of one kind alone were pruned"
 
 
 _PARTS = ("points", "of")
-FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", _PARTS, _draw, obstacle=one_kind)
+FIGURE = Figure("Heads left of each kind", "Voita et al. 2019, Figure 9", _PARTS, _draw, NONE_FINISHED, one_kind)

@@ -1,4 +1,4 @@
-"""How many heads of each layer are left in models of different sizes (Voita et al. 2019, Figure 10)."""
+"""Remaining heads of each layer in models of different sizes (Voita et al. 2019, Figure 10)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
-from headcount.report.points import shown_way, way_heading
+from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_Column = tuple[int, int | None, Mapping[str, float]]  # heads left in all, seed, heads left by site
+_Column = tuple[int, int | None, Mapping[str, float]]  # remaining heads, seed, remaining heads by site
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -52,7 +52,7 @@ def _columns(record: Record[Tradeoff], way: str) -> list[_Column]:
 
 
 def _mean_columns(records: Sequence[Record[Tradeoff]], way: str) -> list[_Column]:
-    """A column for each number of heads left: the mean over models of the mean over their seeds."""
+    """A column for each number of remaining heads: the mean over models of the mean over their seeds."""
     by_model = [_columns(record, way) for record in records]
     shared_keeps = set.intersection(*({keep for keep, _, _ in columns} for columns in by_model))
 
@@ -72,10 +72,10 @@ def _site(name: str) -> str:
 
 
 def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Mapping[str, float]]]) -> None:
-    """A square for each layer of each model with the number of its heads, darker the more there are."""
+    """A square for each layer of each model with its number of heads; darker means more."""
     numbers = [[counts_by_site.get(site, 0) for _, counts_by_site in columns] for site in sites]
     most = max(max(row) for row in numbers) or 1
-    plot.imshow(numbers, cmap="Blues", aspect="auto", vmin=0, vmax=1.8 * most)  # black is read on all of them
+    plot.imshow(numbers, cmap="Blues", aspect="auto", vmin=0, vmax=1.8 * most)  # black text is readable on all of them
     for row, line in enumerate(numbers):
         for column, number in enumerate(line):
             style: dict[str, Any] = {"ha": "center", "va": "center", "size": 7, "color": "black", "in_layout": False}
@@ -89,4 +89,5 @@ def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Mappin
     plot.spines[:].set_visible(False)
 
 
-FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", ("points", "heads_by_site"), _draw)
+_PARTS = ("points", "heads_by_site")
+FIGURE = Figure("Heads left by layer", "Voita et al. 2019, Figure 10", _PARTS, _draw, NONE_FINISHED)

@@ -1,4 +1,4 @@
-"""What the encoder heads that are left do, one column per pruned model (Voita et al. 2019, Figure 8)."""
+"""Roles of the remaining encoder heads, one column per pruned model (Voita et al. 2019, Figure 8)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headcount.record.results.tradeoff import HeldRole
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
-from headcount.report.points import shown_way, way_heading
+from headcount.report.points import NONE_FINISHED, shown_way, way_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Held = Mapping[str, tuple[HeldRole, ...]]  # head -> roles it has
-_STRIP = 0.2  # of a column's width, for what the head did in the whole model
+_STRIP = 0.2  # of a column's width, for the roles in the whole model
 _GAP = 0.08
 
 
@@ -68,7 +68,7 @@ def _way(record: Record) -> tuple[str, int]:
 
 
 def _columns(record: Record) -> list[tuple[str, Held]]:
-    """The whole model, then ever smaller ones: how many heads of the kind are left, and what they do."""
+    """The whole model, then smaller ones: number of remaining heads of the kind, and their roles."""
     roles_before: Held = record.parts.whole_roles
     points = [p for p in record.parts.points if (p.way, p.seed) == _way(record) and p.roles is not None]
     ordered = sorted(points, key=lambda point: -len(point.roles))
@@ -79,14 +79,14 @@ def _columns(record: Record) -> list[tuple[str, Held]]:
 
 
 def _shown(held: Sequence[HeldRole]) -> tuple[list[str], int]:
-    """Roles to colour, the paper's where a head has any of these, and how many functions they are."""
+    """Roles to colour (those of the paper if a head has any), and the number of labels."""
     names = {evidence.role for evidence in held}
     roles = [role for role in PAPER_ROLES if role in names] or sorted(names)
     return roles, len({(evidence.role, evidence.label) for evidence in held if evidence.role in roles})
 
 
 def _ordered(held: Held) -> list[str]:
-    """Heads from the bottom of a column to its top: by what they do, then by name."""
+    """Heads from the bottom of a column to its top: by role, then by name."""
 
     def key(name: str) -> tuple[int, int, Head]:
         roles, functions = _shown(held[name])
@@ -97,7 +97,7 @@ def _ordered(held: Held) -> list[str]:
 
 
 def _box(plot: Axes, x: int, height: int, now: Sequence[HeldRole], before: Sequence[HeldRole] | None) -> None:
-    """One head; before: what it did in the whole model, None in the column of that."""
+    """Draw one head. before: its roles in the whole model; None in the column of the whole model."""
     from matplotlib.patches import Rectangle
     from matplotlib.patheffects import withStroke
 
@@ -184,6 +184,6 @@ def _spelled(held: Sequence[HeldRole]) -> str:
     return "; ".join(f"{evidence.role}: {evidence.label}" for evidence in held)
 
 
-_WITHOUT = {"whole_roles": "roles of the remaining heads were not measured (--roles)"}
+_WITHOUT = {**NONE_FINISHED, "whole_roles": "roles of the remaining heads were not measured (--roles)"}
 _PARTS = ("points", "whole_roles", "looked")
 FIGURE = Figure("Roles of the remaining heads", "Voita et al. 2019, Figure 8", _PARTS, _draw, _WITHOUT)

@@ -1,4 +1,4 @@
-"""Quality as heads of one kind of attention go (Michel et al. 2019, Figure 4)."""
+"""Quality as heads of one kind of attention are removed (Michel et al. 2019, Figure 4)."""
 
 from __future__ import annotations
 

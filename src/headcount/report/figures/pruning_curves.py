@@ -1,4 +1,4 @@
-"""Quality as ever more heads go, by each order, with random orders as control (Michel et al. 2019, Figure 3)."""
+"""Quality as heads are removed, by each order, with random orders as control (Michel et al. 2019, Figure 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where dependents stand relative to their heads, relation by relation (Voita et al. 2019, Figure 3)."""
+"""Offsets of dependents from their heads, by relation (Voita et al. 2019, Figure 3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure
 from headcount.report.palette import GREY, LINES
 
-_REACH = 8  # words shown on both sides; the rest is added at the ends
+_REACH = 8  # words shown on both sides; further offsets are added at the ends
 _ARROW = ("v->s", "v->o", "n->a", "v->a", "h->d")  # from the head to the dependent
 
 

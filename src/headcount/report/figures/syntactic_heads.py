@@ -103,14 +103,14 @@ def _rows(record: Record[RolesFound]) -> list[dict[str, Any]]:
 
 
 def _best(record: Record[RolesFound]) -> dict[str, Best]:
-    """label -> row, of the kind that comes first: the encoder where there is one."""
+    """label -> row, of the first kind: the encoder if there is one."""
     rows = record.parts.syntax
     kind = rows[0].kind if rows else ""
     return {row.label: row for row in rows if row.kind == kind}
 
 
 def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
-    """Models by name; with the data where a name comes twice."""
+    """Names of the models, with the data if a name occurs twice."""
     names = [group_name(group) for group in groups]
     data = [str(group[0].signature.arguments.get("data", "")) for group in groups]
     return [name if names.count(name) == 1 else f"{name}, {what}" for name, what in zip(names, data, strict=True)]

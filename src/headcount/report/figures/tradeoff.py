@@ -1,4 +1,4 @@
-"""Quality against the heads that are left, by each way of choosing them (Voita et al. 2019, Figure 7)."""
+"""Quality against the remaining heads, by each way of choosing them (Voita et al. 2019, Figure 7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
-from headcount.report.points import control, smaller, way_heading
+from headcount.report.points import NONE_FINISHED, control, smaller, way_heading
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -86,4 +86,4 @@ def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
     }  # fmt: skip
 
 
-FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("points", "steps"), _draw)
+FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("points", "steps"), _draw, NONE_FINISHED)

@@ -1,4 +1,4 @@
-"""Quality against the seconds that each way of pruning takes, for each number of heads left."""
+"""Quality against the seconds that each way of pruning takes, for each number of remaining heads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headcount.record.results.tradeoff import Point, Tradeoff
 from headcount.report.canvas import panels
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, LINES, MARKERS
-from headcount.report.points import smaller
+from headcount.report.points import NONE_FINISHED, smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -38,7 +38,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             rows += [_row(record, point) for point in points]
         plot.set_xscale("log")
         low, high = plot.get_xlim()
-        plot.set_xlim(min(low, 0.5 * high), max(high, 2.0 * low))  # ways that take alike stand side by side
+        plot.set_xlim(min(low, 0.5 * high), max(high, 2.0 * low))  # ways of similar duration are side by side
         plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         plot.xaxis.set_major_formatter(ScalarFormatter())
         plot.xaxis.set_minor_formatter(NullFormatter())
@@ -68,4 +68,5 @@ def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
     }  # fmt: skip
 
 
-FIGURE = Figure("Quality against seconds spent", "Beyond the papers", ("points", "seconds_by_way", "whole"), _draw)
+_PARTS = ("points", "seconds_by_way", "whole")
+FIGURE = Figure("Quality against seconds spent", "Beyond the papers", _PARTS, _draw, NONE_FINISHED)

@@ -1,4 +1,4 @@
-"""Which cheap scores agree with switching every head off, and what pruning by each of them costs."""
+"""Which cheap scores agree with ablation, and the loss of pruning by each of them."""
 
 from __future__ import annotations
 

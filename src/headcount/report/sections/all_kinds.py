@@ -80,7 +80,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def scratch_heading(steps: StepsOfWays) -> str:
-    """How many steps against those of the model that was pruned; only as many are a fair comparison."""
+    """Training steps from scratch and of the pruned model; only equally many are a fair comparison."""
     if steps.whole is None:
         return f"from scratch ({steps.scratch} steps)"
     return f"from scratch ({steps.scratch} of the model's {steps.whole} steps)"

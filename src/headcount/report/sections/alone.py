@@ -1,4 +1,4 @@
-"""How far one head of a layer can do the work of all (Michel et al. 2019, section 3)."""
+"""Whether one head of a layer can do the work of all (Michel et al. 2019, section 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headcount.report.table import Column, Table, digits_for, interval
 
 
 def _worst(parts: Ablation) -> tuple[str, str]:
-    """The site that suffers most from a single head, and the change of the metric."""
+    """The site that loses most with a single head, and the change of the metric."""
     best = parts.all_but_one or {}
     site = max(best, key=lambda site: parts.harm(best[site]))
     difference = best[site].difference

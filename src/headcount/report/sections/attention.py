@@ -1,4 +1,4 @@
-"""Where one head looks in one sentence."""
+"""The attention of one head in one sentence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 class AttentionSketch:
-    """Rows look, columns are looked at; the darker, the more. Numbers of columns are read from top to bottom."""
+    """Rows are queries, columns are keys; darker means more attention. Column numbers read from top to bottom."""
 
     def __init__(self, parts: AttentionMap) -> None:
         self._parts = parts

@@ -1,4 +1,4 @@
-"""How much of what is lost comes back without training."""
+"""How much of the loss is restored without training."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def _quality_table(labelled: Labelled) -> Table:
-    """All ways where no compensation first loses the stated points."""
+    """All ways at the point where no compensation first loses the stated points."""
 
     def rows(record: Record[CompensationCurves]) -> list[list[Any]]:
         at = record.parts.at

@@ -1,4 +1,4 @@
-"""How many heads can go (Michel et al. 2019, section 4)."""
+"""How many heads can be removed (Michel et al. 2019, section 4)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headcount.report.table import Column, Table, digits_for, interval
 
 
 def spared(points: Sequence[Step], higher_is_better: bool) -> float:
-    """The share of heads that can go before the value leaves the 95% interval of the whole model on its bad side."""
+    """The share of heads that can be removed before the value is worse than the 95% interval of the whole model."""
     start, reached = points[0], 0.0
     for point in points:
         if point.value < start.low if higher_is_better else point.value > start.high:
@@ -25,7 +25,7 @@ def spared(points: Sequence[Step], higher_is_better: bool) -> float:
 
 
 def orders(parts: Curves) -> dict[str, list[Sequence[Step]]]:
-    """Curves by order; random orders are several."""
+    """Curves by order; there are several random ones."""
     by_order: dict[str, list[Sequence[Step]]] = {}
     for curve in parts.curves:
         by_order.setdefault(curve.order, []).append(curve.points)

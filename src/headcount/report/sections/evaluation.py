@@ -1,4 +1,4 @@
-"""How good a model is at its task."""
+"""Quality of a model at its task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where heads look in a few sentences: the cards of heads on the page draw it."""
+"""Attention of heads in a few sentences, shown on the cards of heads."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def _by_kind(parts: Curves) -> dict[str, Curve]:
 
 
 def _lost_beyond(curve: Curve, higher_is_better: bool, share: float = 0.6) -> float:
-    """Mean loss over the steps at which more than this share of the kind is gone."""
+    """Mean loss over the steps with more than this share of the kind removed."""
     points = curve.points
     changes = [point.value - points[0].value for point in points if point.share > share] or [0.0]
     mean = sum(changes) / len(changes)

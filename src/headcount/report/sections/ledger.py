@@ -23,7 +23,7 @@ def _answer(record: Record[Ledger]) -> str:
 
 
 def _decided_on(parts: Ledger) -> str:
-    """How many models and seeds stand behind all of it."""
+    """Number of models and seeds behind the ledger."""
     if not parts.models:  # of an earlier version
         return ""
     names = ", ".join(model.rstrip("/").rpartition("/")[2] for model in parts.models)

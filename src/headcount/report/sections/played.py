@@ -1,4 +1,4 @@
-"""What is lost when a head is replaced by its role: the causal test of the role."""
+"""The loss when a head is replaced by its role: the causal test of the role."""
 
 from __future__ import annotations
 

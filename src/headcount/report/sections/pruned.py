@@ -1,4 +1,4 @@
-"""Smaller models that were made: what went, what it cost, what is left (Voita et al. 2019, section 6)."""
+"""Pruned models: removed heads, quality and costs (Voita et al. 2019, section 6)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.result import Quality, Step
-from headcount.record.results.prune import CompensationFit, Pruning, SiteFit
+from headcount.record.results.prune import TUNED, CompensationFit, Pruning, SiteFit
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.inspection import cost_table
 from headcount.report.table import Column, Table, digits_for, interval
 
 
 def _ends(parts: Pruning) -> tuple[Quality, Quality] | None:
-    """Quality before and after, where it was measured."""
+    """Quality before and after, if measured."""
     before, after = parts.quality.before, parts.quality.after
     return (before, after) if before and after else None
 
@@ -28,17 +28,18 @@ def _answer(record: Record[Pruning]) -> str:
         f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed by {parts.method}{verified}, and "
         f"{1 - after / before:.0%} of all parameters with them"
     )
-    ends = _ends(parts)
-    if ends:
-        digits = max(digits_for(end.value) for end in ends)
-        answer += f"; {ends[1].metric} was {ends[0].value:.{digits}f} before and is {ends[1].value:.{digits}f} after"
+    stages = parts.stages
+    if stages:
+        digits = max(digits_for(stage.value) for stage in stages.values())
+        values = ", ".join(f"{name} {stage.value:.{digits}f}" for name, stage in stages.items())
+        answer += f"; {stages[next(iter(stages))].metric}: {values}"
     if parts.measured_on is not None and parts.measured_on.held_out is False:
         answer += ", which is optimistic: it was measured on the texts that heads were chosen on"
     return f"{answer}.{_training(parts)}"
 
 
 def _training(parts: Pruning) -> str:
-    """What was trained, and what became of learned gates, where there were any."""
+    """The training, and the state of learned gates, if there are any."""
     stages, gates = list(parts.training.values()), parts.gates
     sentences = ""
     if stages:
@@ -52,39 +53,49 @@ def _training(parts: Pruning) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    tuned = any(record.parts.training for _, record in labelled)
+    stage_names = list(dict.fromkeys(name for _, record in labelled for name in record.parts.stages))
+    stage_names.sort(key=lambda name: name == TUNED)  # last, whichever model has it
 
     def row(record: Record[Pruning]) -> list[list[Any]]:
-        parts, quality = record.parts, record.parts.quality
+        parts, stages = record.parts, record.parts.stages
         removed = Counter(name.split(".")[0] for name in parts.removed_heads)
-        before, after = _ends(parts) or (None, None)
+        end = list(stages.values())[-1] if stages else None
         return [
             [
                 parts.method, len(parts.heads), ", ".join(f"{count} {kind}" for kind, count in removed.items()),
-                before and before.value, *([quality.cut and quality.cut.value] if tuned else []),
-                after and after.value, interval(after.low, after.high, 3) if after else None,
+                *(stages[name].value if name in stages else None for name in stage_names),
+                interval(end.low, end.high, 3) if end else None,
                 parts.cost.before.parameters, parts.cost.after.parameters,
             ]
         ]  # fmt: skip
 
-    names = [Column("method"), Column("heads left"), Column("gone"), Column("before", 3)]
-    names += [Column("just cut", 3), Column("fine-tuned", 3)] if tuned else [Column("after", 3)]
-    names += [Column("95% interval"), Column("parameters before"), Column("parameters after")]
-    tables = [table_of("Smaller models", labelled, names, row)]
+    columns = [Column("method"), Column("heads left"), Column("heads gone")]
+    columns += [*(Column(name, 3) for name in stage_names), Column("95% interval of the last stage")]
+    columns += [Column("parameters before"), Column("parameters after")]
+    metrics = dict.fromkeys(stage.metric for _, record in labelled for stage in record.parts.stages.values())
+    note = f"{' and '.join(metrics)} at each stage of pruning." if stage_names else ""
+    tables = [table_of("Smaller models", labelled, columns, row, note=note)]
     if len(labelled) > 1:
         return tables
     return [*tables, *_details(labelled[0][1])]
 
 
 def _details(record: Record[Pruning]) -> list[Table]:
-    """How one model was pruned, and what that costs."""
+    """Details of one pruned model, and its costs."""
     parts = record.parts
-    tables = [_curve_table(parts.curve, parts.metric or "quality")] if parts.curve else []
+    tables = [_curve_table(parts.curve, parts.metric or "quality", _measured_as(parts))] if parts.curve else []
     tables += [_compensation_table(parts.compensation)] if parts.compensation else []
     return [*tables, cost_table({"before": parts.cost.before, "after": parts.cost.after})]
 
 
-def _curve_table(curve: Sequence[Step], metric: str) -> Table:
+def _measured_as(parts: Pruning) -> str:
+    """What was done to the model at the steps of its curve."""
+    if parts.compensation is None or "heads masked" in parts.stages:
+        return "heads masked"
+    return f"after {parts.compensation.method}"
+
+
+def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:
     kinds = list(curve[0].kept_by_kind)
     digits = max(digits_for(point.value) for point in curve)
     columns = [
@@ -98,11 +109,11 @@ def _curve_table(curve: Sequence[Step], metric: str) -> Table:
         ]
         for point in curve
     ]  # fmt: skip
-    return Table("Quality after each step", columns, rows)
+    return Table(f"Quality after each step, {stage}", columns, rows)
 
 
 def _compensation_table(fitted: CompensationFit) -> Table:
-    """How well each site makes up for the heads it lost: shares of the full site's variance, on held-out rows."""
+    """Quality of the compensation of each site: shares of the full site's variance explained on held-out rows."""
     columns = [Column("site"), Column("rho"), Column("explained without", 3), Column("explained", 3)]
     rows = [[name, _strength(site), site.explained_without, site.explained] for name, site in fitted.sites.items()]
     quality = fitted.quality

@@ -1,4 +1,4 @@
-"""How far the ranking of heads depends on what replaces a masked head."""
+"""How the ranking of heads depends on what replaces a masked head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the heads that do something that can be named are the heads that matter."""
+"""Whether heads with a role are the important heads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
 
 
 def _by_kind(parts: RoleImportance) -> list[Comparison]:
-    """By the first measure of importance: for each kind the paper's roles, any role where no head has those."""
+    """By the first measure of importance: for each kind the paper's roles, or any role if no head has those."""
     kinds: dict[str, Comparison] = {}
     for row in parts.comparisons:  # the paper's roles come first
         if row.measure == parts.comparisons[0].measure:

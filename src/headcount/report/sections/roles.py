@@ -10,7 +10,7 @@ from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
-from headcount.report.verdicts import uncertain, undecided
+from headcount.report.verdicts import missing_trials, uncertain, undecided
 
 
 def _answer(record: Record[RolesFound]) -> str:
@@ -19,10 +19,12 @@ def _answer(record: Record[RolesFound]) -> str:
     with_role = sum(bool(held) for held in parts.roles.values())
     trees = f"{parts.trees} of them with trees" if parts.trees else "none with a tree"
     corpus = f"{parts.sentences} sentences, {trees}"
+    missing = missing_trials([item for items in parts.evidence.values() for item in items])
     if not with_role:
-        return f"No role was found for any of the {len(parts.roles)} heads on {corpus}."
+        return f"No role was found for any of the {len(parts.roles)} heads on {corpus}. {missing}".rstrip()
     named = ", ".join(f"{count} {role}" for role, count in counts.most_common())
-    return f"On {corpus}, {with_role} of {len(parts.roles)} heads play a role that can be named: {named}."
+    answer = f"On {corpus}, {with_role} of {len(parts.roles)} heads play a role that can be named: {named}."
+    return f"{answer} {missing}".rstrip()
 
 
 def _tables(labelled: Labelled) -> list[Table]:
@@ -30,7 +32,7 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 
 def heads_by_role(parts: RolesFound) -> dict[str, dict[str, list[Evidence]]]:
-    """role -> head -> evidence of the labels it holds; the paper's roles first, the clearest head and label first."""
+    """role -> head -> evidence of its labels; the paper's roles first, then by margin."""
     by_role: dict[str, dict[str, list[Evidence]]] = {}
     for head, held in parts.roles.items():
         for evidence in held:
@@ -83,7 +85,7 @@ def _held(labelled: Labelled) -> Table:
 
 
 def _doubts(labelled: Labelled) -> str:
-    """Roles without a verdict, and how often one was near."""
+    """Roles without a verdict, and the number of close ones."""
     evidence = [item for _, record in labelled for items in record.parts.evidence.values() for item in items]
     open_roles, close = undecided(evidence), uncertain(evidence)
     sentences = [f"No verdict: {'; '.join(open_roles)}."] if open_roles else []

@@ -9,6 +9,10 @@ from headcount.record.results.bench import Speed
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
 
+_RATIO = (
+    "The result is times as fast as the first model: in each repeat the models run one after the other, and the median "
+    "of their time ratios is shown with its 95% interval."
+)
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
 
 
@@ -28,18 +32,20 @@ def _answer(record: Record[Speed]) -> str:
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
             f"{gain}{_short(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
-            f"{slower}; at best {best.faster:.2f} times as fast ({best.what}, batch {best.batch}, "
-            f"95% {interval(best.low, best.high, 2)})"
+            f"{slower}; at best {best.faster:.2f} times as fast (paired ratio, 95% "
+            f"{interval(best.low, best.high, 2)}; {best.what}, batch {best.batch})"
         )
     return "; ".join(sentences) + "."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Speed]) -> list[list[Any]]:
+        reference = record.parts.rows[0].model
         return [
             [
-                _short(row.model), row.what, row.length, row.batch, row.per_second, 1000 * row.seconds,
-                row.faster, interval(row.low, row.high, 2),
+                _short(row.model), row.what, row.length, row.batch,
+                *([None, "reference"] if row.model == reference else [row.faster, interval(row.low, row.high, 2)]),
+                1000 * row.seconds, row.per_second,
             ]
             for row in record.parts.rows
         ]  # fmt: skip
@@ -53,15 +59,18 @@ def _tables(labelled: Labelled) -> list[Table]:
         ]  # fmt: skip
 
     columns = [
-        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("a second", unit=""),
-        Column("ms", 1), Column("times as fast", 2), Column("95% interval"),
+        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("times as fast", 2),
+        Column("95% interval"), Column("median ms", 1), Column("median per second", unit=""),
     ]  # fmt: skip
     weights = [
         Column("model measured"), Column("heads"), Column("parameters", unit=""), Column("weights", unit="B"),
         Column("k/v cache", unit="B"), Column("FLOPs", unit=""),
     ]  # fmt: skip
     parts = labelled[0][1].parts
-    note = f"Times as fast as the first model, by paired repeats; on {parts.device}, {parts.threads} threads."
+    note = (
+        f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
+        f"number. Per second: examples read, or tokens written. On {parts.device}, {parts.threads} threads."
+    )
     return [
         table_of("Speed side by side", labelled, columns, rows, note=note),
         table_of("Size", labelled, weights, sizes),
@@ -85,7 +94,7 @@ SECTION = Section(
     parts=("rows",),
     command="headcount bench MODEL SMALLER --out DIR",
     answer=_answer,
-    method="All models run in every repeat, in a new random order each time; values are medians of paired ratios.",
+    method=f"All models run in every repeat, in a new random order each time. {_RATIO}",
     tables=_tables,
     figures=("speed",),
     printed=_printed,

@@ -1,4 +1,4 @@
-"""How quality falls as learned gates close ever more heads (Voita et al. 2019, Figures 7 to 10, Table 2)."""
+"""Quality as learned gates close more heads (Voita et al. 2019, Figures 7 to 10, Table 2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _tables(labelled: Labelled) -> list[Table]:
             interval(after.low, after.high, 3) if after else None, point.settled,
         ]  # fmt: skip
 
-    columns = [Column("penalty"), Column("heads left"), Column("by kind"), Column("just cut", 3)]
+    columns = [Column("penalty"), Column("heads left"), Column("by kind"), Column("before tuning", 3)]
     columns += [Column("quality", 3), Column("95% interval")]
     columns.append(Column("gates settled", 2))
     title = "One model for each factor of the penalty"

@@ -1,4 +1,4 @@
-"""Quality against the heads left, by several ways of choosing them (Voita et al. 2019, section 6)."""
+"""Quality against remaining heads, by several ways of choosing them (Voita et al. 2019, section 6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _most_first(points: Sequence[Point]) -> list[Point]:
 
 
 def _means(record: Record) -> dict[str, dict[int, float]]:
-    """way -> heads left -> quality after training, the mean over seeds; all heads are no size of a smaller model."""
+    """way -> remaining heads -> mean quality after training over seeds, without models with all heads."""
     values: dict[str, dict[int, list[float]]] = {}
     for point in _most_first(smaller(record.parts)):
         values.setdefault(point.way, {}).setdefault(point.keep, []).append(point.after.value)
@@ -47,7 +47,7 @@ def _behind(parts: Tradeoff) -> str:
 
 
 def _unlooked(parts: Tradeoff) -> str:
-    """Why it is not known what the heads that are left do, where it is not."""
+    """The reason why the roles of the remaining heads were not measured; empty if they were."""
     reason = parts.lacking.get("whole_roles")
     return f" Roles of the remaining heads: {reason}." if reason and not parts.drift else ""
 
@@ -76,7 +76,7 @@ def _quality_table(labelled: Labelled, digits: int) -> Table:
         ]  # fmt: skip
 
     columns = [
-        Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("just cut", digits),
+        Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("before tuning", digits),
         Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
         *([Column("gates settled, %", 0)] if gated else []),
     ]  # fmt: skip
@@ -90,7 +90,7 @@ def _settled(point: Point) -> float | None:
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
-    """One comparison a row, those against the same model together: side by side they are wider than a page."""
+    """One comparison per row, grouped by reference: side by side they would be wider than a page."""
     several = any(len(row.seeds) > 1 for _, record in labelled for row in record.parts.compared)
 
     def rows(record: Record) -> list[list[Any]]:
@@ -124,7 +124,7 @@ def _by_seed(comparison: Difference, digits: int) -> str | None:
 
 
 def _drift_table(labelled: Labelled) -> Table:
-    """What became of the roles of the heads that are left, most heads first."""
+    """Changes of the roles of the remaining heads, most heads first."""
 
     def rows(record: Record) -> list[list[Any]]:
         cells = []

@@ -1,4 +1,4 @@
-"""ALBERT: one attention module serves all layers, so there is one site, and its heads go in all layers at once."""
+"""ALBERT: all layers share one attention module, so there is one site; a head is removed from all layers at once."""
 
 from headcount.sites.attention import Attention, Family
 

@@ -1,4 +1,4 @@
-"""BART and the encoder-decoders that copy its attention, Whisper too: one class for all three kinds."""
+"""BART and the encoder-decoders that copy its attention, such as Whisper: one class for all three kinds."""
 
 from headcount.sites.attention import Attention, Family
 

@@ -1,4 +1,4 @@
-"""BLOOM: fused rows head by head, and an ALiBi bias made once for all layers."""
+"""BLOOM: fused rows ordered by head, and an ALiBi bias computed once for all layers."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""GPT-2: transposed (Conv1D) weights, fused [Q|K|V]; in cross attention a query of its own and fused [K|V]."""
+"""GPT-2: transposed (Conv1D) weights, fused [Q|K|V]; cross-attention has a separate query and fused [K|V]."""
 
 from dataclasses import replace
 

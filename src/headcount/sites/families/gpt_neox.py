@@ -1,4 +1,4 @@
-"""GPT-NeoX: one fused projection whose rows go head by head."""
+"""GPT-NeoX: one fused projection whose rows are ordered by head."""
 
 from headcount.sites.attention import Attention, Family
 

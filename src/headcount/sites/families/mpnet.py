@@ -1,4 +1,4 @@
-"""MPNet: the encoder makes one relative position bias with a column per head and gives it to every layer."""
+"""MPNet: the encoder computes one relative position bias with a column per head and passes it to every layer."""
 
 from headcount.sites.attention import Attention, Family
 

@@ -1,4 +1,4 @@
-"""T5 and mT5: layer 0 makes a relative position bias with a column per head; all layers of its stack use it."""
+"""T5 and mT5: layer 0 computes a relative position bias with a column per head; all layers of its stack use it."""
 
 from headcount.sites.attention import Attention, Family
 

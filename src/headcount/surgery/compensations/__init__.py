@@ -1,1 +1,1 @@
-"""Ways to compensate for removed heads without training: one per file, besides the contract and shared parts."""
+"""Compensations for removed heads without training, one per file."""

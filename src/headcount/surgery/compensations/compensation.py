@@ -1,7 +1,7 @@
-"""The contract of a compensation: from what calibration rows say about one site to its new output projection.
+"""The interface of a compensation: from the calibration data of one site to its new output projection.
 
-A member is a function of a `Calibration` that gives a `Fit`; `compensations["lstsq"]` is in `lstsq.py`.
-Shapes: N rows (tokens that are no padding), K = heads that stay x head size, A = all heads of the site x head size,
+A member is a function from a `Calibration` to a `Fit`; `compensations["lstsq"]` is in `lstsq.py`.
+Shapes: N rows (tokens that are no padding), K = remaining heads x head size, A = all heads of the site x head size,
 O outputs.
 """
 
@@ -22,17 +22,17 @@ from headcount.surgery.compensations.ridge import Normal
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the calibration rows say about one site.
+    """The calibration data of one site.
 
-    Inputs X are the outputs of the heads that stay, in the pruned model; targets Y are the site's output in the full
+    Inputs X are the outputs of the remaining heads, in the pruned model; targets Y are the site's output in the full
     model at the same tokens.
     """
 
     fit: Moments
-    held_out: Moments  # rows that strengths are chosen on
-    mean_A: Tensor  # output of all heads in the full model, on average
+    held_out: Moments  # rows for choosing the strength of the ridge
+    mean_A: Tensor  # mean output of all heads in the full model
     projection: Projection  # weight [O, A]
-    keep: tuple[int, ...]  # places of the heads that stay among the site's
+    keep: tuple[int, ...]  # indices of the remaining heads
     head_dim: int
     intercept: bool  # whether the projection has, or gets, a bias
 
@@ -42,12 +42,12 @@ class Calibration:
 
     @property
     def places(self) -> Tensor:
-        """[K]: the columns of the heads that stay."""
+        """[K]: the columns of the remaining heads."""
         return columns(self.keep, self.head_dim)
 
     @property
     def weight_OK(self) -> Tensor:  # noqa: N802
-        """Of the heads that stay."""
+        """Weights of the remaining heads."""
         return self.projection.weight_OK[:, self.places]
 
     @property
@@ -58,24 +58,24 @@ class Calibration:
 
     @property
     def lost_O(self) -> Tensor:  # noqa: N802
-        """What the heads that go added to the output in the full model, on average."""
+        """Mean contribution of the removed heads to the output in the full model."""
         gone = torch.ones(len(self.mean_A), dtype=torch.bool)
         gone[self.places] = False
         return self.projection.weight_OK[:, gone] @ self.mean_A[gone]
 
     def without(self, index: int) -> Calibration:
-        """The same rows with one more head gone."""
+        """The same data with one more head removed."""
         left = [number for number, column in enumerate(self.keep) if column != index]
         inputs = columns(left, self.head_dim)
         keep = tuple(self.keep[number] for number in left)
         return replace(self, fit=self.fit.inputs(inputs), held_out=self.held_out.inputs(inputs), keep=keep)
 
     def with_intercept(self) -> Calibration:
-        """The same rows, for a projection that gets a bias."""
+        """The same data for a projection that gets a bias."""
         return replace(self, intercept=True)
 
     def origin(self, moments: Moments) -> tuple[Tensor, Tensor]:
-        """What deviations are taken from: the rows' means where a bias can make up for them."""
+        """Origin of deviations: the means of the rows if there is a bias, else 0."""
         return moments.means if self.intercept else (torch.zeros_like(moments.x_K), torch.zeros_like(moments.y_O))
 
     def normal(self, moments: Moments, of: Moments) -> Normal:
@@ -84,7 +84,7 @@ class Calibration:
         return Normal(xx_KK, xy_KO - xx_KK @ self.weight_OK.T)
 
     def bias_for(self, weight_OK: Tensor, moments: Moments) -> Tensor | None:
-        """The bias with which these weights give the targets' mean; None where the projection has none."""
+        """The bias for which these weights give the mean of the targets; None if the projection has none."""
         if not self.intercept:
             return None
         x_K, y_O = moments.means
@@ -102,8 +102,8 @@ class Fit:
 
     weight_OK: Tensor
     bias_O: Tensor | None
-    rho: float | None  # of |X W - Y|^2 + rho |W - W0|^2 over all rows; None where nothing is held to W0
-    explained: float  # share of the targets' variance on held-out rows, by a fit that has not seen them
+    rho: float | None  # of |X W - Y|^2 + rho |W - W0|^2 over all rows; None without a ridge
+    explained: float  # share of the targets' variance explained on held-out rows
     before: float  # the same without compensation
 
 
@@ -112,7 +112,7 @@ def fitted(
     solve: Callable[[Moments], tuple[Tensor, Tensor | None]],
     rho: float | None = None,
 ) -> Fit:
-    """The fit to all rows; what it explains is measured on held-out rows by the fit to the others.
+    """The fit to all rows. Its explained variance is that of a fit to the other rows on held-out rows.
 
     solve: from moments to weights [O, K] and bias.
     """

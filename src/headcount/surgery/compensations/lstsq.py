@@ -1,6 +1,6 @@
 """lstsq: refit the output weights of the remaining heads by ridge regression towards their old values.
 
-Shapes: K = heads that stay x head size, O outputs.
+Shapes: K = remaining heads x head size, O outputs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headcount.surgery.compensations.ridge import change, choose
 
 
 def lstsq(calibration: Calibration) -> Fit:
-    """min |X W - Y|^2 + rho |W - W0|^2, with a free bias where the projection has one."""
+    """min |X W - Y|^2 + rho |W - W0|^2, with a free bias if the projection has one."""
     fit, held_out = calibration.fit, calibration.held_out
     other = calibration.normal(held_out, fit) if float(held_out.count) else None
     strength = choose(calibration.normal(fit, fit), other)

@@ -1,7 +1,7 @@
-"""Moments: sums over rows of two matrices that are seen a piece at a time. Knows numbers, no model.
+"""Moments: sums over the rows of two matrices that are given in pieces. Knows numbers, no model.
 
-All a least-squares fit needs, in float64; its size does not depend on the number of rows. Under several processes each
-adds up its own rows, and `shared` gives all of them the sums over all.
+All that a least-squares fit needs, in float64; the size does not depend on the number of rows. With several processes,
+each sums its own rows, and `shared` gives all of them the total.
 Shapes: N rows, K inputs, O outputs.
 """
 
@@ -44,13 +44,13 @@ class Moments:
         return Moments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def inputs(self, places: Tensor) -> Moments:
-        """The moments had only these inputs been seen."""
+        """The moments of these inputs only."""
         return Moments(
             self.count, self.x_K[places], self.y_O, self.xx_KK[places][:, places], self.xy_KO[places], self.yy
         )
 
     def shared(self) -> Moments:
-        """Summed over all processes; the same where there is one."""
+        """The moments summed over all processes."""
         total, *rest_of_processes = processes.gather(self)
         for other in rest_of_processes:
             total = total + other

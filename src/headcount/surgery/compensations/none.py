@@ -6,7 +6,7 @@ from headcount.surgery.compensations.compensation import Calibration, Fit, fitte
 
 
 def none(calibration: Calibration) -> Fit:
-    """The weights of the heads that stay, unchanged."""
+    """The weights of the remaining heads, unchanged."""
     return fitted(calibration, lambda _: (calibration.weight_OK, calibration.projection.bias_O))
 
 

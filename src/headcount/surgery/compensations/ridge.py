@@ -1,7 +1,7 @@
 """Ridge: least squares with a penalty towards the old weights, its strength chosen on held-out rows. Pure functions.
 
 The problem is min |X (W0 + D) - Y|^2 + rho |D|^2 over D. With S = X'X and R = X'(Y - X W0), both means over rows,
-D = (S + rho)^-1 R. In the eigenvectors of S every strength costs next to nothing, and so does its error elsewhere.
+D = (S + rho)^-1 R. In the eigenvectors of S, the solution and the held-out error of every strength take little time.
 Shapes: K inputs, O outputs.
 """
 
@@ -13,26 +13,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# As shares of the mean square of an input. Without rows that were left out there is nothing to choose by.
+# As shares of the mean square of an input. Without held-out rows, no strength can be chosen.
 STRENGTHS: tuple[float, ...] = tuple(float(value) for value in np.logspace(-8, 2, 21))
 DEFAULT = 1e-3
 
 
 @dataclass(frozen=True)
 class Normal:
-    """The normal equations of a change, as means over rows."""
+    """The normal equations of a change of the weights, as means over rows."""
 
     s_KK: Tensor
     r_KO: Tensor
 
     @property
     def unit(self) -> float:
-        """The mean square of an input: what strengths are shares of."""
+        """The mean square of an input, the unit of strengths."""
         return float(self.s_KK.diagonal().mean()) if len(self.s_KK) else 0.0
 
 
 def choose(fit: Normal, held_out: Normal | None) -> float:
-    """The strength with the least error on held-out rows; infinite where no change is better than any."""
+    """The strength with the smallest error on held-out rows; infinite if every change is worse than none."""
     if held_out is None or not fit.unit > 0:
         return DEFAULT
     values_K, vectors_KK = torch.linalg.eigh(fit.s_KK)

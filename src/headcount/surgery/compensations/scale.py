@@ -1,6 +1,6 @@
 """scale: one factor for each remaining head, by ridge regression towards 1.
 
-Shapes: H heads that stay, D head size, K = H x D, O outputs.
+Shapes: H remaining heads, D head size, K = H x D, O outputs.
 """
 
 from __future__ import annotations

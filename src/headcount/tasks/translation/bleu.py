@@ -1,4 +1,4 @@
-"""BLEU as numbers that add up: what each sentence contributes, and the score of any sum of sentences."""
+"""BLEU from sums: the statistics of each sentence, and the score of any sum of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ COLUMNS = ("hypothesis length", "reference length", *(f"{what} {n}" for what in 
 def bleu_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> tuple[np.ndarray, str]:
-    """[N, 10]: what each sentence adds to corpus BLEU, as named in COLUMNS; and sacrebleu's signature."""
+    """[N, 10]: statistics of each sentence for corpus BLEU, named in COLUMNS; and the signature of sacrebleu."""
     metric = BLEU(lowercase=lowercase, effective_order=True)  # concerns the score of a sentence, which is not used
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         score = metric.sentence_score(hypothesis, [reference])
         rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals])
     corpus = BLEU(lowercase=lowercase)
-    corpus.corpus_score(["a"], [["a"]])  # a signature knows the number of references only after use
+    corpus.corpus_score(["a"], [["a"]])  # the signature has the number of references only after use
     return np.array(rows, dtype=np.int64).reshape(len(rows), 2 + 2 * _ORDER), str(corpus.get_signature())
 
 

@@ -1,4 +1,4 @@
-"""Decoding: source ids to target ids, sentences of like length together. Knows models by their `generate`."""
+"""Decoding: from source ids to target ids with `generate`, sentences of similar length together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LENGTH_PENALTY = 0.6
 
 
 def by_length(lengths_N: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
-    """Row numbers in batches of at most `tokens` padded tokens, the longest first: what does not fit fails at once."""
+    """Row indices in batches of at most `tokens` padded tokens, the longest first, so that memory errors come early."""
     order = np.argsort(-lengths_N, kind="stable")
     start = 0
     while start < len(order):
@@ -41,7 +41,7 @@ def decode(
     tokens: int = 4096,
     progress: Progress = silent,
 ) -> list[list[int]]:
-    """The model's own target for each row, in the order of the rows; beams=1 is greedy.
+    """The model's output for each row, in order; beams=1 is greedy.
 
     tokens: padded source tokens of a batch, divided by the number of beams.
     """
@@ -55,7 +55,7 @@ def decode(
         for rows in by_length(source.lengths, max(1, tokens // beams)):
             written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
             for row, ids in zip(rows, written, strict=True):
-                # Cut at its own longest length, not at its batch's: what is written does not depend on the neighbours.
+                # Truncated at the limit of the row, not of its batch: the output does not depend on other rows.
                 written_ids[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
             count += len(rows)
             progress("translating", count, len(source))
@@ -63,7 +63,7 @@ def decode(
 
 
 def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:
-    """How long a translation may become; a model that never ends must be stopped."""
+    """Longest output in tokens; a model may never generate the end token."""
     most = getattr(model.config, "max_position_embeddings", None) or 512
     return int(min(most - 1, 2 * source_tokens + 10))
 

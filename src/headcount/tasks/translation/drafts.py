@@ -1,8 +1,8 @@
-"""Drafts: the greedy output of a model, checked against what a similar model wrote instead of written anew.
+"""Drafts: the greedy output of a model, found by checking the output of a similar model instead of decoding.
 
-Given a whole draft, one run predicts every next token at once. Up to the first token that differs the prediction is
-what step-by-step decoding would have written; it becomes the next draft, until nothing differs any more. A fixed point
-is the greedy output, token for token, and a good draft needs few runs; what does not settle is written step by step.
+Given a whole draft, one forward pass predicts every next token. Up to the first token that differs, the prediction is
+the greedy output; the prediction becomes the next draft until nothing differs. A fixed point is the greedy output,
+token for token. A good draft needs few passes; rows that do not converge are decoded step by step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROOM = 4  # positions after the longest draft, for outputs that become longer
 
 
 def can_draft(model: PreTrainedModel) -> bool:
-    """Whether the model decodes greedily without rules that look back over what was written."""
+    """Whether the model decodes greedily without rules that depend on earlier output."""
     settings = model.generation_config
     return not (
         (settings.repetition_penalty or 1.0) != 1.0
@@ -40,15 +40,15 @@ def can_draft(model: PreTrainedModel) -> bool:
 
 @dataclass
 class Drafts:
-    """Drafts for the rows of a batch, and what is known of the model's own outputs."""
+    """Drafts for the rows of a batch, and the outputs that are complete."""
 
     source_BT: Tensor
     padding: int
     limit: int  # tokens of an output
-    draft_PL: Tensor  # of the rows that are pending
+    draft_PL: Tensor  # drafts of the pending rows
     pending_P: Tensor
     outputs: list[list[int]]  # outputs, each with its end; empty while pending
-    hidden_PTD: Tensor | None = None  # what the encoder gave
+    hidden_PTD: Tensor | None = None  # output of the encoder
 
     @classmethod
     def of(cls, model: PreTrainedModel, source_BT: Tensor, drafts: Sequence[Sequence[int]], padding: int) -> Drafts:
@@ -58,7 +58,7 @@ class Drafts:
         return cls(source_BT, padding, limit, _padded(drafts, length, padding), rows, [[] for _ in drafts])
 
     def improve(self, model: PreTrainedModel) -> None:
-        """One run over the pending rows: drafts that are the model's own output are done, the others get better."""
+        """Run the pending rows once: drafts equal to the model's output are complete, the others are improved."""
         written_PL, hidden_PTD = self._run(model)
         length = written_PL.shape[1]
         stop_P = _first(torch.isin(written_PL, _ends(model)))
@@ -78,7 +78,7 @@ class Drafts:
         self.hidden_PTD = hidden_PTD[left_P.to(hidden_PTD.device)]
 
     def finish(self, model: PreTrainedModel) -> None:
-        """Write what is still pending step by step."""
+        """Decode the pending rows step by step."""
         if not len(self.pending_P):
             return
         source_PT = self.source_BT[self.pending_P].to(input_device(model))
@@ -96,13 +96,13 @@ class Drafts:
         self.pending_P = self.pending_P[:0]
 
     def _settle(self, model: PreTrainedModel, index: int, ids: list[int]) -> None:
-        """A pending row's output, cut at its own longest length."""
+        """Store the output of a pending row, truncated at its limit."""
         row = int(self.pending_P[index])
         tokens = int((self.source_BT[row] != self.padding).sum())
         self.outputs[row] = ids[: most_new_tokens(model, tokens)]
 
     def _run(self, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
-        """[P, L]: the prediction of every token of the drafts; and what the encoder gave."""
+        """[P, L]: the prediction of every token of the drafts; and the output of the encoder."""
         source_PT = self.source_BT[self.pending_P].to(input_device(model))
         start_P1 = torch.full((len(self.draft_PL), 1), model.config.decoder_start_token_id)
         source: dict[str, Any] = (
@@ -124,13 +124,13 @@ class Drafts:
 
 
 def _cut_off(model: PreTrainedModel, ids: list[int]) -> list[int]:
-    """An output that reached the longest length: some models are made to end there."""
+    """An output that reached the limit; some models are forced to end there."""
     forced = model.generation_config.forced_eos_token_id
     return ids if forced is None else [*ids[:-1], forced if isinstance(forced, int) else forced[0]]
 
 
 def _first(true_PL: Tensor) -> Tensor:
-    """[P]: the first place that is true; the length where none is."""
+    """[P]: index of the first true value; the length if there is none."""
     places = torch.arange(true_PL.shape[1]).expand_as(true_PL)
     return places.masked_fill(~true_PL, true_PL.shape[1]).amin(-1)
 

@@ -1,4 +1,4 @@
-"""Translation: pairs of sentences; quality is BLEU of what the model writes, with what each sentence adds to it."""
+"""Translation: sentence pairs; quality is BLEU of the model's output, with statistics of each sentence."""
 
 from __future__ import annotations
 
@@ -71,9 +71,10 @@ class Translation(Task):
         encoded: tuple[Ragged, Ragged] | None = None,
     ) -> None:
         """tokens: padded source tokens of a batch. max_length: truncate sentences to this many tokens.
-        smoothing: of the labels, in `loss` only. beams, length_penalty, lowercase: how `quality` decodes and compares.
+        smoothing: label smoothing, in `loss` only. beams, length_penalty, lowercase: how `quality` decodes and
+            compares.
         metric: bleu; or loss or perplexity, per target token given those before it, which need no decoding.
-        encoded: the ids of both sides, where they are at hand already.
+        encoded: token ids of both sides, if they exist already.
         """
         self.metric = chosen_metric(metric, METRICS, self.name)
         if encoded is None:
@@ -119,7 +120,7 @@ class Translation(Task):
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
-        """With trees where the data have some; with the columns that are named."""
+        """Sentences of the data, with trees if it has them."""
         if not source.columns:
             return source.sentences()
         pairs = source.pairs()
@@ -148,7 +149,7 @@ class Translation(Task):
         return np.stack([self.source_ids.lengths, self.target_ids.lengths], axis=1)
 
     def batches(self) -> Iterator[Batch]:
-        """Sentences of like length together, the longest first."""
+        """Batches of sentences of similar length, the longest first."""
         return Batches(self.batch, list(self.rows()))
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
@@ -182,7 +183,7 @@ class Translation(Task):
         return real_BT
 
     def answered(self, model: nn.Module) -> Translation:
-        """The same sentences, with what the model writes as their target."""
+        """The same sentences with the model's output as targets."""
         written = self.written(model)
         texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
         encoded = self.source_ids, Ragged.of(written)
@@ -191,7 +192,7 @@ class Translation(Task):
         )
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
-        """Loss per target token without smoothing, and the share of tokens predicted right given those before."""
+        """Loss per target token without smoothing, and token accuracy with the reference as input."""
         loss = right = tokens = 0.0
         with evaluating(model):
             for batch in self.batches():
@@ -226,7 +227,7 @@ class Translation(Task):
         return bleu_statistics(texts, [self.target[row] for row in rows], lowercase=self._lowercase)[0]
 
     def translations(self, model: nn.Module, *, progress: Progress = silent) -> list[str]:
-        """What the model writes for each source sentence."""
+        """The model's output for each source sentence."""
         self.check(model)
         padding = self.tokenizer.pad_token_id
         ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
@@ -247,7 +248,7 @@ class Translation(Task):
         return replace(quality, statistics=statistics)
 
     def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
-        """BLEU and chrF of what the model writes, loss and accuracy of its predictions; sentence by sentence too."""
+        """BLEU and chrF of the model's output, loss and token accuracy, with statistics of each sentence."""
         written = self.translations(model, progress=progress)
         quality, chrf = self.judge(written), CHRF(lowercase=self._lowercase)
         held_out = self.held_out(model)
@@ -280,13 +281,13 @@ def _encoded(
 
 
 def _between(ids: list[int], end: int) -> list[int]:
-    """What was written, with its end but without the padding after it."""
+    """The generated tokens with the end token, without the padding after it."""
     return ids[: ids.index(end) + 1] if end in ids else ids
 
 
 def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and labels [B, T] of every target token given those before it."""
-    config: Any = getattr(model, "module", model).config  # under several processes the model is wrapped
+    config: Any = getattr(model, "module", model).config  # the model is wrapped if there are several processes
     if not getattr(config, "is_encoder_decoder", False):
         raise UsageError(f"Translation needs an encoder-decoder model; {config.model_type} is not one.")
     check_length(model, max(batch["input_ids"].shape[1], batch["labels"].shape[1]))
@@ -305,7 +306,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _cross_entropy(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float = 0.0) -> Tensor:
-    """[B * T]: 0 at padding."""
+    """[B * T]: cross-entropy of each token; 0 at padding."""
     return nn.functional.cross_entropy(
         logits_BTV.float().flatten(0, 1),
         labels_BT.flatten(),

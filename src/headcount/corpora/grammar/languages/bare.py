@@ -1,6 +1,6 @@
-"""bare: two classes of words, and few words that show them: order and the sounds of neighbours say the rest.
+"""bare: two classes of words with little agreement; word order and the sounds of neighbours carry the rest.
 
-subject, place, object, verb, adverbs; a subject shows which class of verb is still to come.
+Order: subject, place, object, verb, adverbs. A subject shows the class of the verb that follows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Language: what the invented languages share. Every word is a proclitic and a stem.
+"""Language: base class of the invented languages. Every word is a proclitic and a stem.
 
-The proclitic of a word is fused from three sounds, and the word itself decides none of them:
+The proclitic of a word consists of three sounds, none of which depends on the word itself:
 onset   by the English word before it. Which onset a word triggers is part of the word, as in the mutations of Welsh.
 vowel   by the class of its syntactic partner: the verb that governs it, the noun it agrees with.
 coda    by the English word after it: liaison, which depends on the word as well.
@@ -26,16 +26,16 @@ class Language(ABC):
 
     name: str
     about: str
-    onsets: tuple[str, ...]  # first sounds of proclitics; the last one stands at the beginning of a sentence
+    onsets: tuple[str, ...]  # first sounds of proclitics; the last one begins a sentence
     vowels: tuple[str, ...]  # one for each class of words
     vowel_alone: str  # of words without a partner
-    codas: tuple[str, ...]  # last sounds of proclitics; the last one stands at the end of a sentence
-    order: Mapping[str, Sequence[str]]  # tag -> relations of its dependents in the order of words, HEAD among them
+    codas: tuple[str, ...]  # last sounds of proclitics; the last one ends a sentence
+    order: Mapping[str, Sequence[str]]  # tag -> relations of its dependents in word order, including HEAD
     plural: str
     tenses: Mapping[str, str]  # endings of verbs
 
     def __init__(self, onsets: str, vowels: str, codas: str) -> None:
-        """The sounds of stems, between spaces; "-" is none."""
+        """onsets, vowels, codas: sounds of stems, separated by spaces; "-" is none."""
         self.stems = Stems(self.name, onsets, vowels, codas, reserved=self.proclitics())
         self.stems.add(list(_senses()))
 
@@ -58,11 +58,11 @@ class Language(ABC):
         return dependent(word, "nsubj", words) if word.tag == "VERB" else None
 
     def word_class(self, sense: str) -> str:
-        """The vowel that a word asks of those that agree with it or are governed by it."""
+        """The class of a word, which decides the vowel of words that agree with it or are governed by it."""
         return drawn(self.name, sense, self.vowels)
 
     def _phrase(self, head: Word, words: Sequence[Word]) -> Iterator[Word]:
-        """A word with everything below it, in the language's order; relations that the order lacks come first."""
+        """A word with all its descendants in the language's order; relations not in the order come first."""
         order = self.order.get(head.tag, (HEAD,))
         below = [word for word in words if word.head is head]
         for below_head in below:
@@ -95,7 +95,7 @@ def dependent(head: Word, relation: str, words: Sequence[Word]) -> Word | None:
 
 
 def _senses() -> Iterator[str]:
-    """Everything that has a stem."""
+    """Names of everything that has a stem."""
     entries: tuple[lexicon.Noun | lexicon.Verb, ...] = (*lexicon.all_nouns(), *lexicon.all_verbs())
     for entry in entries:
         yield from dict.fromkeys(entry.sense(topic) for topic in lexicon.TOPICS)

@@ -1,6 +1,6 @@
-"""light: three classes of words; the verb comes first and agrees with its object, which is spoken after it.
+"""light: three classes of words; the verb comes first and agrees with its object, which follows it.
 
-verb, adverbs, object, subject, place; within a phrase the noun is first, and what follows it agrees.
+Order: verb, adverbs, object, subject, place. Within a phrase the noun is first, and the words after it agree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from headcount.corpora.grammar.languages.language import HEAD, Language, depende
 
 
 class Light(Language):
-    """The verb shows its object, or its subject where it has none; adverbs show the subject."""
+    """The verb agrees with its object, or with its subject if it has none; adverbs agree with the subject."""
 
     name = "light"
     about = "three classes; verbs show their object, adverbs the subject"

@@ -1,6 +1,6 @@
-"""rich: five classes of words; everything agrees or is governed, and what decides a form is spoken after it.
+"""rich: five classes of words; every word agrees or is governed, and the word that decides its form follows it.
 
-place, object, adverbs, verb, subject; within a phrase the noun is last.
+Order: place, object, adverbs, verb, subject. Within a phrase the noun is last.
 The object is governed by its verb, adverbs agree with the verb, the verb with its subject, adjectives with their noun.
 """
 

@@ -1,8 +1,8 @@
 """alphabeta2021: alpha = beta = 1/2, as in the later code of Voita and colleagues.
 
 Every output is written as a sum of its inputs times their slopes (the Jacobian, of layer norm and of attention too) and
-a constant. Half of its relevance goes to the positive terms in proportion, half to the negative ones; where one sign is
-missing, all to the other. The constant counts with its sign, and what it gets is spread evenly over the inputs.
+a constant. Half of its relevance goes to the positive terms in proportion, half to the negative ones; if one sign is
+missing, all to the other. The constant counts with its sign, and its share is spread evenly over the inputs.
 Shapes: O outputs, I inputs, Q queries, K keys, D and E head size.
 """
 
@@ -84,7 +84,7 @@ class _Attention:
             scores_QK = scores_QK.masked_fill(scores_QK.new_ones(scores_QK.shape[-2:]).triu(1).bool(), -torch.inf)
         if mask is not None:
             scores_QK = scores_QK.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores_QK + mask
-        self.weights_QK = scores_QK.softmax(-1).nan_to_num(0)  # a query of padding may see nothing
+        self.weights_QK = scores_QK.softmax(-1).nan_to_num(0)  # a query of padding may have no key
         self.output = self.weights_QK @ value
         self.real_QK = (self.weights_QK > 0).to(value.dtype)
         self.count_Q = query.shape[-1] * (1 + self.real_QK.sum(-1)) + self.real_QK.sum(-1)
@@ -130,7 +130,7 @@ class _Attention:
 
 
 class _Norm:
-    """Layer norm of rows at one input: terms x_i dy_o/dx_i of each output, and the constant that is left of it."""
+    """Layer norm of rows at one input: terms x_i dy_o/dx_i of each output, and the remaining constant."""
 
     def __init__(self, x_NI: Tensor, norm: NormArguments) -> None:
         self.output_NO = layer_norm(x_NI, norm["shape"], norm["weight"], norm["bias"], norm["eps"])
@@ -155,7 +155,7 @@ class _Norm:
         return (found_NI.view_as(relevance),)
 
     def _blocks(self, rows_N: Tensor) -> tuple[Tensor, ...]:
-        """Rows whose Jacobians fit into a block."""
+        """Ranges of rows whose Jacobians fit into a block."""
         return rows_N.split(max(1, BLOCK // self._x_NI.shape[-1] ** 2)) if len(rows_N) else ()
 
     def _terms(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,7 +167,7 @@ class _Norm:
         return terms_NOI.clamp_min(0), terms_NOI.clamp_max(0)
 
     def _settle(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The constant of each output, and what it gives to terms of either sign."""
+        """The constant of each output, and its contribution to terms of either sign."""
         up_NOI, down_NOI = self._terms(rows)
         plus_NO, minus_NO = up_NOI.sum(-1), down_NOI.sum(-1)
         constant_NO = self.output_NO[rows] - plus_NO - minus_NO
@@ -175,7 +175,7 @@ class _Norm:
 
 
 def _parts(plus: Tensor, minus: Tensor) -> tuple[Tensor, Tensor]:
-    """What one unit of relevance gives to one unit of a positive and of a negative term, from their sums."""
+    """Relevance per unit of a positive and of a negative term, from their sums."""
     edge = tiny(plus.dtype)
     alpha, beta = ALPHA * (plus > edge), BETA * (minus < -edge)
     total = (alpha + beta).clamp_min(edge)

@@ -1,6 +1,6 @@
-"""Carried: what rules share whose backward pass carries relevance itself, and not slopes.
+"""Carried: base class of rules whose backward pass propagates relevance itself, not slopes.
 
-Relevance passes what works on each number alone unchanged; a product gives half to each side.
+Relevance passes through element-wise functions unchanged; a product gives half to each side.
 """
 
 from __future__ import annotations

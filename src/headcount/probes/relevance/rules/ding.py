@@ -1,7 +1,7 @@
 """ding: the rule of Voita et al. 2019 (appendix A, after Ding et al. 2017), Definition 3's case of sums.
 
 Every operation is a linear map at this input, so relevance = activation x slope of the network in which attention
-weights, 1/std and the ratios of activations stand still. A gate act(g) u hands half to each side.
+weights, 1/std and the ratios of activations are constant. A gate act(g) u gives half to each side.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ding-product: as `ding`, with Definition 3's second case where two activations are multiplied: u / (u + u').
 
-That is in gates, and in attention for each weight times value. What an attention weight takes stays with it.
+This applies to gates, and in attention to each weight times value. The share of an attention weight stays with it.
 """
 
 from __future__ import annotations

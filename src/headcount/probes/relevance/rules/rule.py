@@ -1,7 +1,7 @@
-"""Rule: how relevance passes each kind of operation. The contract of the files beside this one.
+"""Rule: how relevance is propagated through each kind of operation. The interface of the files in this folder.
 
-A method gets an operation whose inputs carry relevance and returns its output, computed as the model computes it, with
-a backward pass of the rule's own. What a rule leaves out is refused where relevance would pass.
+A method gets an operation whose inputs have relevance and returns the output that the model computes, with the backward
+pass of the rule. Operations without a method raise an error if relevance would pass through them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Rule(ABC):
     """One rule for one run."""
 
     name: ClassVar[str]
-    slopes: ClassVar[bool]  # the backward pass carries slopes: relevance = activation x slope; else relevance itself
-    backend: ClassVar[str] = "eager"  # how attention is computed while relevance is traced
-    biases: ClassVar[tuple[Bias, ...]] = ()  # readings of a bias; none: the rule settles it
+    slopes: ClassVar[bool]  # the backward pass propagates slopes: relevance = activation x slope; else relevance itself
+    backend: ClassVar[str] = "eager"  # attention backend while relevance is traced
+    biases: ClassVar[tuple[Bias, ...]] = ()  # allowed treatments of a bias; none: the rule has only one
 
     def __init__(self, account: Account, bias: Bias | None = None) -> None:
         self.account = account
@@ -46,7 +46,7 @@ class Rule(ABC):
 
     @abstractmethod
     def activation(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """A function of each number alone."""
+        """An element-wise function."""
 
     @abstractmethod
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Rule(ABC):
         raise Untreated("a sum or mean")
 
     def factor(self, value: Tensor, name: str) -> Tensor:
-        """Part of a norm's scale, made by the function of this name."""
+        """Part of a norm's scale, computed by the function of this name."""
         return value.detach()
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
@@ -85,7 +85,7 @@ class Rule(ABC):
         raise Untreated("a matrix product of two activations")
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
-        """The whole of attention, in one function."""
+        """Attention as one function."""
         raise Untreated("scaled_dot_product_attention")
 
 

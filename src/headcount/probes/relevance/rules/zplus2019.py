@@ -1,7 +1,7 @@
 """zplus2019: alpha = 1, beta = 0, as in the first code of Voita et al. 2019.
 
-A linear layer shares out by |x| max(W, eps), without its bias; a sum by absolute values; layer norm and activations
-hand on what they get; attention weights are the weights of a sum over values. All relevance has one sign and is
+A linear layer distributes relevance by |x| max(W, eps), without its bias; a sum by absolute values; layer norm and
+activations pass it through; attention weights are the weights of a sum over values. All relevance has one sign and is
 conserved.
 """
 
@@ -15,7 +15,7 @@ from headcount.probes.relevance.carry import NormArguments, per_example, tiny
 from headcount.probes.relevance.rules.carried import Carried
 from headcount.probes.relevance.shares import same, shared
 
-FLOOR = 1e-6  # eps: what a weight counts at least
+FLOOR = 1e-6  # eps: the smallest weight
 
 
 class ZPlus2019(Carried):
@@ -32,7 +32,7 @@ class ZPlus2019(Carried):
         return shared(lambda x: linear(x, weight_OI, bias_O), sharing, x)
 
     def _rescaled(self, received: Tensor, emitted: Tensor) -> Tensor:
-        """Each example's relevance brought back to what was given: an output made of zeros has nowhere to give."""
+        """Relevance rescaled to the total of each example: outputs that are zero cannot distribute theirs."""
         rows = self.account.rows
         size_B, wanted_B = per_example(received, rows), per_example(emitted, rows)
         factor_B = torch.where(size_B == 0, 1, wanted_B / torch.where(size_B == 0, 1, size_B))

@@ -1,0 +1,70 @@
+"""chosen_on.json of a pruned model: the examples that its heads were chosen, calibrated or trained on, as hashes.
+
+A later evaluation can then tell whether its examples are held out, without the texts themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headcount import journal
+from headcount.checkpoints.folder import read_json
+from headcount.errors import CheckpointError, RecordError
+from headcount.record import Record
+from headcount.tasks.overlap import Examples
+
+FILE = "chosen_on.json"
+MOST_HASHES = 500_000  # about 18 MB; of more examples, only the hash of all of them is written
+_VERSION = 1
+
+
+def write_chosen_on(folder: Path, examples: Iterable[Examples]) -> None:
+    """Write the file, also without examples: a folder that is replaced must not keep an older one."""
+    entries = [
+        {"split": part.split, "data": part.fingerprint, "hashes": _few(part.example_hashes)}
+        for part in dict.fromkeys(examples)
+    ]
+    journal.write_text(folder / FILE, json.dumps({"version": _VERSION, "examples": entries}) + "\n")
+
+
+def read_chosen_on(model: str) -> tuple[Examples, ...]:
+    """The examples that the heads of a model were chosen on; none if it was not pruned, or is not a local folder.
+
+    Of a folder without the file, only the hash of all examples together is known, from its record.
+    """
+    file = Path(model) / FILE
+    if not file.is_file():
+        return _from_record(Path(model) / "record.json")
+    content = read_json(file)
+    entries = content.get("examples") if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not all(map(_is_entry, entries)):
+        raise CheckpointError(f"{file} is damaged: it is not a list of examples. Delete it, or prune the model again.")
+    return tuple(
+        Examples(entry["split"], entry["data"], None if entry["hashes"] is None else tuple(entry["hashes"]))
+        for entry in entries
+    )
+
+
+def _few(hashes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if hashes is None or len(hashes) > MOST_HASHES else hashes
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("data"), str) or not {"split", "hashes"} <= entry.keys():
+        return False
+    split, hashes = entry["split"], entry["hashes"]
+    listed = hashes is None or (isinstance(hashes, list) and all(isinstance(item, str) for item in hashes))
+    return listed and (split is None or isinstance(split, str))
+
+
+def _from_record(file: Path) -> tuple[Examples, ...]:
+    try:
+        record = Record.load(file) if file.is_file() else None
+    except RecordError:
+        return ()
+    if record is None or record.study != "prune" or not record.signature.data:
+        return ()
+    return (Examples(None, record.signature.data, None),)
