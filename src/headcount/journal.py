@@ -51,12 +51,12 @@ def reserved(folder: str | Path, *, shared: bool = False) -> Iterator[None]:
 
 
 def _recover_inside(folder: Path) -> None:
-    """Remove what killed processes left in a folder and the folders in it: finished files are not written again."""
-    for inner in (folder, *(path for path in folder.iterdir() if path.is_dir() and not _is_scratch(path))):
-        with contextlib.suppress(OSError):  # of another user, or removed by another process
-            names = {path.name[1:].rpartition(_SCRATCH)[0] for path in inner.iterdir() if _is_scratch(path)}
-            for name in names:
-                recover(inner / name)
+    """Remove what killed processes left anywhere in a folder: finished files beside it are not written again."""
+    for inner, folders, _ in os.walk(folder):
+        scratch = [name for name in folders if _is_scratch(Path(name))]
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for target in {name[1:].rpartition(_SCRATCH)[0] for name in scratch}:
+            recover(Path(inner, target))
 
 
 def check_place(path: Path) -> None:

@@ -266,10 +266,10 @@ def test_a_library_that_does_not_say_why_it_could_not_write_is_explained(
 
 
 def test_what_killed_processes_left_beside_finished_files_goes_when_work_resumes(tmp_path: Path) -> None:
-    record = journal.write_text(tmp_path / "out" / "parts" / "roles.json", "{}")
-    for folder in (tmp_path / "out", record.parent):
-        (folder / ".roles.json.headcount-abc").mkdir()
-        (folder / ".roles.json.headcount-abc" / "lock").touch()
+    state = journal.write_text(tmp_path / "out" / "training" / "tune" / "state.json", "{}")
+    for folder in (tmp_path / "out", state.parent.parent, state.parent):
+        (folder / ".state.json.headcount-abc").mkdir()
+        (folder / ".state.json.headcount-abc" / "lock").touch()
     with journal.reserved(tmp_path / "out"):
-        assert list(record.parent.iterdir()) == [record]
-    assert sorted(tmp_path.rglob("*")) == [tmp_path / "out", record.parent, record]
+        assert list(state.parent.iterdir()) == [state]
+    assert sorted(tmp_path.rglob("*")) == [tmp_path / "out", state.parent.parent, state.parent, state]
