@@ -155,7 +155,7 @@ class Bench:
             hit, spent = hit or outcome.status != 0, spent + outcome.seconds
             faults += _after_fault(outcome, folder)
             if "Traceback" in outcome.output:
-                faults.append(f"traceback: {outcome.output[-500:]}")
+                faults.append(f"traceback: {outcome.output[outcome.output.index('Traceback') - 100 :][:1500]}")
         return self._again(case, command, reference, folder, faults, hit, spent)
 
     def _again(

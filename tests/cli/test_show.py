@@ -105,3 +105,25 @@ def test_an_interruption_while_libraries_clean_up_shows_no_traceback() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGINT", 1), ("SIGTERM", 143)])
+def test_an_interruption_that_reaches_a_destructor_is_not_lost(number: str, status: int) -> None:
+    code = f"""
+import os, signal, time
+from headcount.cli.main import commands, main
+
+class Resource:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{number})
+        time.sleep(0.001)
+
+def work(**_):
+    Resource()
+    time.sleep(20)
+
+commands["inspect"].callback = work
+main(["inspect", "model"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=15)
+    assert (done.returncode, done.stderr) == (status, "Error: Interrupted; no partly written files were left behind.\n")

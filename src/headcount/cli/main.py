@@ -23,6 +23,7 @@ from headcount.errors import HeadcountError, UsageError
 from headcount.registry import Registry
 
 _CLOSED_PIPE, _TERMINATED = 141, 143  # 128 + SIGPIPE, 128 + SIGTERM, as shells count
+_AFTER_DESTRUCTOR = 0.01  # seconds
 
 # Waiting OpenMP threads spin, and on a busy machine take cores from working ones. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -48,7 +49,7 @@ class _Commands(Files):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _ended_by_reader(), _ended_by_scheduler():
+            with _ended_by_reader(), _ended_by_scheduler(), _repeated_interruptions():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -97,6 +98,25 @@ def _ended_by_scheduler() -> Iterator[None]:
     finally:
         if usual:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _repeated_interruptions() -> Iterator[None]:
+    """Send a signal again that reached a destructor: Python prints exceptions there and goes on as if nothing was."""
+    usual = sys.unraisablehook
+
+    def repeat(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            usual(unraisable)
+            return
+        number = signal.SIGTERM if issubclass(unraisable.exc_type, _Terminated) else signal.SIGINT
+        threading.Timer(_AFTER_DESTRUCTOR, os.kill, (os.getpid(), number)).start()
+
+    sys.unraisablehook = repeat
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
 
 @contextlib.contextmanager
