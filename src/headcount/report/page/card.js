@@ -41,7 +41,7 @@ function rolesPart(subject, place) {
   return [make("h3", {}, "Roles"), make("p", {}, badges.length ? badges : "No role was found."),
     ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
 }
-const verdictOf = (one) => (one.holds === null ? `not enough trials (${one.trials})` : one.holds ? "yes" : "no");
+const verdictOf = (one) => (one.holds === null ? `not enough trials (${one.trials} of 30)` : one.holds ? "yes" : "no");
 const percentOf = (share) => (share === null || share === undefined ? "\u2013" : `${Math.round(100 * share)}%`);
 
 function pruningPart(subject, place) {
