@@ -6,6 +6,7 @@ import fcntl
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -179,3 +180,27 @@ def test_a_greedy_search_that_is_killed_resumes_without_training(
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert weights[0] == weights[1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed", "whole"]
+
+
+def test_a_search_that_was_saved_before_a_kill_leaves_no_unfinished_folder(
+    writer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6", "--out"]
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.pruning.folder.shutil", SimpleNamespace(rmtree=str))  # as if killed right before it
+        assert run(*search, str(tmp_path / "out")).exit_code == 0
+    assert (tmp_path / "out.unfinished").is_dir()
+    again = run(*search, str(tmp_path / "out"))
+    assert "is not empty; pass overwrite=True" in again.output
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path: Path) -> None:
+    search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
+    search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6", "--out"]
+    assert run(*search, str(tmp_path / "out")).exit_code == 0
+    (tmp_path / "out.unfinished").mkdir()
+    (tmp_path / "out.unfinished" / "record.json").write_text("{}")
+    assert run(*search, str(tmp_path / "out")).exit_code == 1
+    assert (tmp_path / "out.unfinished" / "record.json").is_file()

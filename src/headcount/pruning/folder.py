@@ -36,6 +36,7 @@ from headcount.training.recipe import Recipe
 from headcount.training.run import Run
 
 _USUAL = Execution()
+_RECORD = "record.json"
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def prune_in_folder(
         with _unfinished(out, settings) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
+            if search_folder and processes.is_main():
+                record.save(search_folder / _RECORD)
             saving.save(pruned.model, out, record, pruned.chosen_on)
         return record
     check_apart(data.train, data.measure)
@@ -86,7 +89,7 @@ def prune_in_folder(
     with folder.claimed():
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
-            return Record.load(out / "record.json")
+            return Record.load(out / _RECORD)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
 
 
@@ -96,13 +99,25 @@ def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
 
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
-    folder = out.with_name(f"{out.name}.unfinished")
+    folder = _search_folder(out)
     if processes.is_main():
         decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
         journal.claim(folder, "settings.json", asdict(replace(settings, pipeline=decisive)))
     yield folder
     if processes.is_main():
         shutil.rmtree(folder)
+
+
+def clear_finished(out: Path) -> None:
+    """Remove OUT.unfinished if its search has been saved in OUT: a kill may come between the two."""
+    folder = _search_folder(out)
+    records = [path / _RECORD for path in (folder, out)]
+    if all(path.is_file() for path in records) and len({path.read_bytes() for path in records}) == 1:
+        shutil.rmtree(folder)
+
+
+def _search_folder(out: Path) -> Path:
+    return out.with_name(f"{out.name}.unfinished")
 
 
 def _prune(
@@ -159,7 +174,7 @@ def sweep(
     fingerprint = data.train.fingerprint if data.train is not None else ""
     record = Record("prune-sweep", Signature(saving.source, weight_hash(model), fingerprint), parts)
     if not elsewhere and processes.is_main():
-        record.save(out / "record.json")
+        record.save(out / _RECORD)
     return record
 
 

@@ -233,7 +233,7 @@ class _Job:
         """Prune and save one or several models; returns the record."""
         from headcount.checkpoints.save import check_target
         from headcount.cli import show
-        from headcount.pruning.folder import prune_in_folder, sweep
+        from headcount.pruning.folder import clear_finished, prune_in_folder, sweep
         from headcount.pruning.pipeline import Execution
         from headcount.pruning.saving import Saving
 
@@ -241,6 +241,7 @@ class _Job:
         pipeline = next(iter(pipelines.values()))
         saving = Saving(self.model, self.loading.revision, values["standalone"], values["overwrite"])
         if not pipeline.trains:
+            clear_finished(self.out)
             check_target(self.out, saving.overwrite)
         with show.working(f"Loading {self.model}"):
             texts = self._data(pipeline)
