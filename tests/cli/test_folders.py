@@ -6,7 +6,6 @@ import fcntl
 import os
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -188,9 +187,11 @@ def test_a_search_that_was_saved_before_a_kill_leaves_no_unfinished_folder(
     search = ["prune", str(writer), "--choose", "greedy", "--keep", "11", "--candidates", "1", "--no-verify"]
     search += ["--task", "language-modelling", "--data", f"{writer}/texts.txt", "--limit", "6", "--out"]
     with monkeypatch.context() as patch:
-        patch.setattr("headcount.pruning.folder.shutil", SimpleNamespace(rmtree=str))  # as if killed right before it
+        patch.setattr("headcount.journal.remove_folder", str)  # as if killed right before it
         assert run(*search, str(tmp_path / "out")).exit_code == 0
     assert (tmp_path / "out.unfinished").is_dir()
+    (tmp_path / ".out.unfinished.headcount-abc" / "gone").mkdir(parents=True)  # of a removal that was killed
+    (tmp_path / ".out.unfinished.headcount-abc" / "lock").touch()
     again = run(*search, str(tmp_path / "out"))
     assert "is not empty; pass overwrite=True" in again.output
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -11,7 +11,6 @@ training resumes from DIR.unfinished/, which is deleted when DIR is written.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -105,15 +104,16 @@ def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
         journal.claim(folder, "settings.json", asdict(replace(settings, pipeline=decisive)))
     yield folder
     if processes.is_main():
-        shutil.rmtree(folder)
+        journal.remove_folder(folder)
 
 
 def clear_finished(out: Path) -> None:
     """Remove OUT.unfinished if its search has been saved in OUT: a kill may come between the two."""
     folder = _search_folder(out)
+    journal.recover(folder.resolve())
     records = [path / _RECORD for path in (folder, out)]
     if all(path.is_file() for path in records) and len({path.read_bytes() for path in records}) == 1:
-        shutil.rmtree(folder)
+        journal.remove_folder(folder)
 
 
 def _search_folder(out: Path) -> Path:
