@@ -23,7 +23,7 @@ demo: venv
 
 # Two processes of one thread each: two OpenMP pools on few cores slow each other down.
 test: venv lint
-	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: venv
 	$(THREADS) $(BIN)/python -m pytest -m slow
