@@ -93,7 +93,7 @@ def test_a_click_on_a_head_opens_its_card(opened: Any) -> None:
         "rank",
         "When it goes",
         "Where it looks",
-        "not enough trials (2)",
+        "not enough trials (2 of 30)",
     ):
         assert said in card
     assert "l0, penalty 0.1" in card

@@ -110,7 +110,9 @@ def _repeated_interruptions() -> Iterator[None]:
             usual(unraisable)
             return
         number = signal.SIGTERM if issubclass(unraisable.exc_type, _Terminated) else signal.SIGINT
-        threading.Timer(_AFTER_DESTRUCTOR, os.kill, (os.getpid(), number)).start()
+        # to the main thread, so that it wakes up from what it waits for
+        target = (threading.main_thread().ident, number)
+        threading.Timer(_AFTER_DESTRUCTOR, signal.pthread_kill, target).start()
 
     sys.unraisablehook = repeat
     try:

@@ -141,6 +141,7 @@ class Imitation:
     name = "imitation"
     fingerprint = "planted"
     trains, writes = True, False
+    example_hashes = split = None
 
     def __init__(self, model: nn.Module) -> None:
         random_ids = torch.Generator().manual_seed(0)
