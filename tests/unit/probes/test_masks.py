@@ -190,8 +190,10 @@ def test_training_with_gradient_checkpointing(architecture: str) -> None:
     assert set(calls.values()) == {1}
 
 
-# the third takes as long as all the rest of this file; compiled encoder-decoders are also in surgery/test_remove.py
-@pytest.mark.parametrize("architecture", ["bert", "llama", pytest.param("marian", marks=pytest.mark.slow)])
+# the others take longer than the rest of this file; they are also compiled in surgery/test_remove.py
+@pytest.mark.parametrize(
+    "architecture", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("llama", "marian"))]
+)
 def test_under_compilation(architecture: str) -> None:
     """A model compiled and run before is masked and unmasked again all the same, without a break in its graph."""
     torch._dynamo.reset()

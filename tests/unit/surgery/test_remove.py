@@ -96,7 +96,13 @@ def test_backend_can_still_be_changed(llama: nn.Module) -> None:
     assert [layer.shape[1] for layer in attention] == [3, 4, 4]
 
 
-@pytest.mark.parametrize("architecture", ["bert", "gpt2", "llama", "phi3", "t5", "bloom", "mpnet", "marian"])
+_LIKE_OTHERS = ("phi3", "mpnet", "bloom")  # their layers are cut like those of llama, bert and gpt2
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    ["bert", "gpt2", "llama", "t5", "marian", *(pytest.param(name, marks=pytest.mark.slow) for name in _LIKE_OTHERS)],
+)
 def test_pruned_models_compile(architecture: str) -> None:
     """One graph, no breaks, with uneven layers and an empty one."""
     model = zoo.build(architecture, zoo.backends(architecture)[-1])
