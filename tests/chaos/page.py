@@ -54,6 +54,9 @@ The first runs, of a few moments for each command, and the reading that they led
 | `score --method relevance` above `ulimit -f` | "Unexpected DatasetGenerationError" instead of the cache and what to do |
 | `explore`, killed or by two processes | tuples in the page where a run without a fault has lists, or the other way round |
 | two processes on one study, all points of the trade-off taken by the first | "Unexpected StopIteration" in the second |
+| Ctrl-C or SIGTERM while a destructor of a library ran | Python printed a traceback, and the command ran on |
+| Ctrl-C while libraries cleaned up at the end | a traceback of torch |
+| `prune --choose greedy`, killed between saving and cleaning up | `OUT.unfinished` stayed for ever |
 """
 
 
