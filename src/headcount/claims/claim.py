@@ -10,9 +10,8 @@ import numpy as np
 
 from headcount.claims.studied import StudiedModel
 from headcount.registry import Registry
-from headcount.statistics import Interval, over_runs
+from headcount.statistics import Interval, t_interval
 
-_DRAWS = 2000
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -71,10 +70,8 @@ def pooled(intervals: Sequence[Interval]) -> Interval:
     """The mean over models. One model keeps its interval; several get a t-interval that includes theirs."""
     if len(intervals) == 1:
         return intervals[0]
-    random = np.random.default_rng(0)
-    drawn = [[interval.value + deviation(interval) * random.standard_normal(_DRAWS)] for interval in intervals]
-    runs = over_runs([[interval.value] for interval in intervals], drawn)
-    return Interval(runs.value, runs.low, runs.high)
+    variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals) ** 2
+    return t_interval([interval.value for interval in intervals], variance)
 
 
 def pooled_correlation(intervals: Sequence[Interval]) -> Interval:

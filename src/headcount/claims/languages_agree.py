@@ -38,7 +38,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     interval = _mean(correlations)
     languages = ", ".join(sorted({language for _, language in by_language}))
     runs = min(min(len(left), len(right)) for left, right in pairs)
-    studied = sum(map(len, by_language.values()))
+    compared = {name for pair in combinations(by_language, 2) if pair[0][0] == pair[1][0] for name in pair}
+    studied = sum(len(by_language[name]) for name in compared)
     return Measurement(interval, above(interval, 0.0), studied, runs, f"target: {languages}")
 
 

@@ -33,7 +33,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         if epochs
     ]
     interval = pooled(worst)
-    return Measurement(interval, above(interval, ENOUGH), len(worst), sum(map(len, late)), "runs: epochs")
+    holds = None if len(worst) == 2 else above(interval, ENOUGH)  # two models may agree by chance
+    return Measurement(interval, holds, len(worst), sum(map(len, late)), "runs: epochs")
 
 
 CLAIM = Claim(
@@ -44,6 +45,6 @@ CLAIM = Claim(
     statistic="share of its own score left with 40% of the heads gone, in the worst epoch from 10 on; above .85",
     command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
     part="dynamics",
-    changed_by="more examples: the interval is over examples; more training runs",
+    changed_by="more examples; more training runs: two leave it open",
     measure=_measure,
 )

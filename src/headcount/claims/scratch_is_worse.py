@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.encoder_heads_go_first import of_all_kinds
 from headcount.claims.pruned import ALL_KINDS
 from headcount.claims.studied import StudiedModel
 from headcount.record.result import Quality
@@ -69,7 +70,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         holds = None
     runs = sum(len({row.seed for row in _pairs(tradeoff)}) for tradeoff in studied)
     unpaired = "" if all(map(_paired, studied)) else "; not paired by example"
-    detail = f"{studied[0].metric}; {_steps(studied[0])}{unpaired}"
+    unsettled = "".join(dict.fromkeys(pruning.unsettled for pruning in of_all_kinds(models)))
+    detail = f"{studied[0].metric}; {_steps(studied[0])}{unpaired}{unsettled}"
     return Measurement(interval, holds, len(studied), runs, detail)
 
 

@@ -60,7 +60,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         return missing("it needs studies of models of two domains whose subjects differ in person")
     # Means over models first: differences of single models that share one of the two are not apart.
     interval = pooled([difference(pooled(varied.leads), pooled(uniform.leads)) for varied, uniform in pairs])
-    studied = sum(len(domain.leads) for pair in pairs for domain in pair)
+    studied = sum(len(leads) for leads in {id(domain): domain.leads for pair in pairs for domain in pair}.values())
     fewer = min(len(domain.leads) for pair in pairs for domain in pair)
     return Measurement(interval, above(interval, 0.0), studied, fewer, f"more varied: {pairs[0][0].name}")
 

@@ -17,7 +17,7 @@ from headcount.statistics.interval import (
     mean_interval,
     median_interval,
 )
-from headcount.statistics.runs import Runs, over_runs
+from headcount.statistics.runs import Runs, over_runs, t_interval
 from headcount.statistics.significance import chance_of_overlap, holm, mcnemar, permutation_of_groups
 
 __all__ = [
@@ -43,4 +43,5 @@ __all__ = [
     "permutation_of_groups",
     "resamples_for",
     "spearman",
+    "t_interval",
 ]

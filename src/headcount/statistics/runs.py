@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headcount.statistics.interval import Interval
+
 FEW = 10  # models, or seeds of one model, below which the interval is a t-interval on their means
 
 
@@ -57,16 +59,20 @@ def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.nda
         low, high = np.percentile(over_examples_R, [2.5, 97.5])
         return Runs(value, float(low), float(high), len(values), runs, "examples", parts)
     if len(units) < FEW:
-        half = _t(len(units)) * float(np.sqrt(units.var(ddof=1) / len(units) + parts["examples"]))
-        return Runs(value, value - half, value + half, len(values), runs, "t", parts)
+        interval = t_interval(units, parts["examples"])
+        return Runs(value, interval.low, interval.high, len(values), runs, "t", parts)
     low, high = np.percentile(_hierarchical(drawn, np.random.default_rng(seed)), [2.5, 97.5])
     return Runs(value, float(low), float(high), len(values), runs, "bootstrap", parts)
 
 
-def _t(units: int) -> float:
+def t_interval(units: Sequence[float] | np.ndarray, variance: float = 0.0) -> Interval:
+    """The mean of models or seeds with its 95% interval; variance: what examples add to that of the mean."""
     from scipy.stats import t
 
-    return float(t.ppf(0.975, units - 1))
+    values = np.asarray(units, dtype=np.float64)
+    half = float(t.ppf(0.975, len(values) - 1) * np.sqrt(values.var(ddof=1) / len(values) + variance))
+    mean = float(values.mean())
+    return Interval(mean, mean - half, mean + half)
 
 
 def _parts(values: Sequence[Sequence[float]], means_M: np.ndarray, examples: float) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -51,6 +52,21 @@ def test_the_earliest_checkpoint_that_has_learned_something_counts() -> None:
     verdict = decide(CLAIMS["M8"], [model(dynamics({0.125: nothing, 0.5: straight, 1: late, 12: late}))])
     assert verdict.holds is True
     assert decide(CLAIMS["M8"], [model(dynamics({0.5: nothing, 1: late, 12: late}))]).holds is None
+
+
+@pytest.mark.parametrize("unlearned", [lambda share: 0.99 + 0.01 * share, lambda share: -0.5 * share])
+def test_a_checkpoint_that_knows_next_to_nothing_is_not_early(unlearned: Callable[[float], float]) -> None:
+    """Its score is below a tenth of the last one, or rises without heads."""
+    record = model(dynamics({0.125: unlearned, 0.5: straight, 12: late}))
+    assert (
+        decide(CLAIMS["M8"], [record]).value == decide(CLAIMS["M8"], [model(dynamics({0.5: straight, 12: late}))]).value
+    )
+
+
+def test_two_runs_that_agree_decide_nothing_on_late_epochs() -> None:
+    runs = [model(dynamics({12: late}), name=name) for name in ("a", "b", "c")]
+    assert decide(CLAIMS["M9"], runs).holds is True
+    assert decide(CLAIMS["M9"], runs[:2]).holds is None
 
 
 def test_models_that_disagree_leave_it_open() -> None:

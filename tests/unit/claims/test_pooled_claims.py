@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import pytest
+
 from claimed import ablation
+from headcount.claims.claim import pooled
 from headcount.claims.pool import pool, pooled_records
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.record.results.pool import Pool
 from headcount.report.section import labelled_for, sections
 from headcount.report.subject import subjects
+from headcount.statistics import Interval
 from headcount.studies.whole import with_ledger
 
 
@@ -53,3 +58,10 @@ def test_what_is_not_alike_is_not_pooled() -> None:
         [study("a", 4), study("b", 4, name="all")],
     ):
         assert not any(isinstance(record.parts, Pool) for record in pooled_records(records))
+
+
+def test_the_interval_of_models_has_no_random_part() -> None:
+    intervals = [Interval(value, value - 0.2, value + 0.2) for value in (0.1, 0.4, 0.6)]
+    error = (np.var([0.1, 0.4, 0.6], ddof=1) / 3 + (0.2 / 1.959964) ** 2 / 3) ** 0.5
+    assert pooled(intervals).low == pytest.approx(np.mean([0.1, 0.4, 0.6]) - 4.3027 * error, rel=1e-4)
+    assert pooled(intervals) == pytest.approx(pooled(intervals[::-1]))

@@ -151,3 +151,14 @@ def test_a_decoder_of_one_layer_has_no_depth() -> None:
     verdict = decide(CLAIMS["V11"], [model(tradeoff(kept, sites=sites, pruned="heads of all kinds"))])
     assert verdict.holds is None
     assert "one layer" in verdict.detail
+
+
+def test_relations_shared_by_all_models_count_once() -> None:
+    """Models with the same leads do not narrow what varies between relations."""
+    leads = [0.5, 0.4, -0.3, 0.3, -0.1, 0.2, 0.1, -0.2]
+    alone = decide(CLAIMS["V5"], [model(roles(leads=leads))])
+    nine = decide(CLAIMS["V5"], [model(roles(leads=leads), name=str(number)) for number in range(9)])
+    assert nine.value == pytest.approx(alone.value)
+    assert nine.holds is None
+    error = float(np.std(leads, ddof=1)) / len(leads) ** 0.5
+    assert nine.high - nine.value == pytest.approx(2.306 * error, rel=1e-3)
