@@ -1,4 +1,4 @@
-"""Faults on purpose: every command is interrupted, starved of disk, locked out and doubled, and must end as if not.
+"""Fault injection: commands are killed, lose disk space or write access, or run twice; results must not change.
 
-PYTHONPATH=tests python -m chaos --seed 0 runs it; `make chaos` does.
+Run it with `make chaos` or `PYTHONPATH=tests python -m chaos --seed 0`.
 """

@@ -1,4 +1,4 @@
-"""Break every command on purpose; write what became of it as JSON."""
+"""Run fault injection on every command and write the results as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chaos.commands import COMMANDS
 @click.option("--minutes", type=float, help="Begin no further case after so long.")
 @click.option("--out", default="chaos.json", show_default=True, type=click.Path(dir_okay=False, path_type=Path))
 def main(only: tuple[str, ...], seed: int, moments: int, workers: int, minutes: float | None, out: Path) -> None:
-    """Interrupt every command (or ONLY those) at random moments, fill its disk, lock it out, double it."""
+    """Test every command (or ONLY these) with interruptions, a full disk, a read-only folder and two processes."""
     from chaos import inputs, load
     from chaos.process import Run
     from chaos.program import PROGRAM

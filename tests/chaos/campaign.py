@@ -1,4 +1,4 @@
-"""A campaign: every case of every command, tried by a few processes that are forked from one that has imported all."""
+"""A campaign runs every case of every command, in processes forked from one that has imported all modules."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from chaos.process import Outcome, Program, can_mount
 from chaos.results import differences
 
 _FORK = multiprocessing.get_context("fork")
-_THREADED = ("openvino", "ctranslate2", "onnxruntime", "xllamacpp")  # start threads, which do not survive a fork
+_THREADED = ("openvino", "ctranslate2", "onnxruntime", "xllamacpp")  # their threads do not survive a fork
 Tell = Callable[[str], None]
 Item, Value = TypeVar("Item"), TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is tried, and how much of it."""
+    """The commands to test, and how many interruptions, processes and minutes to use."""
 
     program: Program
     commands: Mapping[str, Command]
@@ -39,10 +39,10 @@ class Campaign:
     seed: int = 0
     moments: int = 20
     workers: int = 2
-    minutes: float | None = None  # after which no further case is begun
+    minutes: float | None = None  # no new case starts after this time
 
     def run(self, tell: Tell) -> dict[str, Any]:
-        """Try everything; the summary, as JSON has it."""
+        """Run all cases and return a summary that can be written as JSON."""
         begin = time.monotonic()
         references, faults = self._references(tell)
         mounts = can_mount(self.folder / "mounted")
@@ -54,16 +54,16 @@ class Campaign:
             for name in references
             for case in planned(name, self.commands[name], references[name], **choice)
         ]
-        random.Random(self.seed).shuffle(work)  # what is cut off by the clock is of all commands
+        random.Random(self.seed).shuffle(work)  # so that a time limit skips cases of all commands alike
         tell(f"{len(work)} cases of {len(references)} commands")
         deadline = math.inf if self.minutes is None else begin + 60 * self.minutes
         verdicts = self._verdicts(work, deadline, tell)
         return summary(self, references, verdicts, faults, time.monotonic() - begin)
 
     def _references(self, tell: Tell) -> tuple[dict[str, Reference], list[str]]:
-        """Each command twice without a fault: what does not depend on the clock is the same.
+        """Run each command twice without a fault and check that all time-independent results are equal.
 
-        The first runs say what to import here; the second ones have it, and give the times.
+        The first runs determine the modules to import in this process; the second runs are timed.
         """
         bench = Bench(self.program, self.inputs, self.folder / "reference")
         first: dict[str, Reference] = {}
@@ -96,7 +96,7 @@ class Campaign:
 
         verdicts = []
         for number, verdict in enumerate(self._shared(work, judge)):
-            if verdict is None:  # there was no time for it
+            if verdict is None:  # skipped by the time limit
                 continue
             verdicts.append(verdict)
             for fault in verdict.faults:
@@ -107,7 +107,7 @@ class Campaign:
         return sorted(verdicts, key=lambda verdict: (names.index(verdict.case.command), str(verdict.case)))
 
     def _shared(self, items: Sequence[Item], work: Callable[[Bench, Item], Value]) -> Iterator[Value]:
-        """What the work on each item gives, as it is ready: each process takes the next item when it is free."""
+        """Yield the result of each item when it is ready; each process takes the next item when it is free."""
         queue, taken = _FORK.SimpleQueue(), _FORK.Value("i", 0)
         members = [
             _FORK.Process(target=self._take, args=(self.folder / f"worker-{number}", items, work, taken, queue))
@@ -142,7 +142,7 @@ class Campaign:
 
 
 def _preload(outcome: Outcome) -> None:
-    """Import here what a command has imported: those forked later have it."""
+    """Import the modules that a command has imported, so that processes forked later share them."""
     for name in outcome.modules:
         if name.partition(".")[0] in _THREADED:
             continue
@@ -151,7 +151,7 @@ def _preload(outcome: Outcome) -> None:
 
 
 def _share_memory() -> None:
-    """Keep the collector of garbage from touching, and so copying, what forked processes have in common."""
+    """Freeze the garbage collector, so that it does not touch and copy memory that forked processes share."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Cases: what is done to a command, and what must be true afterwards."""
+"""The faults that a command is tested with, and the conditions that must hold afterwards."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from chaos.commands import Command
 from chaos.process import Interruption, Outcome, Program, Run, cache_of, can_mount, limit_mount, unmount
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-_PAGE = 4096  # bytes that even the smallest file takes in memory
-_FREE = 1 << 30  # bytes, of a disk that is not full
-SLOWEST = 120.0  # seconds that a busy machine may add
+_PAGE = 4096  # bytes that the smallest file occupies in memory
+_FREE = 1 << 30  # size in bytes of a disk that does not become full
+SLOWEST = 120.0  # seconds allowed in addition for a busy machine
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A run that nothing interrupted."""
+    """The results of a run without a fault."""
 
     seconds: float
-    changes: int  # of the disk
+    changes: int  # number of disk changes
     results: dict[str, str]
-    size: int  # bytes of what it wrote, in pages
-    largest: int  # bytes of the largest file
+    size: int  # total size of the written files in bytes, rounded up to pages
+    largest: int  # size of the largest file in bytes
 
     @property
     def longest(self) -> float:
@@ -38,12 +38,12 @@ class Reference:
 
 @dataclass(frozen=True)
 class Case:
-    """One fault at one command."""
+    """One fault applied to one command."""
 
     command: str
     fault: str  # interrupted, full disk, file limit, read-only, two processes, model's folder
     interruptions: tuple[Interruption, ...] = ()
-    share: float = 0.0  # of the disk, or of the largest file, that is free
+    share: float = 0.0  # free space or file size limit, as a fraction of the total or the largest file
 
     def __str__(self) -> str:
         how = ", then ".join(map(str, self.interruptions)) or (f"{100 * self.share:.0f}%" if self.share else "")
@@ -52,21 +52,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
-    faults: tuple[str, ...]  # none: survived
-    hit: bool  # whether the fault did stop the command
-    lost: float  # seconds more than a run that nothing interrupted
+    faults: tuple[str, ...]  # empty if the command passed
+    hit: bool  # whether the fault stopped the command
+    lost: float  # additional seconds compared with a run without a fault
     refusal: str = ""
 
 
 def planned(
     name: str, command: Command, reference: Reference, *, moments: int, seed: int, mounts: bool
 ) -> Iterator[Case]:
-    """The cases of a command; the same for the same seed, but for the seconds, which depend on the machine.
+    """Return the cases of a command, which the seed determines except for times, which depend on the machine.
 
-    mounts: whether a disk that is full can be had.
+    `mounts` says whether this process can mount a disk of limited size.
     """
     draw = random.Random(f"{seed} {name}")
     signals = [_SIGNALS[number % 3] for number in range(moments)]
@@ -92,7 +92,7 @@ def _moment(draw: random.Random, kind: signal.Signals, reference: Reference, *, 
 
 
 class Bench:
-    """Where cases are tried: inputs to copy, and folders to try them in."""
+    """Runs cases: copies the inputs to new folders and runs the commands there."""
 
     def __init__(self, program: Program, inputs: Path, folder: Path) -> None:
         self.program, self.inputs, self.folder = program, inputs, folder
@@ -101,7 +101,7 @@ class Bench:
         self._number = 0
 
     def fresh(self, command: Command, *, mounted: bool = False) -> Path:
-        """A folder with the inputs and an empty tmp/; mounted: on a disk of its own."""
+        """Create a folder with the inputs and an empty tmp/, on its own disk if `mounted`."""
         self._number += 1
         folder = self.folder / str(self._number)
         folder.mkdir()
@@ -168,7 +168,7 @@ class Bench:
         hit: bool,
         spent: float,
     ) -> Verdict:
-        """The same command, undisturbed, must end as if nothing had happened."""
+        """Run the same command again without a fault; its results must equal the reference."""
         outcome = self._run(command, folder, reference.longest)
         wrong = results.differences(reference.results, _results(folder, command))
         if outcome.status != 0 and (wrong or not outcome.refusal):
@@ -203,7 +203,7 @@ class Bench:
         return self._again(case, command, reference, folder, faults, True, outcome.seconds)
 
     def _write_protect(self, folder: Path, protected: bool) -> None:
-        """By the disk; by the folder's mode where nothing can be mounted, which stops all but root."""
+        """Make the disk read-only, or the folder if mounting is not possible; the latter does not stop root."""
         if self.mounts:
             limit_mount(folder, "ro" if protected else "rw", again=True)
         else:
@@ -235,7 +235,7 @@ def _size(folder: Path) -> int:
 
 
 def _results(folder: Path, command: Command) -> dict[str, str]:
-    """Everything in the folder: inputs that a command changes are a difference, too."""
+    """Return the contents of the whole folder, so that changed inputs count as a difference too."""
     entries = results.contents(folder, clock=command.clock)
     return {name: value for name, value in entries.items() if name != "tmp" and not name.startswith("tmp/")}
 
@@ -254,7 +254,7 @@ def _after_fault(outcome: Outcome, folder: Path) -> list[str]:
 
 
 def _refused(outcome: Outcome) -> list[str]:
-    """A command that fails says so in one clear line."""
+    """Return a fault if a failed command does not print a one-line error."""
     if outcome.status == 0 or outcome.refusal:
         return []
     return [f"ends with status {outcome.status} without a clear line: {outcome.output[-500:]}"]

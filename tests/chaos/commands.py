@@ -1,4 +1,4 @@
-"""The commands that are broken on purpose, at the smallest sizes; models and data are those of `inputs`."""
+"""The commands under test, with minimal sizes and the models and data of `inputs`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CURVES = f"{_TASK} --limit 8 {_FIGURES}"
 
 @dataclass(frozen=True)
 class Command:
-    """A line to type in a folder that holds the inputs; OUT stands for where results go."""
+    """A command line to run in a folder with the inputs; OUT is replaced by the output folder."""
 
     line: str
     out: str = "out"
-    model: str = "bert"  # an input whose folder is tried as the output, too
-    clock: bool = False  # its page shows numbers that depend on the clock
-    before: str = ""  # a line whose result is there before
+    model: str = "bert"  # input whose folder is also tested as the output folder
+    clock: bool = False  # whether its page shows values that depend on time
+    before: str = ""  # command line that must run first
 
     def arguments(self, out: str | None = None) -> list[str]:
         return self.line.replace("OUT", out or self.out).split()

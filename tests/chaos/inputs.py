@@ -1,4 +1,4 @@
-"""Models and data that the commands read, made once: an encoder, a classifier, a translator, a decoder, texts."""
+"""Create the models and data for the commands: an encoder, a classifier, a translator, a decoder and texts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ all_kinds_ways = ["l0"]
 """
 
 
-_WORDS = 3  # of a sentence to translate: a model that has learned nothing writes twice as much, token by token
+_WORDS = 3  # per sentence to translate: an untrained model generates twice as many tokens
 
 
 def make(folder: Path) -> None:
-    """Everything but the translation model, which a command trains: see `TRANSLATOR`."""
+    """Create all inputs except the translation model, which is trained by the command in `TRANSLATOR`."""
     folder.mkdir(parents=True)
     _texts(folder)
     _models(folder)
@@ -87,7 +87,7 @@ _SENTENCES = tuple(
 
 
 def _tree(words: list[str]) -> str:
-    """Article, subject and verb as CoNLL-U."""
+    """Return a sentence of article, subject and verb in CoNLL-U."""
     rows = ((1, words[0], "DET", 2, "det"), (2, words[1], "NOUN", 3, "nsubj"), (3, words[2], "VERB", 0, "root"))
     return "".join(
         f"{number}\t{word}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t_\n" for number, word, tag, head, relation in rows

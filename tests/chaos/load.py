@@ -1,4 +1,4 @@
-"""Load: a trade-off of a thousand finished points, and the seconds that it takes to resume it."""
+"""Load test: the time to resume a trade-off with a thousand finished points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headcount.studies.point import PointFile, PointInputs
 from headcount.studies.tradeoff import tradeoff
 from tokens import sentences, word_tokenizer
 
-MOST = 5.0  # seconds
+MOST = 5.0  # maximum CPU time in seconds
 _WAYS = (
     "l0", "l0/distilled", "subset", "random", "rank-gradient", "rank-confidence", "rank-magnitude", "rank-ablation",
     "fisher/tuned", "greedy/tuned",
@@ -25,7 +25,7 @@ _WAYS = (
 
 
 def resumed(examples: int = 300) -> dict[str, float]:
-    """Points, the examples they were measured on, and the seconds of CPU until the record is there again."""
+    """Return the number of points, the number of examples and the CPU time in seconds to rebuild the record."""
     model = zoo.build("gpt2")
     tasks = [
         hc.task("language-modelling", texts=sentences(size, seed=size), tokenizer=word_tokenizer())

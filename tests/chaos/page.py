@@ -1,4 +1,4 @@
-"""Page: docs/results/chaos.md, written from summaries: python -m chaos.page chaos-0.json chaos-1.json > docs/..."""
+"""Write docs/results/chaos.md from summaries: python -m chaos.page chaos-0.json chaos-1.json > docs/..."""
 
 from __future__ import annotations
 

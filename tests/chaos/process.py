@@ -1,4 +1,4 @@
-"""One run of a command in a forked process, with a fault on the way: a signal, a limit of file sizes."""
+"""Run a command in a forked process with a fault, such as a signal or a file size limit."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink")
-_EXCHANGE = "ctypes.dlopen"  # the step before names are exchanged, which Python has no event for
-_HELD_BACK = (signal.SIGINT, signal.SIGTERM)  # until a run has become the command
-_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_EXCHANGE = "ctypes.dlopen"  # precedes the exchange of two names, for which Python has no audit event
+_HELD_BACK = (signal.SIGINT, signal.SIGTERM)  # blocked until the forked process runs the command
+_INTERRUPTED = 130  # 128 + SIGINT, the exit status in shells
 POLL = 0.002  # seconds
 
 
 @dataclass(frozen=True)
 class Interruption:
-    """A signal at a moment: after so many seconds, or before the n-th change of the disk."""
+    """A signal that is sent after a number of seconds, or before the n-th disk change."""
 
     signal: signal.Signals
     seconds: float | None = None
@@ -40,18 +40,18 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The result of a run."""
 
-    status: int  # as os.waitstatus_to_exitcode has it: negative for a signal
+    status: int  # as in os.waitstatus_to_exitcode: negative for a signal
     seconds: float
     output: str  # stdout and stderr
     orphans: tuple[int, ...] = ()
-    modules: tuple[str, ...] = field(default=(), repr=False)  # imported by a run that was asked for them
-    changes: int = 0  # of the disk, counted by a run that was asked for them
+    modules: tuple[str, ...] = field(default=(), repr=False)  # imported modules, if `counted` is set
+    changes: int = 0  # number of disk changes, if `counted` is set
 
     @property
     def refusal(self) -> str:
-        """The one line that says why; empty where there is none, or more."""
+        """The one-line error message; empty if there is none, or more than one."""
         lines = [line for line in self.output.splitlines() if line.startswith("Error: ")]
         clear = len(lines) == 1 and "Traceback" not in self.output and "Unexpected " not in lines[0]
         return lines[0] if self.status > 0 and clear else ""
@@ -59,14 +59,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Program:
-    """What is run: a click command, after `prepare` in its process."""
+    """The program under test: a click command, and `prepare`, which runs first in the same process."""
 
     main: Callable[..., Any]
-    prepare: Callable[[Path], object] = lambda _: None  # given a folder for caches, which is the run's own
+    prepare: Callable[[Path], object] = lambda _: None  # called with the cache folder of the run
 
 
 def cache_of(folder: Path) -> Path:
-    """Beside a folder, not in it: caches are the libraries' to keep whole."""
+    """Return the cache folder, which is outside the tested folder because other libraries write the caches."""
     return folder.with_name(f"{folder.name}.cache")
 
 
@@ -83,7 +83,7 @@ class Run:
         file_limit: int | None = None,
         counted: Path | None = None,
     ) -> None:
-        """counted: where the process writes which modules it imported and how often it changed the disk."""
+        """Start the process. `counted` is a file for its imported modules and its number of disk changes."""
         self._log = folder.parent / f"{folder.name}.{time.monotonic_ns()}.log"
         self._log.touch()
         self._interruption, self._counted = interruption, counted
@@ -95,7 +95,7 @@ class Run:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
 
     def wait(self, longest: float) -> Outcome:
-        """longest: seconds until a run counts as hanging."""
+        """Wait for the process; after `longest` seconds it counts as hanging."""
         at = self._interruption.seconds if self._interruption else None
         status = None
         while status is None:
@@ -107,7 +107,7 @@ class Run:
                 os.kill(self.pid, self._interruption.signal)
                 at = None
             elif elapsed > longest:
-                os.kill(self.pid, signal.SIGABRT)  # faulthandler says where it hangs
+                os.kill(self.pid, signal.SIGABRT)  # faulthandler prints where it hangs
                 _, raw = os.waitpid(self.pid, 0)
                 status = os.waitstatus_to_exitcode(raw)
             else:
@@ -129,7 +129,7 @@ class Run:
 
 
 def _session(leader: int) -> Iterator[int]:
-    """Living processes that a run has left: each run is a session of its own."""
+    """Return the processes that a run has left running; each run is a separate session."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, IndexError, ValueError):
@@ -147,7 +147,7 @@ def _become(
     file_limit: int | None,
     counted: Path | None,
 ) -> None:
-    """Be the command; never returns."""
+    """Run the command in the forked process; never returns."""
     status = 1
     try:
         os.setsid()
@@ -176,14 +176,14 @@ def _become(
         except KeyboardInterrupt as interrupt:
             if begun and interrupt.__traceback__ and interrupt.__traceback__.tb_next:
                 raise
-            status = _INTERRUPTED  # right before the command, or right after it: not the command's to catch
+            status = _INTERRUPTED  # just before or after the command, which cannot catch it
         if counted is not None:
             number = changes[0]
             counted.write_text("\n".join([str(number), *(name for name in list(sys.modules) if name not in before)]))
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException as error:  # noqa: BLE001 - the fork must not go on as its parent
+    except BaseException as error:  # noqa: BLE001 - the fork must not continue as its parent
         import traceback
 
         traceback.print_exception(error)
@@ -193,7 +193,7 @@ def _become(
 
 
 def _count_changes(folder: Path, interruption: Interruption | None) -> list[int]:
-    """Count what changes the disk below a folder, and interrupt this very process before one of them."""
+    """Count the disk changes below a folder, and send a signal to this process before one of them."""
     count, inside = [0], str(folder) + os.sep
 
     def watch(event: str, details: tuple[Any, ...]) -> None:
@@ -223,7 +223,7 @@ def _is_change(event: str, details: tuple[Any, ...], inside: str) -> bool:
 
 
 def limit_mount(folder: Path, options: str, *, again: bool = False) -> bool:
-    """Mount a file system of a limited size in memory at a folder, or change it; False where this is not allowed."""
+    """Mount or remount an in-memory file system of limited size at a folder; return False if this is not allowed."""
     mount = ctypes.CDLL(None, use_errno=True).mount
     flags = (32 if again else 0) | (1 if "ro" in options.split(",") else 0)  # MS_REMOUNT, MS_RDONLY
     data = ",".join(option for option in options.split(",") if option not in ("ro", "rw"))
@@ -231,7 +231,7 @@ def limit_mount(folder: Path, options: str, *, again: bool = False) -> bool:
 
 
 def can_mount(folder: Path) -> bool:
-    """Whether this process may mount: root may."""
+    """Return whether this process may mount file systems, which usually requires root."""
     folder.mkdir(parents=True, exist_ok=True)
     mounted = limit_mount(folder, "size=65536")
     if mounted:

@@ -1,4 +1,4 @@
-"""The program that is broken: headcount, all of it imported, with a demo of the smallest size."""
+"""The program under test: headcount with all modules imported and a minimal demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import datasets
 import torch
 import transformers
-from matplotlib import pyplot as pyplot  # fonts are searched for once
+from matplotlib import pyplot as pyplot  # searches for fonts once
 
 import headcount
 from chaos.process import Program
@@ -29,18 +29,18 @@ _STUDY = {
     "lengths": (8,), "repeats": 1, "keep": (3,), "ways": ("l0", "random"), "gate_steps": 2, "tune_steps": 2,
     "all_kinds_keep": (4,), "all_kinds_ways": ("l0",),
 }  # fmt: skip
-_DEMO_PARTS = ("roles", "gradient", "tradeoff")  # `study all` has all of them
+_DEMO_PARTS = ("roles", "gradient", "tradeoff")  # `study all` tests all parts
 _SIZE = Size(encoder_layers=2, decoder_layers=1, heads=2, width=16, inner=16, dropout=0.1)
 
 
 def _prepare(cache: Path) -> None:
     datasets.config.HF_DATASETS_CACHE = cache
-    shapley.__kwdefaults__["permutations"] = 4  # no option of `study agreement`
+    shapley.__kwdefaults__["permutations"] = 4  # `study agreement` has no option for it
     _small_demo()
 
 
 def _small_demo() -> None:
-    """The demo on a few sentences: its training data would be made anew in every process."""
+    """Reduce the demo to a few sentences, because every process generates its training data again."""
     usual_settings, usual_study, usual_reading = demo.training_settings, demo.study, demo.read_parallel
 
     def training_settings(seed: int, *, quick: bool) -> TranslationSettings:

@@ -1,7 +1,7 @@
-"""What a folder holds, as far as it does not depend on the clock; and whether every file in it is whole.
+"""Hash the time-independent contents of a folder, and find incomplete and temporary files.
 
-On the clock depend: the time in the signature of a record, everything named `seconds` (also in logs and in the
-metadata of training states), the record of `bench`, and what is drawn from these.
+Time-dependent are the time in the signature of a record, every field named `seconds` (including logs and the metadata
+of training states), the record of `bench`, and figures of these values.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from safetensors import SafetensorError, safe_open
 
 CLOCK = ("time", "seconds", "seconds_by_way")
 _LEFTOVER = re.compile(r"\.headcount-|\.headcount\.lock$|\.claim$|^tmp|^cache-.*\.arrow$")
-_DRAWN = ("tradeoff-time", "speed", "compensation")  # figures of what depends on the clock
-_LOG = "metrics.jsonl"  # written line by line; the next run cuts it back to its state
+_DRAWN = ("tradeoff-time", "speed", "compensation")  # figures of time-dependent values
+_LOG = "metrics.jsonl"  # written line by line; the next run truncates it to its saved state
 
 
 def contents(folder: Path, *, clock: bool) -> dict[str, str]:
-    """Every file below a folder -> a hash of what it says. clock: pages show what depends on it."""
+    """Return a hash of each file below a folder. `clock` says whether pages show time-dependent values."""
     entries = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -75,7 +75,7 @@ def _state(path: Path) -> Iterator[bytes]:
 
 
 def broken(folder: Path) -> Iterator[str]:
-    """Files under their real names of which only a part is there."""
+    """Return incomplete files that have their final names."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not any(_LEFTOVER.search(part) for part in path.relative_to(folder).parts):
             reason = _fault(path)
@@ -105,7 +105,7 @@ def _fault(path: Path) -> str:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Temporary files and locks that no run should leave."""
+    """Return temporary files and locks that a run should have removed."""
     return [
         str(path.relative_to(folder))
         for path in folder.rglob("*")

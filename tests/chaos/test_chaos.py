@@ -1,4 +1,4 @@
-"""The harness itself: it finds planted faults, leaves nothing behind, and lists every command that takes long."""
+"""Tests of the fault injection: it finds planted faults, cleans up, and covers every long-running command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK = {"inspect", "attention", "translate", "push"}  # under a second, or writ
 
 @click.group()
 def program() -> None:
-    """Commands that keep their word, and some that do not."""
+    """Correct and faulty commands."""
 
 
 @program.command()
@@ -43,7 +43,7 @@ def careful() -> None:
 
 @program.command()
 def half() -> None:
-    """Writes in place, and takes a file that is there for a finished one."""
+    """Write in place, and treat an existing file as finished."""
     if not Path("out").exists():
         Path("out").mkdir()
         with open("out/record.json", "w", encoding="utf-8") as file:
@@ -55,7 +55,7 @@ def half() -> None:
 
 @program.command()
 def messy() -> None:
-    """Leaves a temporary file, a lock and a process."""
+    """Leave a temporary file, a lock and a process."""
     Path("tmp/tmp123").touch()
     Path("out").mkdir(exist_ok=True)
     Path("out/.headcount.lock").touch()
@@ -112,7 +112,7 @@ def test_a_command_that_keeps_its_word_survives(bench: Bench, kind: signal.Signa
 
 
 def test_a_campaign_of_one_command(tmp_path: Path) -> None:
-    """A real one: its faults are counted, its moments come from the seed."""
+    """Run a command of headcount: faults are counted, and the seed determines the interruptions."""
     (tmp_path / "inputs").mkdir()
     journal.write_json(tmp_path / "inputs" / "record.json", {})
     command = Command("careful", model="")

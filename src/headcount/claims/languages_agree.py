@@ -1,4 +1,4 @@
-"""V6: the same relations are followed whatever the target language (Voita et al. 2019, section 5.2, Figure 4)."""
+"""Claim V6: heads track the same relations for all target languages (Voita et al. 2019, section 5.2, Figure 4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headcount.claims.syntactic_heads_beat_offsets import paper_relations
 from headcount.record.results.roles import RolesFound
 from headcount.statistics import Interval, pearson
 
-Leads: TypeAlias = dict[str, float]  # relation -> lead of its best head over the best offset
+Leads: TypeAlias = dict[str, float]  # relation -> accuracy of the best head minus that of the best offset
 
 
 def _leads(model: StudiedModel) -> Leads:
@@ -44,9 +44,10 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 
 def _correlation(left: Sequence[Leads], right: Sequence[Leads]) -> Interval | None:
-    """Of the models of two languages: over the models of either, whichever interval is wider.
+    """Correlate the models of two languages; of the intervals over the models of each, return the wider one.
 
-    Each model counts once, with its mean over those of the other language: pairs that share a model are not apart.
+    Each model counts once, with its mean over the models of the other language, because pairs that share a model are
+    not independent.
     """
     sides = [[_mean_correlation(row, others) for row in rows] for rows, others in ((left, right), (right, left))]
     intervals = [pooled_correlation(defined) for side in sides if (defined := [row for row in side if row])]
@@ -61,7 +62,7 @@ def _mean_correlation(leads: Leads, others: Sequence[Leads]) -> Interval | None:
 
 
 def _mean(intervals: Sequence[Interval]) -> Interval:
-    """As wide as they are on average, because they are not independent."""
+    """Average the values and the bounds: the interval does not shrink, because the inputs are not independent."""
     return Interval(*map(float, np.mean(intervals, axis=0)))
 
 

@@ -1,4 +1,4 @@
-"""V7: heads follow subjects more in domains where their person varies more (Voita et al. 2019, section 5.2.2)."""
+"""Claim V7: heads track subjects better in domains with more varied persons (Voita et al. 2019, section 5.2.2)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from headcount.claims.syntactic_heads_beat_offsets import paper_relations
 from headcount.record.results.roles import RolesFound
 from headcount.statistics import Interval
 
-_VARIETY = 0.05  # nats of entropy by which two domains have to differ
+_VARIETY = 0.05  # minimum difference in entropy between two domains, in nats
 
 
 def _variety(roles: RolesFound) -> float:
-    """Entropy of the subjects' person."""
+    """Return the entropy of the grammatical person of subjects, in nats."""
     total = sum(roles.persons.values())
     return -sum(count / total * log(count / total) for count in roles.persons.values() if count) if total else 0.0
 
 
 def _subject_lead(roles: RolesFound) -> Interval | None:
-    """The lead of the best head for verb -> subject over the best offset."""
+    """Return the accuracy of the best head for verb -> subject minus that of the best offset."""
     row = next((row for row in paper_relations(roles) if row.label == "nsubj v->s"), None)
     if row is None:
         return None
@@ -32,7 +32,7 @@ def _subject_lead(roles: RolesFound) -> Interval | None:
 
 @dataclass(frozen=True)
 class _Domain:
-    """The models of one domain, with one target language."""
+    """The models of one domain and one target language."""
 
     name: str
     varieties: list[float]
@@ -58,7 +58,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     ]
     if not pairs:
         return missing("it needs studies of models of two domains whose subjects differ in person")
-    # Means over models first: differences of single models that share one of the two are not apart.
+    # Average over models first: differences of pairs that share a model are not independent.
     interval = pooled([difference(pooled(varied.leads), pooled(uniform.leads)) for varied, uniform in pairs])
     studied = sum(len(leads) for leads in {id(domain): domain.leads for pair in pairs for domain in pair}.values())
     fewer = min(len(domain.leads) for pair in pairs for domain in pair)

@@ -1,6 +1,6 @@
-"""The `headcount` program: finds its commands as files of a folder, and prints errors as one clear line.
+"""The `headcount` program: loads its commands from a package and prints errors as one line.
 
-Listing commands and `--help` import neither torch nor transformers.
+Listing commands and `--help` do not import torch or transformers.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from headcount.cli.group import Files
 from headcount.errors import HeadcountError, UsageError
 from headcount.registry import Registry
 
-_CLOSED_PIPE, _TERMINATED = 141, 143  # 128 + SIGPIPE, 128 + SIGTERM, as shells count
+_CLOSED_PIPE, _TERMINATED = 141, 143  # 128 + SIGPIPE, 128 + SIGTERM, the exit status in shells
 _AFTER_DESTRUCTOR = 0.01  # seconds
 
-# Waiting OpenMP threads spin, and on a busy machine take cores from working ones. Read when torch is loaded.
+# Idle OpenMP threads spin by default, which slows other threads on a busy machine. Read when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# The program shows progress itself; bars of datasets fill log files. Read when datasets is loaded.
+# The program shows its own progress; progress bars of datasets fill log files. Read when datasets is imported.
 os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 
 commands: Registry[click.Command] = Registry("command", "headcount.cli.commands", "COMMAND")
 
 
 class _Commands(Files):
-    """The program's commands, with their errors as one clear line."""
+    """The commands of the program; errors are printed as one line."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         try:
             return super().main(*arguments, **options)
-        finally:  # last registered, first called: Ctrl-C while other libraries clean up would show their tracebacks
+        finally:  # exit handlers run in reverse order: Ctrl-C in those of other libraries would print tracebacks
             atexit.unregister(_ignore_interrupts)
             atexit.register(_ignore_interrupts)
 
@@ -55,7 +55,7 @@ class _Commands(Files):
             raise
         except KeyboardInterrupt as interruption:
             kind = _StoppedByScheduler if isinstance(interruption, _Terminated) else click.ClickException
-            notes = getattr(interruption, "__notes__", [])  # what the command has written already
+            notes = getattr(interruption, "__notes__", [])  # results that the command has already written
             raise kind(" ".join(["Interrupted; no partly written files were left behind.", *notes])) from None
         except Exception as error:
             if ctx.params.get("debug"):
@@ -63,7 +63,7 @@ class _Commands(Files):
             raise _one_line(error) from error
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Accept --debug anywhere, also after the command."""
+        """Accept --debug anywhere, including after the command."""
         return super().parse_args(
             ctx, ["--debug", *(arg for arg in args if arg != "--debug")] if "--debug" in args else args
         )
@@ -74,18 +74,18 @@ def _ignore_interrupts() -> None:
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM, as kill and batch systems send it."""
+    """An interruption by SIGTERM, which kill and batch systems send."""
 
 
 class _StoppedByScheduler(click.ClickException):
-    """The same as one line, with the exit status that batch systems expect."""
+    """The error for SIGTERM, with the exit status that batch systems expect."""
 
     exit_code = _TERMINATED
 
 
 @contextlib.contextmanager
 def _ended_by_scheduler() -> Iterator[None]:
-    """SIGTERM ends the work as Ctrl-C does: temporary files and locks are removed on the way out."""
+    """Handle SIGTERM like Ctrl-C, so that temporary files and locks are removed."""
 
     def end(*_: object) -> None:
         raise _Terminated
@@ -102,7 +102,7 @@ def _ended_by_scheduler() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _repeated_interruptions() -> Iterator[None]:
-    """Send a signal again that reached a destructor: Python prints exceptions there and goes on as if nothing was."""
+    """Resend a signal whose exception was raised in a destructor, where Python prints exceptions and continues."""
     usual = sys.unraisablehook
 
     def repeat(unraisable: sys.UnraisableHookArgs) -> None:
@@ -123,19 +123,19 @@ def _repeated_interruptions() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ended_by_reader() -> Iterator[None]:
-    """End silently when the reader of a pipe closes it (`headcount ... | head -1`), as other programs do."""
+    """Exit silently when the reader of a pipe closes it, as in `headcount ... | head -1`."""
     try:
         yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # discard what is still in buffers
+        with contextlib.suppress(OSError, ValueError):  # discard buffered output
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(_CLOSED_PIPE) from None
 
 
 def _one_line(error: Exception) -> click.ClickException:
-    """Exit status 2 for wrong usage, 1 for everything else."""
+    """Convert an error to a one-line message, with exit status 2 for wrong usage and 1 for other errors."""
     text = printable(str(error))
     if isinstance(error, UsageError):
         return click.UsageError(text)

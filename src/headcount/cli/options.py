@@ -254,12 +254,12 @@ def numbers(text: str | None, option: str) -> tuple[int, ...]:
 
 def _range(text: str) -> range:
     """The integers of a range such as 0-4, or a single integer. Raises for a falling range."""
-    first, dash, last = text.partition("-")
-    if not first or not dash:
+    start, dash, end = text.partition("-")
+    if not start or not dash:
         return range(int(text), int(text) + 1)
-    if int(last) < int(first):
+    if int(end) < int(start):
         raise ValueError(f"{text} is a descending range")
-    return range(int(first), int(last) + 1)
+    return range(int(start), int(end) + 1)
 
 
 length = click.option(

@@ -1,1 +1,1 @@
-"""Exports: models, plain and pruned, in the formats of other runtimes."""
+"""Export of models, unpruned or pruned, to the formats of other runtimes."""

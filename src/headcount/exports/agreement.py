@@ -1,6 +1,6 @@
-"""Agreement: how close what a runtime computes is to what the PyTorch model computes, on a few texts.
+"""Comparison of the outputs of a runtime with the outputs of the PyTorch model on a few texts.
 
-Shape suffixes: T tokens, V words of the vocabulary or classes.
+Shape suffixes: T tokens, V vocabulary entries or classes.
 """
 
 from __future__ import annotations
@@ -20,20 +20,29 @@ TEXTS = (
     "Once upon a time there was a little girl who",
     "In 1969, three men flew to the moon: 1, 2, 3",
 )
-STEPS = 8  # tokens that are written after each prompt
+STEPS = 8  # tokens generated after each prompt
 _LONGEST_PROMPT = 24
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a check found."""
+    """The result of checking an export.
+
+    Attributes:
+        runtime: Name of the runtime.
+        version: Version of the runtime.
+        quantity: The values that were compared, such as log-probabilities or outputs.
+        difference: Largest absolute difference over all texts and tokens.
+        same_tokens: Number of greedy choices that are the same.
+        tokens: Number of greedy choices that were compared. 0 if the model generates no text.
+    """
 
     runtime: str
     version: str
-    quantity: str  # what was compared: log-probabilities or outputs
-    difference: float  # the largest, over all texts and tokens
-    same_tokens: int  # greedy choices that are the same
-    tokens: int  # greedy choices that were compared; 0 where the model writes no text
+    quantity: str
+    difference: float
+    same_tokens: int
+    tokens: int
 
     def __str__(self) -> str:
         words = f"{self.quantity} differ by at most {self.difference:.2g}"
@@ -43,7 +52,7 @@ class Agreement:
 
 
 def prompts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Prompts as token ids: of real text where there is a tokenizer, made up otherwise."""
+    """Return prompts as token ids: real text if there is a tokenizer, random ids otherwise."""
     limit = max(1, min(_LONGEST_PROMPT, longest(model, _LONGEST_PROMPT + STEPS) - STEPS))
     if tokenizer is None:
         synthetic = example_batch(model, batch=len(TEXTS), length=min(8, limit), padded=False)
@@ -59,11 +68,16 @@ def compare_next_tokens(
     runtime: str,
     version: str,
 ) -> Agreement:
-    """Compare a decoder token by token on the text that the model writes greedily.
+    """Compare a decoder token by token on the text that the PyTorch model generates greedily.
 
-    predict: from token ids to the runtime's log-probabilities of the likeliest next tokens, likeliest first.
-        They are compared among each other: llama.cpp's own sum over a large vocabulary, in float32, is wrong in the
-        fourth digit.
+    Args:
+        model: The PyTorch model.
+        starts: Prompts as token ids.
+        predict: Maps token ids to the runtime's log-probabilities of the most likely next tokens, most likely first.
+            They are normalized over these tokens before the comparison, because llama.cpp's float32 sum over a
+            large vocabulary is wrong in the fourth digit.
+        runtime: Name of the runtime.
+        version: Version of the runtime.
     """
     difference, same, total = 0.0, 0, 0
     with evaluating(model):
@@ -83,7 +97,15 @@ def compare_next_tokens(
 def compare_logits(
     expected: Sequence[np.ndarray], computed: Sequence[np.ndarray], *, runtime: str, version: str, writes: bool
 ) -> Agreement:
-    """Compare logits [T, V] or [V] of each text. writes: whether they choose the tokens of a text."""
+    """Compare the logits of each text, after log-softmax.
+
+    Args:
+        expected: Logits [T, V] or [V] of the PyTorch model for each text.
+        computed: Logits of the runtime for each text.
+        runtime: Name of the runtime.
+        version: Version of the runtime.
+        writes: Whether the model generates text, so that greedy choices are compared too.
+    """
     difference, same, total = 0.0, 0, 0
     for ours, theirs in zip(expected, computed, strict=True):
         difference = max(difference, float(np.abs(_log_softmax(ours) - _log_softmax(theirs)).max()))
@@ -95,7 +117,7 @@ def compare_logits(
 def compare_outputs(
     expected: Sequence[np.ndarray], computed: Sequence[np.ndarray], *, runtime: str, version: str
 ) -> Agreement:
-    """Compare numbers that are no logits, such as hidden states."""
+    """Compare outputs other than logits, such as hidden states."""
     pairs = zip(expected, computed, strict=True)
     difference = max(float(np.abs(ours - theirs).max()) for ours, theirs in pairs)
     return Agreement(runtime, version, "outputs", difference, 0, 0)

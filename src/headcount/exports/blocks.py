@@ -1,6 +1,6 @@
-"""Blocks: the attention of each layer where key/value heads must serve equal numbers of query heads.
+"""Attention layers for formats in which every key/value head must serve the same number of query heads.
 
-Shape suffixes: H heads, D numbers of a head, W width of the model.
+Shape suffixes: H heads, D head dimension, W hidden size of the model.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from headcount.sites.site import Site, Sites
 
 @dataclass(frozen=True)
 class Block:
-    """The attention of one layer as it is written."""
+    """The attention of one layer in the export.
 
-    heads: int  # 0: the layer has no attention at all
-    kv_sources: tuple[int, ...]  # for each key/value head, its place among those of the model
-    zeros: bool = False  # one head of zeros, in a layer that has none
+    Attributes:
+        heads: Number of query heads. 0 if the layer has no attention.
+        kv_sources: For each key/value head in the export, its index among the key/value heads of the model.
+        zeros: Whether the layer has no heads in the model and gets one head of zeros.
+    """
+
+    heads: int
+    kv_sources: tuple[int, ...]
+    zeros: bool = False
 
     @property
     def kv_heads(self) -> int:
@@ -31,9 +37,11 @@ class Block:
 
 
 def block(site: Site, *, may_be_empty: bool) -> Block:
-    """The heads of a site, with key/value heads repeated where their groups are not equal.
+    """Return the heads of a site, with repeated key/value heads if the groups differ in size.
 
-    may_be_empty: whether a layer without heads and without a bias may be left out.
+    Args:
+        site: The attention of one layer.
+        may_be_empty: Whether the format allows a layer without heads and without a bias to be omitted.
     """
     if not site.num_heads:
         left_out = may_be_empty and getattr(site.output, "bias", None) is None
@@ -44,14 +52,14 @@ def block(site: Site, *, may_be_empty: bool) -> Block:
 
 
 def same_everywhere(sites: Sites) -> bool:
-    """Whether all layers have the same numbers of heads, in equal groups."""
+    """Return whether all layers have the same number of query and key/value heads, in groups of equal size."""
     shapes = {(site.num_heads, site.kv_heads) for site in sites}
     equal = all(len(set(site.served)) == 1 for site in sites if site.num_heads)
     return len(shapes) == 1 and equal and shapes.pop()[0] > 0
 
 
 def costs(sites: Sites, blocks: Sequence[Block]) -> list[str]:
-    """What the form costs beyond the model itself, in words."""
+    """Describe the overhead of the export: added heads of zeros and repeated key/value heads."""
     notes = []
     zeros = [str(site.layer) for site, written in zip(sites, blocks, strict=True) if written.zeros]
     if zeros:
@@ -71,7 +79,7 @@ def costs(sites: Sites, blocks: Sequence[Block]) -> list[str]:
 
 
 def input_heads(projection: nn.Linear, site: Site, written: Block, *, kv: bool) -> dict[str, Tensor]:
-    """Weight [H, D, W] and bias [H, D] of the query, key or value projection, in the heads of a block."""
+    """Return the weight [H, D, W] and bias [H, D] of a query, key or value projection for the heads of a block."""
     parts = {"weight": projection.weight} | ({"bias": projection.bias} if projection.bias is not None else {})
     if written.zeros:
         return {name: tensor.new_zeros(1, site.head_dim, *tensor.shape[1:]) for name, tensor in parts.items()}
@@ -81,7 +89,7 @@ def input_heads(projection: nn.Linear, site: Site, written: Block, *, kv: bool) 
 
 
 def output_weight(site: Site, written: Block) -> Tensor:
-    """The weight of the output projection [W, H x D], in the heads of a block."""
+    """Return the weight [W, H x D] of the output projection for the heads of a block."""
     output: Any = site.output
     weight: Tensor = output.weight
     return weight.new_zeros(output.out_features, site.head_dim) if written.zeros else weight

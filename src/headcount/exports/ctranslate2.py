@@ -1,6 +1,6 @@
-"""CTranslate2: translation models, as a folder in which short layers are filled up with heads of zeros.
+"""Export translation models to CTranslate2, with layers padded by heads of zeros to the same number of heads.
 
-CTranslate2 reads one number of heads for the encoder, and one for the decoder's self and cross attention.
+CTranslate2 has one number of heads for the encoder, and one for the self and cross attention of the decoder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 
 
 class CTranslate2(Runtime):
-    """A folder for CTranslate2's Translator."""
+    """Export to a folder for the Translator of CTranslate2."""
 
     title = "CTranslate2"
     types = ("f32", "f16", "int8")
@@ -47,7 +47,7 @@ class CTranslate2(Runtime):
         return None
 
     def shape(self, model: PreTrainedModel) -> Shape:
-        return Shape(rule="uniform", at_least=1)  # short layers would be filled up with zeros
+        return Shape(rule="uniform", at_least=1)  # else layers with fewer heads are padded with zeros
 
     def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         if tokenizer is None:
@@ -105,7 +105,7 @@ class CTranslate2(Runtime):
 
 
 class _MeasuredTranslator(Measured):
-    """A folder that CTranslate2 has loaded. Its encoder cannot run alone: writing includes reading the source."""
+    """An export loaded by CTranslate2. The encoder cannot run alone: the time of writing includes encoding."""
 
     def __init__(self, path: Path, threads: int) -> None:
         import ctranslate2
@@ -129,13 +129,13 @@ class _MeasuredTranslator(Measured):
 
 
 def heads_of_stacks(sites: Sites) -> dict[str, int]:
-    """The number of heads that each stack is filled up to: that of its fullest layer."""
+    """Return the number of heads that the layers of each stack are padded to: the maximum over its layers."""
     stacks = {_stack(site) for site in sites}
     return {stack: max(1, *(site.num_heads for site in sites if _stack(site) == stack)) for stack in stacks}
 
 
 def filling(sites: Sites, counts: dict[str, int]) -> list[str]:
-    """What filling up costs, in words."""
+    """Describe the cost of padding with heads of zeros."""
     remaining = sum(site.num_heads for site in sites)
     written = sum(counts[_stack(site)] for site in sites)
     if written == remaining:
@@ -151,7 +151,7 @@ def _stack(site: Site) -> str:
 
 
 def _fill_up(site: Site, heads: int) -> None:
-    """Pad an attention module to this many heads; added heads compute zeros."""
+    """Pad an attention module to this many heads; the added heads output zeros."""
     module: Any = site.module
     short = (heads - site.num_heads) * site.head_dim
     for name in _PROJECTIONS:
@@ -178,12 +178,12 @@ def _state_heads(spec: Any, counts: dict[str, int], head_dim: int) -> None:
     spec.decoder.num_heads = np.dtype("int16").type(counts["decoder"])
     attentions = [layer.self_attention for stack in (spec.encoder, spec.decoder) for layer in stack.layer]
     for attention in (*attentions, *(layer.attention for layer in spec.decoder.layer)):
-        # A specification lets no attribute be added that its maker left out; the runtime reads this one all the same.
+        # Specifications reject attributes that they do not declare, but the runtime reads this one.
         vars(attention)["head_dim"] = np.dtype("int32").type(head_dim)
 
 
 def _tokens(subject: ExportedModel) -> list[str]:
-    """The vocabulary in order; rows of the embedding without a token get a name of their own."""
+    """Return the vocabulary by token id; embedding rows without a token get a unique placeholder."""
     size = int(subject.model.config.vocab_size)
     tokens = [f"<unused{number}>" for number in range(size)]
     for token, number in subject.tokenizer.get_vocab().items():
@@ -202,7 +202,7 @@ def _write_config(config: Any, subject: ExportedModel, tokens: list[str]) -> Non
 
 
 def _greedy(model: PreTrainedModel, source: list[int]) -> tuple[list[int], np.ndarray]:
-    """What the model writes greedily, and the log-probability of each token."""
+    """Generate greedily; return the token ids and the log-probability of each token."""
     ids, log_probabilities = [int(model.config.decoder_start_token_id)], []
     with evaluating(model):
         for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""export: a model, plain or pruned, as a file or folder of another runtime, written whole and checked there."""
+"""`export` writes an unpruned or pruned model in the format of another runtime and checks the result there."""
 
 from __future__ import annotations
 
@@ -32,15 +32,25 @@ RUNTIMES: Registry[Runtime] = Registry("runtime", "headcount.exports", "RUNTIME"
 
 @dataclass(frozen=True)
 class Export:
-    """What an export wrote, and what its check found."""
+    """The result of `export`: the files that were written, and how well they agree with the PyTorch model.
+
+    Attributes:
+        runtime: Name of the runtime, one of `RUNTIMES`.
+        path: File or folder that was written.
+        dtype: Number format of the weights.
+        size: Size on disk in bytes.
+        notes: Costs of the format for this model, such as repeated key/value heads.
+        agreement: Result of the comparison with the PyTorch model. None if the export was not checked.
+        unchecked: Why the export was not checked. Empty if it was checked.
+    """
 
     runtime: str
     path: Path
     dtype: str
-    size: int  # bytes on disk
-    notes: tuple[str, ...]  # what the format costs
-    agreement: Agreement | None  # None where it was not checked
-    unchecked: str  # why not
+    size: int
+    notes: tuple[str, ...]
+    agreement: Agreement | None
+    unchecked: str
 
     def to_plain(self) -> dict[str, Any]:
         agreement = asdict(self.agreement) if self.agreement else None
@@ -58,17 +68,20 @@ def export(
     check: bool = True,
     **loading: Any,
 ) -> Export:
-    """Write a model for another runtime, run it there on a few texts and compare it with the PyTorch model.
+    """Export a model to another runtime, run it there on a few texts and compare the outputs with the PyTorch model.
 
     Args:
-        model: A model, or the folder or hub id of a checkpoint, plain or pruned.
-        to: Runtime, one of `RUNTIMES`: "gguf", "vllm", "onnx", "openvino", "ctranslate2".
-        out: A file for formats that are one file, such as half.gguf; a folder for the others.
-        tokenizer: Tokenizer of the model. By default the one in the folder of the checkpoint.
+        model: A model, or the folder or hub id of a checkpoint, unpruned or pruned.
+        to: Name of the runtime, one of `RUNTIMES`: "gguf", "vllm", "onnx", "openvino", "ctranslate2".
+        out: Path to write: a file for single-file formats, such as half.gguf, otherwise a folder.
+        tokenizer: Tokenizer of the model. By default it is loaded from the checkpoint.
         dtype: Number format of the weights, one of the runtime's `types`.
-        overwrite: Replace what is there.
-        check: Run the export in its runtime if that is installed.
-        loading: Options of `hc.load` for a folder or hub id.
+        overwrite: Replace an existing file or folder.
+        check: Run the export in its runtime, if the runtime is installed, and compare the outputs.
+        loading: Options of `hc.load`, if `model` is a folder or hub id.
+
+    Returns:
+        The path, size and costs of the export, and the result of the check.
     """
     runtime = RUNTIMES[to]
     number_format = check_dtype(runtime, to, dtype)
@@ -92,7 +105,15 @@ def export(
 
 
 def shape_for(model: PreTrainedModel, runtime: str) -> Shape:
-    """What the heads of a model must look like when it is pruned for a runtime; a model it never takes is an error."""
+    """Return the constraint on the heads of a model that is pruned for a runtime.
+
+    Args:
+        model: The model to prune.
+        runtime: Name of the runtime, one of `RUNTIMES`.
+
+    Raises:
+        NotExportable: If the runtime does not support this model, pruned or not.
+    """
     obstacle = RUNTIMES[runtime].obstacle(model)
     if obstacle is not None:
         raise NotExportable(f"{type(model).__name__} cannot be pruned for {runtime}: {obstacle}")
@@ -100,21 +121,21 @@ def shape_for(model: PreTrainedModel, runtime: str) -> Shape:
 
 
 def check_dtype(runtime: Runtime, name: str, dtype: str | None) -> str:
-    """The number format that is asked for, or the default."""
+    """Return the requested number format, or the default of the runtime; raise if the runtime does not support it."""
     if dtype is not None and dtype not in runtime.types:
         raise UnknownName(f"number format of {name}", dtype, runtime.types)
     return dtype or runtime.types[0]
 
 
 def check_installed(runtime: Runtime, name: str) -> None:
-    """Raise where a package is not installed that writes the format."""
+    """Raise if a package that is needed to write the format is not installed."""
     absent = missing(runtime.writers)
     if absent:
         raise UsageError(f"Writing {name} needs {', '.join(absent)}: pip install headcount[{runtime.extra}].")
 
 
 def refuse(subject: ExportedModel, to: str) -> None:
-    """Raise where the runtime cannot take the model or its tokenizer, with the nearest that can."""
+    """Raise if the runtime does not support the model or its tokenizer, and name the runtimes that do."""
     runtime = RUNTIMES[to]
     obstacle = runtime.obstacle(subject.model)
     if obstacle is None:
@@ -133,23 +154,23 @@ def refuse(subject: ExportedModel, to: str) -> None:
 
 
 def check_free(target: Path, *, overwrite: bool) -> None:
-    """Raise where nothing can be written, or where something is already; worth asking before a model is loaded."""
+    """Raise if the target cannot be written or already exists. Cheap enough to call before a model is loaded."""
     if target.is_dir():
         check_target(target, overwrite)
         return
     journal.check_place(target)
-    journal.recover(target.resolve())  # a killed process may have left its scratch folder beside a finished file
+    journal.recover(target.resolve())  # a killed process may have left its temporary folder next to a finished file
     if target.exists() and not overwrite:
         raise FolderError(f"{target} exists; pass overwrite=True (--overwrite) to replace it.")
 
 
 def is_one_file(target: Path) -> bool:
-    """Whether a name ends as that of a format which is one file."""
+    """Return whether the suffix of a path belongs to a single-file format."""
     return any(target.suffix in runtime.suffixes for _, runtime in RUNTIMES.items())
 
 
 def check_name(target: Path, suffix: str, *, what: str) -> None:
-    """Raise where the name is that of a folder and the format one file, or the other way round."""
+    """Raise if a single-file format gets the name of a folder, or a folder format the name of a file."""
     if suffix and (target.suffix != suffix or target.is_dir()):
         raise UsageError(f"{what} is one file; give the name of a file that ends in {suffix}, not {target}.")
     if not suffix and (is_one_file(target) or target.is_file()):
@@ -157,7 +178,7 @@ def check_name(target: Path, suffix: str, *, what: str) -> None:
 
 
 def _is_foreign(path: Path) -> bool:
-    """What no export writes outlives an export that is replaced."""
+    """Return whether a file was not written by an export; such files are preserved when an export is replaced."""
     return path.suffix not in _WRITTEN
 
 
@@ -186,7 +207,7 @@ def _subject(
 
 
 def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
-    """The tokenizer beside a checkpoint; None where there is none, which formats that need one refuse."""
+    """Load the tokenizer of a checkpoint. Return None if there is none; formats that need one then raise an error."""
     options = {key: loading[key] for key in ("revision", "trust_remote_code") if key in loading}
     try:
         return load_tokenizer(name, **options)
@@ -197,7 +218,7 @@ def _tokenizer_of(name: str, loading: dict[str, Any]) -> Any:
 def _write(
     runtime: Runtime, subject: ExportedModel, fresh: Path, dtype: str, check: bool
 ) -> tuple[Agreement | None, str]:
-    """Write and check under a temporary name: a model that computes something else never gets its real one."""
+    """Write and check the export at a temporary path, which is discarded if the check fails."""
     runtime.write(subject, fresh, dtype=dtype)
     if not check:
         return None, "not checked, as asked"
@@ -215,9 +236,12 @@ def _write(
 
 
 def fits(model: PreTrainedModel, name: str = "", **loading: Any) -> dict[str, Fit]:
-    """For each runtime whether it takes a model as it is: why not and what helps, or what it costs.
+    """Return for each runtime whether it supports a model as it is, with the reason and remedy, or with the costs.
 
-    name: of the folder or hub id whose tokenizer is looked at too, if given. loading: options of `hc.load` for it.
+    Args:
+        model: The model to check.
+        name: Folder or hub id of the model. If given, its tokenizer is checked too.
+        loading: Options of `hc.load` for the tokenizer.
     """
     subject = ExportedModel(model, _tokenizer_of(name, loading) if name else None, name)
     rows: dict[str, Fit] = {}
@@ -231,7 +255,7 @@ def fits(model: PreTrainedModel, name: str = "", **loading: Any) -> dict[str, Fi
 
 
 def _remedy(key: str, runtime: Runtime, model: PreTrainedModel) -> list[str]:
-    """How to prune without these costs, where they come from the heads that were removed."""
+    """Return how to prune without the costs, if the selection of removed heads caused them."""
     shape, sites = runtime.shape(model), locate(model)
     empty = [site.name for site in sites if not site.num_heads and (shape.least(site.layer) or shape.rule == "uniform")]
     if not empty and not shape.violations(sites.mask(), sites.groups):

@@ -1,4 +1,4 @@
-"""load_export: what `export` wrote, loaded by its runtime."""
+"""`load_export` loads an export in its runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ONE_FILE = (".gguf", ".onnx")
 
 
 def load_export(path: str | Path, *, threads: int = 1) -> Measured | None:
-    """An export, ready to be timed; None where the path holds none, but perhaps a checkpoint."""
+    """Load an export for timing. Return None if the path is not an export; it may be a checkpoint."""
     file = Path(path)
     if not file.exists():
         return None

@@ -1,4 +1,4 @@
-"""Measured: an export that is loaded by its runtime and can be timed beside PyTorch models. Knows no runtime."""
+"""The interface of a loaded export that `bench` times and compares with PyTorch models."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from headcount.record.results.bench import Size
 from headcount.timing import TimedCall
 
-_SAMPLE = 1_000_000  # bytes of each file that a fingerprint reads, at its end
+_SAMPLE = 1_000_000  # bytes at the end of each file that the fingerprint hashes
 
 
 class Measured(ABC):
-    """An export, loaded."""
+    """An export that its runtime has loaded."""
 
     device = "cpu"
 
@@ -39,18 +39,18 @@ class Measured(ABC):
 
     @abstractmethod
     def cache_bytes(self, length: int) -> int | None:
-        """Bytes of keys and values for one text of this many tokens; None if the runtime does not report it."""
+        """Return the size in bytes of the key/value cache for one text of this length, or None if it is unknown."""
 
     @abstractmethod
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
-        """What is timed: reading a batch, and where the model writes, writing a few tokens after it."""
+        """Return the functions to time: reading a batch and, for generative models, writing a few tokens after it."""
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file itself, or all files of a folder."""
+    """Return all files below a folder, or the path itself if it is a file."""
     return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
 
 
 def token_ids(batch: int, length: int) -> np.ndarray:
-    """Made-up text: small numbers, which every vocabulary has."""
+    """Return random token ids, small enough for every vocabulary."""
     return np.random.default_rng(0).integers(3, 32, size=(batch, length))

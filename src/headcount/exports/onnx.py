@@ -1,4 +1,4 @@
-"""ONNX: one file for ONNX Runtime, or a folder with two for an encoder-decoder; with any batch and length."""
+"""Export to ONNX Runtime: one file, or a folder with two for an encoder-decoder, with dynamic batch size and length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headcount.exports.telemetry import import_onnxruntime
 
 
 class Onnx(GraphRuntime):
-    """Graphs for ONNX Runtime, in float32 or with weights in eight bits."""
+    """Export to ONNX Runtime in float32 or int8."""
 
     title = "ONNX Runtime"
     types = ("f32", "int8")
@@ -44,7 +44,7 @@ class Onnx(GraphRuntime):
 
 
 class _OnnxSession(Session):
-    """A file, loaded by ONNX Runtime."""
+    """A graph loaded by ONNX Runtime."""
 
     def __init__(self, path: Path, threads: int) -> None:
         onnxruntime = import_onnxruntime()
@@ -63,7 +63,7 @@ class _OnnxSession(Session):
 
 
 def _quantise(path: Path) -> None:
-    """Weights of matrix products in eight bits, activations in eight bits as they come."""
+    """Quantize the weights of matrix products to int8; activations are quantized dynamically."""
     import_onnxruntime()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

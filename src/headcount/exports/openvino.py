@@ -1,4 +1,4 @@
-"""OpenVINO: a folder with the graph of a model, or with two for an encoder-decoder; with any batch and length."""
+"""Export to OpenVINO: a folder with one graph, or two for an encoder-decoder, with dynamic batch size and length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headcount.exports.telemetry import import_openvino
 
 
 class OpenVino(GraphRuntime):
-    """Graphs for OpenVINO, by way of ONNX."""
+    """Export to OpenVINO, converted from ONNX."""
 
     title = "OpenVINO"
     types = ("f32", "f16")
@@ -42,7 +42,7 @@ class OpenVino(GraphRuntime):
 
 
 class _CompiledGraph(Session):
-    """A graph, compiled by OpenVINO for the CPU, in float32."""
+    """A graph compiled by OpenVINO for the CPU in float32."""
 
     def __init__(self, path: Path, threads: int) -> None:
         openvino = import_openvino()
@@ -60,7 +60,7 @@ class _CompiledGraph(Session):
 
 
 def _name(port: Any) -> str:
-    """The name of an input or output in the graph that was converted; tensors inside it have paths for names."""
+    """Return the name that an input or output had in the ONNX graph; internal tensors have names with slashes."""
     return next(name for name in sorted(port.get_names()) if "/" not in name)
 
 

@@ -1,7 +1,7 @@
-"""Rounding: how much the rounding of numbers alone changes what a model computes, measured in PyTorch.
+"""Estimate in PyTorch how much rounding to a number format changes the outputs of a model.
 
-It bounds the check of an export: what differs by far more than rounding explains is a fault.
-Shape suffixes: T tokens, V words of the vocabulary or classes.
+The estimate is the tolerance for checking an export: a larger difference is an error.
+Shape suffixes: T tokens, V vocabulary entries or classes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from headcount.exports.runtime import ExportedModel
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.running import evaluating
 
-FACTOR = 10  # other orders of summation, and activations that are rounded too
-_SMALLEST = 1e-5  # of a difference that a few texts can tell from none
-_BLOCK = 32  # numbers that share a scale in q8_0
+FACTOR = 10  # allows for other orders of summation and for rounded activations
+_SMALLEST = 1e-5  # lower bound of the measured difference: a few texts cannot resolve less
+_BLOCK = 32  # weights that share a scale in q8_0
 _LENGTH = 24
 
 
 def explained(subject: ExportedModel, dtype: str) -> float:
-    """The largest difference that a number format explains: a multiple of what its rounding does to the model.
+    """Return the tolerance for a number format: a multiple of the difference that rounding alone causes.
 
-    float32 is compared with float64, smaller formats with weights that are rounded to them.
+    For float32 the model is compared with its float64 copy, for smaller formats with a copy that has rounded weights.
     """
     twin = copy.deepcopy(subject.model)
     with torch.no_grad():
@@ -43,13 +43,13 @@ def explained(subject: ExportedModel, dtype: str) -> float:
 
 
 def _eight_bits(weight: Tensor) -> Tensor:
-    """One scale for all."""
+    """Round to 8 bits with one scale for the whole tensor."""
     scale = weight.abs().max().clamp(min=torch.finfo(weight.dtype).tiny) / 127
     return (weight / scale).round() * scale
 
 
 def _blocks_of_eight_bits(weight: Tensor) -> Tensor:
-    """One scale for each block of a row; rows that no block fills stay in sixteen bits."""
+    """Round to 8 bits with one scale per block; if blocks do not divide the rows evenly, round to float16."""
     if weight.shape[-1] % _BLOCK:
         return weight.half().float()
     blocks = weight.unflatten(-1, (-1, _BLOCK))
@@ -66,7 +66,7 @@ ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> Tensor:
-    """Log-probabilities [T, V] of logits, or the states of the last layer."""
+    """Return log-probabilities [T, V] if the model has logits, otherwise the last hidden states."""
     with evaluating(model):
         result = model(**batch)
     if getattr(result, "logits", None) is None:
@@ -75,7 +75,7 @@ def _outputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> Tensor:
 
 
 def _batches(subject: ExportedModel) -> list[dict[str, Tensor]]:
-    """Single texts: nothing is padded."""
+    """Return batches without padding: random token ids and, if there is a tokenizer, real texts."""
     model, tokenizer = subject.model, subject.tokenizer
     length = longest(model, _LENGTH)
     made_up = [example_batch(model, batch=2, length=length, target=length, padded=False, seed=seed) for seed in (1, 2)]

@@ -1,4 +1,4 @@
-"""Runtime: what every export has to say and do. Knows no format."""
+"""The interface that every export runtime implements, independent of the format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headcount.selection.shape import FREE, Shape
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a model cannot be exported, and what can be done about it."""
+    """The reason why a model cannot be exported, and how to fix it."""
 
     reason: str
     remedy: str
@@ -29,59 +29,77 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """What is exported: a model in float32 on the CPU, and the tokenizer that belongs to it."""
+    """A model to export, in float32 on the CPU, with its tokenizer.
+
+    Attributes:
+        model: The model.
+        tokenizer: Tokenizer of the model, or None.
+        name: Folder, hub id or class name of the model, for messages and metadata.
+    """
 
     model: PreTrainedModel
-    tokenizer: Any  # None where there is none
+    tokenizer: Any
     name: str
 
 
 class Runtime(ABC):
-    """One runtime: which models it takes, how they are written for it, and how the result is checked in it."""
+    """A target of `export`: it decides which models are supported, writes them and checks the result.
 
-    title: str  # what its makers call it
-    types: tuple[str, ...]  # number formats of the weights; the first is the default
-    writers: tuple[str, ...] = ()  # packages that writing needs
-    checkers: tuple[str, ...] = ()  # packages that checking needs
-    suffixes: tuple[str, ...] = ()  # of the one file that a model may become; see `suffix`
-    extra: str = ""  # the extra of headcount that installs these packages
+    Attributes:
+        title: Official name of the runtime.
+        types: Supported number formats of the weights. The first is the default.
+        writers: Packages needed to write an export.
+        checkers: Packages needed to check an export.
+        suffixes: File suffixes of single-file exports. See `suffix`.
+        extra: Extra of headcount that installs these packages.
+    """
+
+    title: str
+    types: tuple[str, ...]
+    writers: tuple[str, ...] = ()
+    checkers: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    extra: str = ""
 
     def suffix(self, model: PreTrainedModel) -> str:
-        """How the name of the one file ends that this model becomes; empty where it becomes a folder."""
+        """Return the file suffix if this model is exported as a single file, or an empty string for a folder."""
         return ""
 
     @abstractmethod
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
-        """Why this runtime cannot take the model; None where it can."""
+        """Return why this runtime does not support the model, or None if it does."""
 
     def shape(self, model: PreTrainedModel) -> Shape:
-        """What the heads of a pruned model must look like for this runtime to take it without a workaround."""
+        """Return the constraint on the heads of a pruned model that this runtime supports without a workaround."""
         return FREE
 
     def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
-        """Why this runtime cannot take the tokenizer (None: there is none); None where it can."""
+        """Return why this runtime does not support the tokenizer, which may be None, or None if it does."""
         return None
 
     def costs(self, subject: ExportedModel) -> list[str]:
-        """What the form costs beyond the model itself, in words; of a model that has no obstacle."""
+        """Describe the overhead of the format for a supported model, such as padded or repeated heads."""
         return []
 
     @abstractmethod
     def write(self, subject: ExportedModel, target: Path, *, dtype: str) -> None:
-        """Write the model to a file that is not there yet, or into an empty folder.
+        """Write the model to a new file or into an empty folder.
 
-        dtype: one of `types`.
+        Args:
+            subject: The model and its tokenizer.
+            target: New file, or empty folder.
+            dtype: Number format of the weights, one of `types`.
         """
 
     @abstractmethod
     def check(self, subject: ExportedModel, target: Path) -> Agreement:
-        """Run what was written in the runtime and compare it with the model."""
+        """Run the export in the runtime and compare its outputs with those of the model."""
 
     def open(self, path: Path, *, threads: int) -> Measured | None:
-        """An export of this runtime, loaded so that it can be timed; None where the path holds none."""
+        """Load an export of this runtime for timing. Return None if the path is not an export of this runtime."""
         return None
 
 
 def missing(packages: Sequence[str]) -> list[str]:
-    """Those of these packages that are not installed."""
+    """Return the packages that are not installed."""
     return [name for name in packages if importlib.util.find_spec(name) is None]

@@ -1,4 +1,4 @@
-"""ONNX Runtime and OpenVINO without their telemetry: both send usage data when imported, unless told not to."""
+"""Import ONNX Runtime and OpenVINO with telemetry disabled: by default both send usage data when imported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _NOT_IMPORTED: Any = object()
 
 
 def import_onnxruntime() -> ModuleType:
-    """The package, told to send nothing; a user who has set the variable decides. It also leaves files in TMPDIR."""
+    """Import ONNX Runtime without telemetry, unless the user has set `ORT_DISABLE_TELEMETRY`.
+
+    The telemetry also leaves files in TMPDIR.
+    """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
@@ -22,7 +25,7 @@ def import_onnxruntime() -> ModuleType:
 
 
 def import_openvino() -> ModuleType:
-    """The package without `openvino_telemetry`: it sends from processes of its own, which outlive a killed one."""
+    """Import OpenVINO without `openvino_telemetry`, whose separate processes outlive a killed parent process."""
     with _hidden("openvino_telemetry"):
         import openvino
 
@@ -32,7 +35,7 @@ def import_openvino() -> ModuleType:
 
 @contextlib.contextmanager
 def _hidden(name: str) -> Iterator[None]:
-    """As if a package were not installed."""
+    """Hide a package from imports, as if it were not installed."""
     package = sys.modules.get(name, _NOT_IMPORTED)
     sys.modules[name] = None  # type: ignore[assignment]
     try:

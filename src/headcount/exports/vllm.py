@@ -1,7 +1,7 @@
-"""vLLM and transformers: a folder whose config states the heads of each layer, with the small class that builds them.
+"""Export to vLLM and transformers: a folder whose config has the number of heads of each layer, with model code.
 
-vLLM's Transformers backend (`model_impl="transformers"`) reads `per_layer_config`; the Llama classes of transformers do
-not yet, so the folder brings its own, which replaces the attention of each layer.
+vLLM's Transformers backend (`model_impl="transformers"`) reads `per_layer_config`. The Llama classes of transformers do
+not read it yet, so the folder contains a subclass that replaces the attention of each layer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Pruned{family}ForCausalLM({family}ForCausalLM):
 
 
 class Vllm(Runtime):
-    """A folder for vLLM's Transformers backend, checked in transformers."""
+    """Export to a folder for vLLM's Transformers backend, checked in transformers."""
 
     title = "vLLM, transformers"
     types = ("f32", "bf16", "f16")
@@ -71,7 +71,7 @@ class Vllm(Runtime):
         return None
 
     def shape(self, model: PreTrainedModel) -> Shape:
-        return Shape(groups="even", at_least=1)  # key/value heads would be repeated, empty layers get a head of zeros
+        return Shape(groups="even", at_least=1)  # else key/value heads are repeated, empty layers get a zero head
 
     def costs(self, subject: ExportedModel) -> list[str]:
         sites = locate(subject.model)
@@ -114,7 +114,7 @@ class Vllm(Runtime):
 
 
 def _attention(site: Site, written: Block) -> dict[str, Tensor]:
-    """The weights of a layer's attention by their names in the model."""
+    """Return the attention weights of a layer by their names in the state dict."""
     module: Any = site.module
     weights = {f"{site.path}.o_proj.weight": output_weight(site, written).contiguous()}
     for role in ("q", "k", "v"):
@@ -124,12 +124,12 @@ def _attention(site: Site, written: Block) -> dict[str, Tensor]:
 
 
 def _needs_code(sites: Sites) -> bool:
-    """Whether stock classes cannot build the model from one number of heads."""
+    """Return whether the classes of transformers cannot build the model, so that the export needs its own code."""
     return not same_everywhere(sites) or any(_has_added_bias(site) for site in sites)
 
 
 def _has_added_bias(site: Site) -> bool:
-    """Whether the output projection has a bias that the class does not make by itself."""
+    """Return whether the output projection has a bias that its transformers class does not create."""
     module: Any = site.module
     stock = bool(getattr(module.config, "attention_bias", False)) and not type(module).__name__.startswith("Qwen2")
     return module.o_proj.bias is not None and not stock
@@ -164,7 +164,7 @@ _AUTO = ("AutoModel", "AutoModelForCausalLM")
 
 
 def _per_layer(layers: Sequence[tuple[Site, Block]]) -> dict[str, dict[str, Any]]:
-    """What differs from layer to layer; an entry that one layer has must be in all of them."""
+    """Return the settings that differ between layers; a key that one layer has must be present in all layers."""
     biased = {site.layer: _has_added_bias(site) for site, _ in layers}
     return {
         str(site.layer): {"num_attention_heads": written.heads, "num_key_value_heads": written.kv_heads}

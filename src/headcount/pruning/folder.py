@@ -1,12 +1,12 @@
-"""Pruning in a folder that can be resumed: one model, or several that differ in one option.
+"""Resumable pruning in a folder, of one model or of several that differ in one option.
 
-DIR/                 the smaller model with its tokenizer
-DIR/record.json      what was measured
-DIR/gates.json       trained gates, if there are any
-DIR/training/        settings, and what every stage resumes from: gates/, greedy-COMPENSATION.json, tune/
+DIR/                 pruned model with its tokenizer
+DIR/record.json      results
+DIR/gates.json       values of the trained gates, if any
+DIR/training/        settings and the state that each stage resumes from: gates/, greedy-COMPENSATION.json, tune/
 
-With several values, each has its own folder, DIR/0.01 and so on, and DIR/record.json summarises them. A search without
-training resumes from DIR.unfinished/, which is deleted when DIR is written.
+If the option has several values, each model has its own folder, such as DIR/0.01, and DIR/record.json summarizes them.
+A search without training resumes from DIR.unfinished/, which is deleted after DIR is written.
 """
 
 from __future__ import annotations
@@ -40,19 +40,27 @@ _RECORD = "record.json"
 
 @dataclass(frozen=True)
 class PruningSettings:
-    """Everything that decides the result; a folder is resumed only with the settings it was started with."""
+    """Settings that determine the result; a folder is resumed only with the settings it was started with.
+
+    Attributes:
+        model: Folder or hub id of the model.
+        weights: Hash of the weights.
+        data: Fingerprints of the tasks.
+        pipeline: Settings of the pipeline.
+        reading: Settings of the data.
+    """
 
     model: str
     weights: str
     data: str
     pipeline: Mapping[str, Any]
-    reading: Mapping[str, Any] = field(default_factory=dict)  # settings of the data
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, pipeline: Pipeline, model: nn.Module, data: Data, source: str, reading: Mapping[str, Any] | None
     ) -> PruningSettings:
-        """source: folder or hub id of the model."""
+        """Collect the settings of a run; `source` is the folder or hub id of the model."""
         tasks = [data.train, data.choose, data.calibrate, data.measure]
         prints = ", ".join(task.fingerprint if task is not None else "-" for task in tasks)
         decisive = {**pipeline.to_plain(), "seed": pipeline.seed, "length": pipeline.length}
@@ -71,8 +79,16 @@ def prune_in_folder(
 ) -> Record[Pruning]:
     """Run a pipeline, save the pruned model and return its record.
 
-    A run that trains resumes from the state in the folder; a finished folder returns its record.
-    reading: further settings that decide the result, such as those of the data, as JSON.
+    A run with training resumes from the state in the folder. If the folder is finished, its record is returned.
+
+    Args:
+        pipeline: How heads are chosen and removed.
+        model: The model to prune.
+        data: Tasks for training, selection, calibration and measurement.
+        out: Folder for the pruned model.
+        saving: How the model is saved.
+        execution: Settings that do not change the result.
+        reading: Further settings that determine the result, such as those of the data, as JSON values.
     """
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     if not pipeline.trains:
@@ -94,7 +110,7 @@ def prune_in_folder(
 
 @contextmanager
 def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
-    """OUT.unfinished, for the steps of a search without training; deleted if the block succeeds.
+    """Provide OUT.unfinished for the steps of a search without training, and delete it if the block succeeds.
 
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
@@ -108,7 +124,7 @@ def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
 
 
 def clear_finished(out: Path) -> None:
-    """Remove OUT.unfinished if its search has been saved in OUT: a kill may come between the two."""
+    """Remove OUT.unfinished if its result is already saved in OUT; a process may be killed between the two steps."""
     folder = _search_folder(out)
     journal.recover(folder.resolve())
     records = [path / _RECORD for path in (folder, out)]
@@ -153,10 +169,10 @@ def sweep(
     *,
     reading: Mapping[str, Any] | None = None,
 ) -> Record[Sweep]:
-    """Prune a model for each value, each in its own folder. Processes of the same command share the work."""
+    """Run each pipeline in its own folder. Several processes that run the same command share the work."""
     records: dict[str, Record[Pruning]] = {}
     execution = replace(execution, inplace=False)
-    for _ in range(2):  # the second round collects what other processes finished meanwhile
+    for _ in range(2):  # the second pass collects results that other processes have finished
         for name in [name for name in pipelines if name not in records]:
             with nullcontext(True) if processes.count() > 1 else locks.alone(out / f".{name}.claim") as claimed:
                 if claimed:

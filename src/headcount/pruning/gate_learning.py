@@ -100,16 +100,17 @@ def shaped_mask(model: nn.Module, gates: Gates, budgets: Sequence[Group], shape:
     """
     if shape.free:
         return exact_mask(gates, budgets)
-    own, ranks, site_groups = gates.mask(), gates.ranks(), locate(model).groups
-    mask = own
-    for budget in budgets or [Group("heads", list(range(len(gates.heads))), sum(own[head] for head in gates.heads))]:
-        members = {gates.heads[place] for place in budget.places}
+    gate_mask, ranks, site_groups = gates.mask(), gates.ranks(), locate(model).groups
+    mask = gate_mask
+    open_gates = Group("heads", list(range(len(gates.heads))), sum(gate_mask[head] for head in gates.heads))
+    for budget in budgets or [open_gates]:
+        members = {gates.heads[index] for index in budget.places}
         groups = [tuple(head for head in group if head in members) for group in site_groups]
         layers = counted_layers([group for group in groups if group], None, shape)
         keep = budget.keep if budgets else layers.nearest(budget.keep)
         scores = HeadGrid([(head, ranks[head]) for head in gates.heads if head in members])
         mask = mask.replace(dict(select(scores, Budget(heads=keep), shape=shape, groups=layers.groups).items()))
-    return mask, sum(own[head] != mask[head] for head in mask.heads)
+    return mask, sum(gate_mask[head] != mask[head] for head in mask.heads)
 
 
 def _check_removable(model: nn.Module, gates: Gates) -> None:

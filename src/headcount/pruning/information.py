@@ -70,8 +70,8 @@ def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
 
     def check(gone: Collection[int]) -> bool:
         sizes = [(sum(index not in gone for index in group), len(group)) for group in groups]
-        even = shape.groups == "any" or len({kept for kept, _ in sizes if kept}) <= 1
-        return even and (shape.unit == "head" or all(kept in (0, size) for kept, size in sizes))
+        even = shape.groups == "any" or len({count for count, _ in sizes if count}) <= 1
+        return even and (shape.unit == "head" or all(count in (0, size) for count, size in sizes))
 
     return check
 

@@ -28,8 +28,8 @@ def group_name(records: Sequence[Record]) -> str:
     names = [named(record) for record in records]
     if len(names) == 1:
         return names[0]
-    first, last = min(names), max(names)
+    lowest, highest = min(names), max(names)
     length = next(
-        (place for place, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first)
+        (index for index, pair in enumerate(zip(lowest, highest, strict=False)) if len(set(pair)) > 1), len(lowest)
     )
-    return f"{first[:length].rstrip('-_. ')} ({len(names)} models)".strip()
+    return f"{lowest[:length].rstrip('-_. ')} ({len(names)} models)".strip()

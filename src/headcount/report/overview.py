@@ -118,9 +118,10 @@ def _important(subject: Subject, _: Sequence[str]) -> str:
     ranked = sorted(scoring.scores, key=lambda head: -scoring.scores[head])
     if len(ranked) < 2:
         return ""
-    first = ranked[: min(_NAMED_HEADS, len(ranked) // 2)]
-    last = ranked[-len(first) :]
-    return f"By the {scoring.method} score, an estimate, {_listed(first)} matter most and {_listed(last)} least."
+    top_heads = ranked[: min(_NAMED_HEADS, len(ranked) // 2)]
+    bottom_heads = ranked[-len(top_heads) :]
+    ranking = f"{_listed(top_heads)} matter most and {_listed(bottom_heads)} least"
+    return f"By the {scoring.method} score, an estimate, {ranking}."
 
 
 def _is_importance(scoring: Scoring) -> bool:
@@ -151,8 +152,8 @@ def _needed(ablation: Ablation) -> str:
         f"to {_number(effects[head].value, ablation.value)}"
         for index, head in enumerate((surely or ranked)[:_NAMED_HEADS])
     ]
-    others = len(effects) - len(surely) - len(spare)
-    unsure = f"Switching off any one of the other {others} changes it too little to be sure." if others else ""
+    undecided = len(effects) - len(surely) - len(spare)
+    unsure = f"Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
     extra = f" Without {_listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
     if not surely:
         return (
@@ -165,22 +166,22 @@ def _needed(ablation: Ablation) -> str:
 
 
 def _roles(subject: Subject, _: Sequence[str]) -> str:
-    found = subject.first(RolesFound)
-    if found is None or not found.roles:
+    parts = subject.first(RolesFound)
+    if parts is None or not parts.roles:
         return ""
-    counts = Counter(role for held in found.roles.values() for role in {item.role for item in held})
-    playing = sum(bool(held) for held in found.roles.values())
+    counts = Counter(role for held in parts.roles.values() for role in {item.role for item in held})
+    playing = sum(bool(held) for held in parts.roles.values())
     if not playing:
-        return f"No role was found for any of the {len(found.roles)} heads."
+        return f"No role was found for any of the {len(parts.roles)} heads."
     jobs = [
         f"{number} {ROLE_WORDS[role][number > 1] if role in ROLE_WORDS else 'with the role'} ({role})"
         for role, number in counts.most_common()
     ]
     verb = "has" if playing == 1 else "have"
-    others = len(found.roles) - playing
-    tail = f" For the other {others} no simple description was found." if others else ""
+    without_role = len(parts.roles) - playing
+    tail = f" For the other {without_role} no simple description was found." if without_role else ""
     twice = " A head can do several things." if sum(counts.values()) > playing else ""
-    return f"{playing} of {len(found.roles)} heads {verb} a role that can be named: {_listed(jobs)}.{twice}{tail}"
+    return f"{playing} of {len(parts.roles)} heads {verb} a role that can be named: {_listed(jobs)}.{twice}{tail}"
 
 
 def _removable(subject: Subject, _: Sequence[str]) -> str:
@@ -237,8 +238,8 @@ def _smaller_model(subject: Subject) -> str:
     before, after = parts.cost.before.parameters, parts.cost.after.parameters
     removed = f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed"
     answer = f"{removed}: {1 - after / before:.0%} fewer parameters"
-    whole, smaller = parts.quality.before, parts.quality.after
-    return f"{answer} and {_instead(whole, smaller)}." if whole and smaller else f"{answer}."
+    original, pruned = parts.quality.before, parts.quality.after
+    return f"{answer} and {_instead(original, pruned)}." if original and pruned else f"{answer}."
 
 
 def _speed(subject: Subject) -> str:

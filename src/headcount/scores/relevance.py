@@ -1,6 +1,6 @@
-"""relevance: the share of each prediction that comes from a head (Voita et al. 2019, section 4 and appendix A).
+"""Layer-wise relevance of heads: the share of each prediction due to a head (Voita et al. 2019, section 4, appendix A).
 
-Relevance of a prediction's top-1 logit is followed back to the heads' outputs, summed over positions and neurons,
+The relevance of the top-1 logit is propagated back to the outputs of the heads, summed over positions and neurons,
 divided by the sum of absolute values over the heads of the layer, and averaged over all predictions.
 Shapes: B batch, T positions that predict, C classes or vocabulary, H heads of the model.
 """
@@ -46,14 +46,18 @@ def relevance(
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
-    """Mean relevance of each head over all predictions, with 95% intervals over examples.
+    """Compute the mean relevance of each head over all predictions, with 95% intervals over examples.
 
-    rule: how relevance is shared out: ding, ding-product, attnlrp, zplus2019, alphabeta2021.
-    bias: "absorb", biases take their share (default), or "redistribute", sums are taken without them; for the rules
-        ding and ding-product.
-    target: translations are predicted step by step after the model's own output, or after the reference.
-    chunk: padded tokens that run through the model at once; bounds the memory, changes no number.
-    folder: for unfinished work; the same call resumes from it.
+    Args:
+        model: The model to score.
+        task: Task whose predictions are explained.
+        rule: Propagation rule: "ding", "ding-product", "attnlrp", "zplus2019" or "alphabeta2021".
+        bias: For the rules ding and ding-product: "absorb" (default) assigns a share of the relevance to biases;
+            "redistribute" excludes them from the sums.
+        target: Prefix of each predicted target token: "own" for the output of the model, "reference" for the reference.
+        chunk: Maximum number of padded tokens per forward pass. Limits memory and does not change the results.
+        folder: Folder for unfinished work, from which the same call resumes.
+        progress: Reports progress.
     """
     task_given = data = _predicting(task, target, chunk)
     plain, sites = original_module(model), locate(model)
@@ -74,7 +78,7 @@ def relevance(
     if not sums["predictions"]:
         raise UsageError("The task has no predictions: there is nothing to measure on.")
     conservation = summary(sums)
-    if bias != "redistribute":  # that one magnifies rounding without bound: reported, not refused
+    if bias != "redistribute":  # "redistribute" can amplify rounding without bound: only report it
         check(conservation)
     mean_H, error_H = _mean_and_error(sums)
     counts = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"])}
@@ -98,7 +102,7 @@ def _predicting(task: Task | None, target: str, chunk: int) -> Task:
 
 
 def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str, bias: Bias | None) -> Sums:
-    """What a batch adds to the sums, by one run and one backward pass for each position that predicts."""
+    """Return the sums over a batch, with one forward pass and one backward pass per predicting position."""
     predicted_BT = task.predicted(batch)
     with traced(model, rule=rule, bias=bias) as trace:
         logits_BTC = task.logits(model, batch)
@@ -121,7 +125,7 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
 
 
 def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
-    """[B, H]: each head's relevance over the sum of absolute values of its layer; zeros stay zero."""
+    """Return [B, H]: relevance of each head divided by the sum of absolute values of its layer; zeros stay zero."""
     columns = []
     for site in (site for site in sites if site.num_heads):
         heads_BH = relevances.heads[site.key].double()
@@ -131,7 +135,7 @@ def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
 
 
 def chunks(batch: Batch, predicted_BT: Tensor, chunk: int) -> Iterator[Batch]:
-    """A batch in parts of at most `chunk` padded tokens; examples with as many predictions stand together."""
+    """Split a batch into parts of at most `chunk` padded tokens, sorted by the number of predictions."""
     rows = len(predicted_BT)
     order_B = predicted_BT.sum(-1).argsort(descending=True, stable=True)
     tensors = {name: value for name, value in batch.items() if isinstance(value, Tensor) and len(value) == rows}
@@ -141,7 +145,7 @@ def chunks(batch: Batch, predicted_BT: Tensor, chunk: int) -> Iterator[Batch]:
 
 
 def _trimmed(batch: Mapping[str, object]) -> Batch:
-    """The batch without columns at its end that are padding in every row."""
+    """Remove trailing columns that are padding in every row."""
     widths: dict[int, int] = {}
     for name, padding in (("attention_mask", 0), ("labels", -100)):
         value = batch.get(name)
@@ -154,7 +158,7 @@ def _trimmed(batch: Mapping[str, object]) -> Batch:
 
 
 def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
-    """Sums over examples of s, s^2, s c and c^2, for s an example's sum of shares and c its number of predictions."""
+    """Sum s, s^2, s c and c^2 over examples; s is the sum of shares of an example, c its number of predictions."""
     return {
         "shares": shares_BH.sum(0),
         "squares": np.square(shares_BH).sum(0),
@@ -166,13 +170,16 @@ def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
 
 
 def _columns(sites: Sites) -> list[slice]:
-    """Where the heads of each site stand among all heads."""
+    """Return the index range of the heads of each site among all heads."""
     ends = np.cumsum([site.num_heads for site in sites if site.num_heads]).tolist()
     return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _products(shares_BH: np.ndarray, sites: Sites) -> np.ndarray:
-    """[H, K]: sums over examples of s of a head times s of each of the K heads of its site, which differ in number."""
+    """Return [H, K]: sums over examples of the products of s of a head and s of each head of its site.
+
+    K is the largest number of heads of a site; unused entries are zero.
+    """
     columns = _columns(sites)
     products_HK = np.zeros((shares_BH.shape[1], max(heads.stop - heads.start for heads in columns)))
     for heads in columns:
@@ -181,7 +188,10 @@ def _products(shares_BH: np.ndarray, sites: Sites) -> np.ndarray:
 
 
 def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> dict[str, Interval]:
-    """Head -> its mean less that of the highest other head of its site, on the same examples, with a 95% interval."""
+    """Return for each head its mean minus the highest mean of the other heads of its site, with a 95% interval.
+
+    The differences are paired: both heads are measured on the same examples.
+    """
     leads = {}
     bessel = sums["examples"] / max(float(sums["examples"]) - 1, 1)
     for heads in _columns(sites):
@@ -208,7 +218,10 @@ def _added(parts: Iterator[Sums] | list[Sums]) -> Sums:
 
 
 def _mean_and_error(sums: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """[H] mean over predictions, and its standard error over examples: sqrt(n / (n - 1) sum (s - mean c)^2) / sum c."""
+    """Return [H] the mean over predictions and its standard error over examples.
+
+    The standard error is sqrt(n / (n - 1) sum (s - mean c)^2) / sum c.
+    """
     mean_H = sums["shares"] / sums["predictions"]
     squares_H = sums["squares"] - 2 * mean_H * sums["mixed"] + np.square(mean_H) * sums["counts"]
     bessel = sums["examples"] / max(float(sums["examples"]) - 1, 1)

@@ -70,31 +70,31 @@ class Layers:
 
     def fitted(self, budget: Budget) -> int:
         """The number of heads to keep under a budget; a share becomes the nearest number that the shape allows."""
-        wanted = budget.of(self.total)
+        requested = budget.of(self.total)
         if not self.counts:
             raise UsageError(f"No number of heads fits {self.shape.in_words()}: relax the constraint.")
-        if wanted in self.counts:
-            return wanted
-        nearest = self.nearest(wanted)
+        if requested in self.counts:
+            return requested
+        nearest = self.nearest(requested)
         if budget.share is not None:
             return nearest
-        below, above = max(self._below(wanted), default=None), min(self._above(wanted), default=None)
+        below, above = max(self._below(requested), default=None), min(self._above(requested), default=None)
         numbers = " or ".join(str(number) for number in (below, above) if number is not None)
         raise UsageError(
-            f"Cannot keep {wanted} of {self.total} heads in {len(self.by_layer)} layers with "
+            f"Cannot keep {requested} of {self.total} heads in {len(self.by_layer)} layers with "
             f"{self.shape.in_words()}; the nearest number is {numbers}."
         )
 
-    def nearest(self, wanted: int) -> int:
+    def nearest(self, requested: int) -> int:
         """The nearest number of heads that the shape allows; the smaller of two equally near ones, but not 0."""
-        numbers = [number for number in self.counts if number or not wanted] or list(self.counts)
-        return min(numbers, key=lambda number: abs(number - wanted))
+        numbers = [number for number in self.counts if number or not requested] or list(self.counts)
+        return min(numbers, key=lambda number: abs(number - requested))
 
-    def _below(self, wanted: int) -> list[int]:
-        return [number for number in self.counts if number < wanted]
+    def _below(self, requested: int) -> list[int]:
+        return [number for number in self.counts if number < requested]
 
-    def _above(self, wanted: int) -> list[int]:
-        return [number for number in self.counts if number > wanted]
+    def _above(self, requested: int) -> list[int]:
+        return [number for number in self.counts if number > requested]
 
     def best(self, scores: Mapping[Head, float], count: int) -> set[Head]:
         """The set of this many heads with the highest sum of scores; the first of equal sets."""
@@ -104,9 +104,9 @@ class Layers:
         ]
         numbers = self._uniform_numbers(count) if self.shape.rule == "uniform" else share_out(tables, count)
         return {
-            groups[group][place]
+            groups[group][index]
             for groups, table, number in zip(self.by_layer.values(), tables, numbers, strict=True)
-            for group, place in table[number].heads
+            for group, index in table[number].heads
         }
 
     def _uniform_numbers(self, count: int) -> list[int]:
@@ -141,21 +141,21 @@ def best_sets(groups: Sequence[Sequence[float]], shape: Shape, layer: int) -> di
 
 def _candidate_sets(groups: Sequence[Sequence[float]], shape: Shape) -> Iterator[BestSet]:
     """Candidate sets of heads of a layer; they include the best set of each size."""
-    ranked = [sorted(range(len(group)), key=lambda place, of=group: -of[place]) for group in groups]  # type: ignore[misc]
+    ranked = [sorted(range(len(group)), key=lambda index, of=group: -of[index]) for group in groups]  # type: ignore[misc]
     if shape.groups == "even":
         for size in range(1, max(map(len, groups), default=0) + 1):
             fits = size.__eq__ if shape.unit == "group" else size.__le__
             yield from _prefixes([(i, ranked[i][:size]) for i, group in enumerate(groups) if fits(len(group))], groups)
         return
     if shape.unit == "group":
-        yield from _unions([(i, places) for i, places in enumerate(ranked)], groups)
+        yield from _unions([(i, indices) for i, indices in enumerate(ranked)], groups)
         return
-    yield from _prefixes([(i, [place]) for i, places in enumerate(ranked) for place in sorted(places)], groups)
+    yield from _prefixes([(i, [index]) for i, indices in enumerate(ranked) for index in sorted(indices)], groups)
 
 
 def _value(part: tuple[int, Sequence[int]], groups: Sequence[Sequence[float]]) -> float:
-    group, places = part
-    return sum(groups[group][place] for place in places)
+    group, indices = part
+    return sum(groups[group][index] for index in indices)
 
 
 def _prefixes(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequence[float]]) -> Iterator[BestSet]:
@@ -164,19 +164,19 @@ def _prefixes(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Seque
     value, heads = 0.0, []
     for part in sorted(parts, key=lambda part: -_value(part, groups)):
         value += _value(part, groups)
-        heads += [(part[0], place) for place in part[1]]
+        heads += [(part[0], index) for index in part[1]]
         yield BestSet(value, tuple(heads))
 
 
 def _unions(parts: Sequence[tuple[int, Sequence[int]]], groups: Sequence[Sequence[float]]) -> Iterator[BestSet]:
     """For each number of heads, the best union of parts of any size."""
     sets = {0: BestSet(0.0, ())}
-    for group, places in parts:
+    for group, indices in parts:
         for number, best in sorted(sets.items(), reverse=True):
-            value = best.value + _value((group, places), groups)
-            larger = BestSet(value, (*best.heads, *((group, place) for place in places)))
-            if places and (number + len(places) not in sets or value > sets[number + len(places)].value):
-                sets[number + len(places)] = larger
+            value = best.value + _value((group, indices), groups)
+            larger = BestSet(value, (*best.heads, *((group, index) for index in indices)))
+            if indices and (number + len(indices) not in sets or value > sets[number + len(indices)].value):
+                sets[number + len(indices)] = larger
     yield from sets.values()
 
 

@@ -113,7 +113,7 @@ class Shape(Options):
             layers.setdefault(group[0].site, []).append((sum(bool(mask[head]) for head in group), len(group)))
         problems = [f"{kind}.{layer} {text}" for (kind, layer), sizes in layers.items()
                     for text in self._layer_violations(layer, sizes)]  # fmt: skip
-        counts = {key: sum(kept for kept, _ in sizes) for key, sizes in layers.items()}
+        counts = {key: sum(remaining for remaining, _ in sizes) for key, sizes in layers.items()}
         if self.rule == "uniform" and len(set(counts.values())) > 1:
             common = Counter(counts.values()).most_common(1)[0][0]
             other = next(key for key, count in counts.items() if count != common)
@@ -121,14 +121,14 @@ class Shape(Options):
         return problems
 
     def _layer_violations(self, layer: int, sizes: Sequence[tuple[int, int]]) -> Iterator[str]:
-        count, serving = sum(kept for kept, _ in sizes), [kept for kept, _ in sizes if kept]
+        count, serving = sum(remaining for remaining, _ in sizes), [remaining for remaining, _ in sizes if remaining]
         if count < self.least(layer):
             yield f"keeps {count} heads, fewer than {self.least(layer)}"
         if count % self.multiple:
             yield f"keeps {count} heads, no multiple of {self.multiple}"
         if self.groups == "even" and len(set(serving)) > 1:
             yield f"keeps {', '.join(map(str, serving))} heads of its groups, not as many of each"
-        if self.unit == "group" and any(kept not in (0, size) for kept, size in sizes):
+        if self.unit == "group" and any(remaining not in (0, size) for remaining, size in sizes):
             yield "keeps a part of a group"
 
     def check(self, mask: HeadGrid, groups: Sequence[Sequence[Head]]) -> None:

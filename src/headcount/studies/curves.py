@@ -166,10 +166,10 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
     alone = [line for line in lines if line.kinds != kinds]
     by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
     for named_lines, shares in ((by_order, _MIDDLE), (by_kind, _BEYOND)):
-        for first, second in permutations(named_lines, 2):
-            steps = [_between(named_lines[name], *shares) for name in (first, second)]
+        for name, baseline in permutations(named_lines, 2):
+            steps = [_between(named_lines[line_name], *shares) for line_name in (name, baseline)]
             if all(steps):
-                yield Lead(first, second, *shares, *lead(*steps))
+                yield Lead(name, baseline, *shares, *lead(*steps))
 
 
 def _between(line: _Line, start: float, end: float) -> list[Quality]:
@@ -178,15 +178,15 @@ def _between(line: _Line, start: float, end: float) -> list[Quality]:
     return [step.quality for step in line.steps if start - 1e-9 <= step.removed / total <= end + 1e-9]
 
 
-def lead(first: Sequence[Quality], second: Sequence[Quality]) -> Interval:
-    """Mean lead of the first over the second on the same examples; positive if the first are better."""
-    metric = first[0].metric
-    table = np.stack([quality.statistics for quality in (*first, *second)], axis=1)  # [N, steps of both, C]
+def lead(qualities: Sequence[Quality], baseline: Sequence[Quality]) -> Interval:
+    """Mean lead of these qualities over the baseline on the same examples; positive if they are better."""
+    metric = qualities[0].metric
+    table = np.stack([quality.statistics for quality in (*qualities, *baseline)], axis=1)  # [N, steps of both, C]
 
     def gain(sums: np.ndarray) -> np.ndarray:
         """[..., steps of both, C] -> [...]."""
         values = metric.of_sums(sums)
-        difference = values[..., : len(first)].mean(-1) - values[..., len(first) :].mean(-1)
+        difference = values[..., : len(qualities)].mean(-1) - values[..., len(qualities) :].mean(-1)
         return np.asarray(difference if metric.higher_is_better else -difference)
 
     return bootstrap_interval(table, gain)

@@ -1,7 +1,7 @@
-"""Exploring a model: roles, importance and attention of every head, without any data of the user.
+"""Measure the roles, importance and attention of every head of a model; the user need not provide data.
 
-Text is the embedded English with its trees, or the user's. What importance is measured by follows from the model's
-class. Parts are saved and resumed as in `whole`; the part `setup` says what was measured on what.
+The text is the embedded English treebank, or the data of the user. The class of the model determines the task that
+importance is measured with. Parts are saved and resumed as in `whole`; the part `setup` describes the measurements.
 """
 
 from __future__ import annotations
@@ -37,28 +37,35 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded English sentences"
-SENTENCES = 300  # for roles
-_GRAMMAR = Grammar(train=3000)  # its training sentences are for counting tokens
-_COUNTED = 20_000  # sentences of the user's text that tokens are counted in, at most
-_SCORED = 128  # sentences of the gradient at most
-_LONGEST_TEXT = 64  # tokens of a sentence whose attention is shown
-_SHOWN = 4  # sentences whose attention is shown, where fewer are given
-_LEAST, _MOST = 16, 128  # sentences of one-head-out
-_WORK = 5e11  # heads x weights x sentences of one-head-out: a few minutes on two cores
+SENTENCES = 300  # default number of sentences for roles
+_GRAMMAR = Grammar(train=3000)  # the training sentences are used to count tokens
+_COUNTED = 20_000  # maximum number of user sentences in which tokens are counted
+_SCORED = 128  # maximum number of sentences for the gradient score
+_LONGEST_TEXT = 64  # maximum number of tokens of a sentence whose attention is shown
+_SHOWN = 4  # minimum number of sentences whose attention is shown
+_LEAST, _MOST = 16, 128  # minimum and maximum number of sentences for one-head-out
+_WORK = 5e11  # heads x weights x sentences for one-head-out: a few minutes on two cores
 
-NO_OBJECTIVE = "embedding"  # the task of a model whose class names none, or that lacks its data
+NO_OBJECTIVE = "embedding"  # task if the class of the model implies none, or if its data are missing
 
 
 @dataclass(frozen=True)
 class ExploreSettings(StudySettings):
-    """What decides the numbers; a source without data is the embedded sentences, its limit those for roles."""
+    """Settings that determine the results of `explore`.
 
-    frequencies: str = ""  # file with frequencies of tokens; counted in the text if empty
-    one_out: int = 0  # sentences of one-head-out; by the size of the model if 0
+    If the source has no data, the embedded sentences are used. Its limit is the number of sentences for roles.
+
+    Attributes:
+        frequencies: File with token frequencies. If empty, tokens are counted in the text.
+        one_out: Number of sentences for one-head-out. If 0, it depends on the size of the model.
+    """
+
+    frequencies: str = ""
+    one_out: int = 0
 
     @property
     def with_columns(self) -> bool:
-        """Whether the data have columns, or sides, that a task may need."""
+        """Whether the data have columns, or source and target sides, that a task may need."""
         location = Location.of(self.source.data)
         grouped = location.kind in ("hub", "grammar", "folder") or location.path.suffix in SUFFIXES
         return bool(self.source.data) and grouped
@@ -70,14 +77,19 @@ class ExploreSettings(StudySettings):
 
 @dataclass(frozen=True)
 class Explored(StudySubject):
-    """A model to explore, and the text that it is explored on."""
+    """A model to explore, with its text and tasks.
 
-    texts: tuple[str, ...] = ()  # sentences whose attention is to be shown
+    Attributes:
+        texts: Sentences whose attention is shown.
+        settings: Settings that determine the results.
+    """
+
+    texts: tuple[str, ...] = ()
     settings: ExploreSettings
 
     @cached_property
     def objective(self) -> str:
-        """The task that importance is measured by."""
+        """Name of the task that importance is measured with."""
         name = self.loading.objective(self.settings.model).task or NO_OBJECTIVE
         return NO_OBJECTIVE if tasks[name].labelled and not self.settings.with_columns else name
 
@@ -92,7 +104,7 @@ class Explored(StudySubject):
 
     @cached_property
     def text(self) -> Sentences:
-        """The sentences to measure on: the user's, or the embedded ones."""
+        """Sentences to measure on: the data of the user, or the embedded sentences."""
         count, sentences = self.settings.sentences, self._every
         return replace(
             sentences, items=sentences[:count], targets=sentences.targets[:count] if sentences.targets else None
@@ -100,7 +112,7 @@ class Explored(StudySubject):
 
     @cached_property
     def _every(self) -> Sentences:
-        """Also those that tokens are only counted in."""
+        """All sentences, including those that are only used to count tokens."""
         settings = self.settings
         if not settings.source.data:
             return Sentences([row.tree for row in _GRAMMAR.split("dev")])
@@ -111,7 +123,7 @@ class Explored(StudySubject):
 
     @cached_property
     def sentences(self) -> Sentences:
-        """Sentences to find roles on: the text, and the embedded treebank if the text has no trees."""
+        """Sentences for roles: the text and, if it has no trees, the embedded treebank."""
         items = [*self.text]
         if not self.text.trees:
             items += [row.tree for row in _GRAMMAR.split("dev")[: self.settings.sentences]]
@@ -120,19 +132,19 @@ class Explored(StudySubject):
 
     @cached_property
     def targets(self) -> Sequence[str]:
-        """Translations of the text: the data's, or what the model writes."""
+        """Translations of the text: from the data, or generated by the model."""
         return self._written(self.text) if self.text.targets is None else self.text.targets
 
     @cached_property
     def choosing(self) -> Any:
-        """The task of the gradient."""
+        """The task for the gradient score."""
         return self._task(min(_SCORED, self.settings.sentences), batch_size=self.settings.batch_size)
 
     @cached_property
     def measuring(self) -> Any:
-        """The task of one-head-out, on fewer sentences."""
+        """The task for one-head-out, with fewer sentences."""
         count = self.settings.one_out or affordable_sentences(self.model)
-        batch_size = min(self.settings.batch_size, max(1, count // 4))  # four at least, so that progress is seen
+        batch_size = min(self.settings.batch_size, max(1, count // 4))  # four batches or more, to show progress
         return self._task(count, batch_size=batch_size)
 
     @cached_property
@@ -168,7 +180,7 @@ class Explored(StudySubject):
         return self.kind.of_texts(texts, self.tokenizer, reading, targets=targets)
 
     def _written(self, sentences: Sequence[Tree | str]) -> list[str]:
-        """What the model writes for sentences, greedily."""
+        """Return the greedy translations of sentences by the model."""
         from headcount.tasks.translation import Translation
 
         texts = _texts(sentences)
@@ -183,7 +195,7 @@ def _texts(sentences: Sequence[Tree | str]) -> list[str]:
 
 
 def affordable_sentences(model: PreTrainedModel) -> int:
-    """Sentences of one-head-out that a few minutes allow: fewer for models with more heads and weights."""
+    """Return the number of sentences for one-head-out that takes a few minutes; larger models get fewer."""
     from headcount.sites.locate import locate
 
     tables = 0 if model.get_output_embeddings() is not None else model.get_input_embeddings().weight.numel()
@@ -192,7 +204,7 @@ def affordable_sentences(model: PreTrainedModel) -> int:
 
 
 def _setup(subject: Explored) -> Record[Setup]:
-    """What is measured on what, in words for the page."""
+    """Describe for the report which data each part was measured on."""
     from headcount.sites.fingerprint import weight_hash
 
     settings, checkpoint = subject.settings, subject.loading.objective(subject.settings.model)
@@ -213,7 +225,7 @@ def _setup(subject: Explored) -> Record[Setup]:
 
 
 def _because(subject: Explored, task: str | None) -> str:
-    """Why importance is measured so, where the class of the model alone does not say it."""
+    """Explain the choice of the task, unless the class of the model implies it."""
     if task is not None and task != subject.objective:
         return "A classifier's own objective needs labelled texts: give them with --data."
     if task is None:
@@ -254,7 +266,7 @@ def _one_out(subject: Explored) -> Record:
 
 
 def _shown(subject: Explored) -> Record:
-    """Attention on the sentences that were given, and on short ones of the text where these are few."""
+    """Record the attention on the sentences of the user, and on short sentences of the text if there are few."""
     from headcount.studies.examples import WEIGHTS, examples
 
     settings, sentences, texts = subject.settings, subject.sentences, subject.texts
@@ -272,7 +284,7 @@ def _shown(subject: Explored) -> Record:
 
 
 def check_lengths(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise where a sentence is too short or too long to be drawn."""
+    """Raise if a sentence is too short or too long for its attention to be shown."""
     for text in texts:
         tokens = len(tokenizer(text)["input_ids"])
         if not 2 <= tokens <= _LONGEST_TEXT:
@@ -299,9 +311,15 @@ def explore(
     progress: Progress = silent,
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
 ) -> Record[Combined]:
-    """Explore a model in a folder; refresh is called with what there is after each part.
+    """Explore a model and save each part in a folder, from which the same call resumes.
 
-    texts: sentences whose attention is shown, besides those of the text; other ones may be given on the same folder.
+    Args:
+        settings: Settings that determine the results.
+        out: Folder for the results.
+        loading: Options for loading the model.
+        texts: Additional sentences whose attention is shown. They may change when the folder is resumed.
+        progress: Reports progress.
+        refresh: Called after each part with the results so far.
     """
     subject = Explored(settings, loading or Loading(), out / "unfinished", progress, texts=tuple(texts))
     check_lengths(texts, subject.tokenizer)

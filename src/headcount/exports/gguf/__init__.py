@@ -1,4 +1,4 @@
-"""GGUF: one file for llama.cpp and what is built on it, with weights, vocabulary and chat template."""
+"""Export to GGUF, the single-file format of llama.cpp, with weights, vocabulary and chat template."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from headcount.selection.shape import Shape
 if TYPE_CHECKING:
     from gguf import GGUFWriter
 
-_CONTEXT = 64  # tokens of a check
-_Q8_BLOCK = 32  # numbers of a row that share a scale
+_CONTEXT = 64  # context length in tokens for the check
+_Q8_BLOCK = 32  # weights of a row that share a scale
 
 
 class Gguf(Runtime):
-    """One file for llama.cpp, checked by xllamacpp."""
+    """Export to a GGUF file for llama.cpp, checked with xllamacpp."""
 
     title = "llama.cpp"
     types = ("f32", "f16", "q8_0")
@@ -94,7 +94,7 @@ class Gguf(Runtime):
 
 
 def _write_settings(writer: GGUFWriter, subject: ExportedModel, layout: layouts.Layout, rows: int) -> None:
-    """Sizes and counts; heads and feed-forward widths layer by layer where the architecture reads them so."""
+    """Write the hyperparameters; heads and feed-forward sizes are lists if the architecture reads them per layer."""
     model, blocks = subject.model, layout.blocks
     config: Any = model.config
     heads, kv_heads = [block.heads for block in blocks], [block.kv_heads for block in blocks]
@@ -135,7 +135,7 @@ def _write_vocabulary(writer: GGUFWriter, tokenizer: PreTrainedTokenizerBase, vo
 
 
 def _stored(tensor: np.ndarray, dtype: str) -> tuple[np.ndarray, Any]:
-    """A tensor in the number format of the file: vectors stay float32, rows that no block fills are float16."""
+    """Convert a tensor to the number format; vectors stay float32, rows that blocks do not divide become float16."""
     import gguf
 
     if dtype == "f32" or tensor.ndim == 1:

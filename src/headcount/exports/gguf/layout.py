@@ -1,8 +1,9 @@
-"""Layout: how a model's layers are stated to llama.cpp: which architecture, how many heads each. Touches no weights.
+"""The architecture name and the number of heads per layer that a GGUF file declares for a model.
 
-Read in llama.cpp's models: `deci` takes other numbers of heads in every layer and layers without any, but not the
-first; `openelm` the former; all others take the numbers of the first layer for all. Key/value heads serve consecutive
-query heads, each the same number.
+According to the source code of llama.cpp, `deci` supports a different number of heads in every layer and layers
+without heads, except for the first layer. `openelm` supports a different number of heads, but no empty layers. All
+other architectures use the numbers of the first layer for all layers. Every key/value head serves the same number of
+consecutive query heads.
 """
 
 from __future__ import annotations
@@ -18,25 +19,32 @@ from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
 
-# The architecture that llama.cpp gives to the whole model of each class.
+# Model class -> architecture of llama.cpp for the unpruned model.
 _ARCHITECTURES = {
     "LlamaForCausalLM": "llama",
     "MistralForCausalLM": "llama",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
 }
-_PAIRED = ("llama", "deci")  # rotary positions turn neighbouring numbers; the others turn the two halves of a head
-_ROPE_TYPES = ("default", "linear", "llama3")  # fixed frequencies, which a table of factors states
-_ROPE_FACTORS = ("llama", "deci")  # architectures that read this table
+_PAIRED = ("llama", "deci")  # rotary embeddings rotate adjacent dimensions; the others rotate the two halves of a head
+_ROPE_TYPES = ("default", "linear", "llama3")  # fixed frequencies, which a table of factors can express
+_ROPE_FACTORS = ("llama", "deci")  # architectures that read the table of factors
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The whole model as llama.cpp reads it."""
+    """The layers of a model as a GGUF file declares them.
+
+    Attributes:
+        architecture: Architecture name of llama.cpp.
+        blocks: The attention of each layer.
+        context: Maximum context length in tokens.
+        notes: Costs of the format for this model.
+    """
 
     architecture: str
     blocks: tuple[Block, ...]
-    context: int  # tokens that it can read
+    context: int
     notes: tuple[str, ...]
 
     @property
@@ -45,12 +53,12 @@ class Layout:
 
     @property
     def uneven(self) -> bool:
-        """Whether numbers of heads are stated layer by layer."""
+        """Whether the number of heads is declared per layer."""
         return self.architecture in ("deci", "openelm")
 
 
 def obstacle(model: PreTrainedModel) -> Obstacle | None:
-    """Why llama.cpp cannot take a model."""
+    """Return why llama.cpp does not support a model, or None if it does."""
     name = type(model).__name__
     if name not in _ARCHITECTURES:
         return Obstacle(f"{name} is not among {', '.join(_ARCHITECTURES)}", "No other class is written as GGUF")
@@ -67,7 +75,7 @@ def obstacle(model: PreTrainedModel) -> Obstacle | None:
 
 
 def shape(model: PreTrainedModel) -> Shape:
-    """What the heads must look like: in equal groups, and what the architectures with other numbers per layer take."""
+    """Return the constraint on the heads: groups of equal size, and the limits of `deci` and `openelm`."""
     if _ARCHITECTURES.get(type(model).__name__) != "qwen3":
         return Shape(groups="even", at_least_first=1)  # deci
     if model.config.tie_word_embeddings:
@@ -80,7 +88,7 @@ def rope_type(config: PreTrainedConfig) -> str:
 
 
 def layout(model: PreTrainedModel) -> Layout:
-    """How a model that has no obstacle is written."""
+    """Return the layout of a model that has no obstacle."""
     sites, config = locate(model), model.config
     architecture = _choose(model, sites)
     if isinstance(architecture, Obstacle):
@@ -95,15 +103,14 @@ def layout(model: PreTrainedModel) -> Layout:
 
 
 def _choose(model: PreTrainedModel, sites: Sites) -> str | Obstacle:
-    """The architecture of llama.cpp that fits a model's heads."""
+    """Return the architecture of llama.cpp that supports the heads of a model."""
     architecture = _ARCHITECTURES[type(model).__name__]
     scaled = rope_type(model.config) != "default"
     output_bias = any(getattr(site.output, "bias", None) is not None for site in sites)
     if architecture == "qwen3":
         return _choose_qwen3(model, sites, scaled=scaled)
-    if (
-        architecture == "qwen2"
-    ):  # it reads no output bias, no scaled positions, and takes the heads to fill the model's width
+    if architecture == "qwen2":
+        # No output bias, no scaled rotary embeddings, and heads x head dimension must equal the hidden size.
         full = all(site.num_heads * site.head_dim == model.config.hidden_size for site in sites)
         return architecture if full and same_everywhere(sites) and not (output_bias or scaled) else "deci"
     return architecture if same_everywhere(sites) else "deci"
@@ -128,7 +135,7 @@ def _choose_qwen3(model: PreTrainedModel, sites: Sites, *, scaled: bool) -> str 
 
 
 def _window(config: PreTrainedConfig) -> int | None:
-    """Tokens that sliding attention looks back on, where any layer has it."""
+    """Return the size of the sliding window in tokens, or None if no layer has one."""
     kinds = getattr(config, "layer_types", None)
     slides = "sliding_attention" in kinds if kinds else True
     window = getattr(config, "sliding_window", None)

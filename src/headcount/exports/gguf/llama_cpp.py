@@ -1,4 +1,4 @@
-"""llama.cpp, run in this process by xllamacpp: what it predicts after a prompt, and how it splits text."""
+"""Run llama.cpp in this process with xllamacpp: next-token predictions, generation and tokenization."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 from headcount.errors import UsageError, VerificationError
 
-_LIKELIEST = 20  # tokens whose log-probabilities are compared at each step
-_CERTAIN = 1e6  # added to a logit
+_LIKELIEST = 20  # most likely tokens whose log-probabilities are compared at each step
+_CERTAIN = 1e6  # logit bias that forces a token
 
 
 class LlamaCpp:
-    """A GGUF file, loaded."""
+    """A GGUF file loaded by llama.cpp."""
 
     def __init__(self, server: Server) -> None:
         self._server: Server | None = server
         self._letter: int | None = None
 
     def close(self) -> None:
-        """Free the memory; nothing can be asked any more."""
+        """Free the memory; the object cannot be used afterwards."""
         self._server = None
 
     @property
@@ -36,7 +36,13 @@ class LlamaCpp:
         return self._server
 
     def write(self, ids: Sequence[int], tokens: int, *, remember: bool) -> None:
-        """Generate this many tokens after a prompt. remember: reuse the cache of the last prompt."""
+        """Generate tokens after a prompt.
+
+        Args:
+            ids: Token ids of the prompt.
+            tokens: Number of tokens to generate.
+            remember: Whether to reuse the cache of the previous prompt.
+        """
         self.server.handle_completions(
             {
                 "prompt": list(ids),
@@ -48,10 +54,10 @@ class LlamaCpp:
         )
 
     def predict(self, ids: Sequence[int]) -> dict[int, float]:
-        """Log-probabilities of the likeliest next tokens, likeliest first, as they are before sampling.
+        """Return the log-probabilities of the most likely next tokens before sampling, most likely first.
 
-        The token that is sampled is a plain letter: the server holds back what it knows of tokens that are half a
-        character.
+        The sampled token is forced to be a letter, because the server returns no probabilities for a token that
+        is an incomplete character.
         """
         if self._letter is None:
             self._letter = self.tokenize("a")[-1]
@@ -69,7 +75,7 @@ class LlamaCpp:
         return {entry["id"]: entry["logprob"] for entry in content[0]["top_logprobs"]}
 
     def tokenize(self, text: str) -> list[int]:
-        """Token ids of a text, with the tokens that frame it."""
+        """Return the token ids of a text, including special tokens."""
         request = urllib.request.Request(
             f"{self.server.listening_address}/tokenize",
             data=json.dumps({"content": text, "add_special": True, "parse_special": True}).encode(),
@@ -81,7 +87,7 @@ class LlamaCpp:
 
 @contextmanager
 def loaded(path: Path, *, context: int) -> Iterator[LlamaCpp]:
-    """llama.cpp with one file, on one thread; its memory is freed in the end."""
+    """Load a GGUF file on one thread and free its memory on exit."""
     llama_cpp = load(path, context=context, threads=1)
     try:
         yield llama_cpp
@@ -90,7 +96,7 @@ def loaded(path: Path, *, context: int) -> Iterator[LlamaCpp]:
 
 
 def load(path: Path, *, context: int, threads: int) -> LlamaCpp:
-    """llama.cpp with one file, exact: a float32 cache and no flash attention."""
+    """Load a GGUF file with exact settings: a float32 cache and no flash attention."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()

@@ -1,4 +1,4 @@
-"""MeasuredGguf: a GGUF file that llama.cpp has loaded, timed while it reads and writes."""
+"""Timing of a GGUF file in llama.cpp."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headcount.exports.gguf.llama_cpp import LlamaCpp, load
 from headcount.exports.measured import Measured, token_ids
 from headcount.timing import TimedCall
 
-_FLOAT = 4  # bytes of a number in the cache
-_MARGIN = 32  # tokens of the context beyond what is asked for
+_FLOAT = 4  # bytes per value in the cache
+_MARGIN = 32  # tokens of context beyond the requested length
 
 
 class MeasuredGguf(Measured):
-    """One file; llama.cpp takes the texts of a batch in turn."""
+    """A GGUF file to time; llama.cpp processes the texts of a batch one after another."""
 
     def __init__(self, path: Path, *, threads: int) -> None:
         super().__init__(path)
@@ -40,7 +40,7 @@ class MeasuredGguf(Measured):
                 llama_cpp.write(text, 1, remember=False)
 
         def writing() -> None:
-            for _ in texts:  # the same text: its prompt stays in the cache
+            for _ in texts:  # repeat one text, so that its prompt stays in the cache
                 llama_cpp.write(texts[0], written, remember=True)
 
         return {"reading": reading, "writing": writing}
@@ -52,7 +52,7 @@ class MeasuredGguf(Measured):
 
     @cached_property
     def _fields(self) -> dict[str, Any]:
-        """What the file states under the name of its architecture."""
+        """The metadata of the file whose keys start with its architecture, without this prefix."""
         import gguf
 
         fields = gguf.GGUFReader(self.path).fields

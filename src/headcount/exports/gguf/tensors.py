@@ -1,6 +1,6 @@
-"""Tensors: a model's weights under the names and in the shapes that llama.cpp reads.
+"""Conversion of the weights of a model to the tensor names and shapes of llama.cpp.
 
-Shape suffixes: H heads, D numbers of a head.
+Shape suffixes: H heads, D head dimension.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FEED_FORWARD = {"gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn
 
 
 def named_tensors(model: PreTrainedModel, layout: Layout) -> Iterator[tuple[str, np.ndarray]]:
-    """Every tensor by name, in float32."""
+    """Yield the name and the float32 array of every tensor."""
     body: Any = model.base_model
     yield "token_embd.weight", _array(body.embed_tokens.weight)
     yield "output_norm.weight", _array(body.norm.weight)
@@ -54,7 +54,7 @@ def _attention(site: Site, block: Block, layout: Layout) -> Iterator[tuple[str, 
     }
     if layout.paired:
         inputs |= {role: {part: _paired(rows) for part, rows in inputs[role].items()} for role in "qk"}
-    if layout.architecture == "openelm":  # one projection for all three, which has no bias
+    if layout.architecture == "openelm":  # one projection for query, key and value, without a bias
         yield "attn_qkv.weight", torch.cat([inputs[role]["weight"].flatten(0, 1) for role in "qkv"])
     else:
         for role, parts in inputs.items():
@@ -70,13 +70,13 @@ def _attention(site: Site, block: Block, layout: Layout) -> Iterator[tuple[str, 
 
 
 def _paired(rows_HD: Tensor) -> Tensor:
-    """Rows of each head from two halves to neighbouring pairs: 0 4 1 5 2 6 3 7."""
+    """Reorder the rows of each head from two halves to adjacent pairs: 0 4 1 5 2 6 3 7."""
     halves = rows_HD.unflatten(1, (2, -1))
     return halves.transpose(1, 2).flatten(1, 2)
 
 
 def _rope_factors(body: Any) -> np.ndarray:
-    """What llama.cpp divides the frequencies of unscaled rotary positions by."""
+    """Return the factors by which llama.cpp divides the unscaled rotary frequencies."""
     config, scaled = body.config, body.rotary_emb.inv_freq.double()
     size = 2 * len(scaled)
     base = float(config.rope_parameters["rope_theta"])

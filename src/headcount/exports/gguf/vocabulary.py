@@ -1,7 +1,7 @@
-"""Vocabulary: a tokenizer as llama.cpp reads it: tokens, merges, special tokens, chat template. Knows no models.
+"""Conversion of a tokenizer to the vocabulary of llama.cpp: tokens, merges and special tokens.
 
-llama.cpp splits text before byte-level merges by rules that it knows by name; a tokenizer is matched to a name by the
-rules in its own file. SentencePiece models of the BPE kind are merged by scores, which the order of the merges gives.
+For byte-level BPE, llama.cpp selects its pre-tokenizer by name; the name is found by comparing the rules in
+tokenizer.json. SentencePiece BPE merges by token scores, which are computed from the order of the merges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 _TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# Regular expression of a byte-level tokenizer -> llama.cpp's name for it.
+# Regular expression of a byte-level pre-tokenizer -> its name in llama.cpp.
 _SPLITS = {
     _CONTRACTIONS + r"|\p{N}{1,3}" + _TAIL: "llama-bpe",
     _CONTRACTIONS + r"|\p{N}" + _TAIL: "qwen2",
@@ -31,19 +31,29 @@ _NEVER_MERGED = -1e9
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What is written of a tokenizer."""
+    """The vocabulary in a GGUF file.
 
-    model: str  # gpt2: byte-level BPE; llama: SentencePiece
+    Attributes:
+        model: "gpt2" for byte-level BPE, "llama" for SentencePiece.
+        pre: Name of the pre-tokenizer in llama.cpp.
+        tokens: Text of each token.
+        types: GGUF type of each token.
+        scores: Score of each token. None for byte-level BPE.
+        merges: Merges in order. None for SentencePiece.
+        space_prefix: Whether a space is added before a text.
+    """
+
+    model: str
     pre: str
     tokens: list[str]
     types: list[int]
-    scores: list[float] | None  # of SentencePiece
-    merges: list[str] | None  # of byte-level BPE
+    scores: list[float] | None
+    merges: list[str] | None
     space_prefix: bool
 
 
 def obstacle(tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
-    """Why llama.cpp cannot take a tokenizer."""
+    """Return why llama.cpp does not support a tokenizer, or None if it does."""
     if tokenizer is None:
         return Obstacle("a GGUF file holds the vocabulary too", "Pass the tokenizer, or save it beside the model")
     if not getattr(tokenizer, "is_fast", False):
@@ -65,7 +75,12 @@ def obstacle(tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
 
 
 def vocabulary(tokenizer: PreTrainedTokenizerBase, size: int) -> Vocabulary:
-    """The vocabulary of a tokenizer that has no obstacle; size: rows of the model's embedding."""
+    """Return the vocabulary of a tokenizer that has no obstacle.
+
+    Args:
+        tokenizer: The tokenizer.
+        size: Number of rows of the model's embedding.
+    """
     rules = _rules(tokenizer)
     sentencepiece = _is_sentencepiece(rules)
     tokens, types = _tokens(rules, size, sentencepiece=sentencepiece)
@@ -82,21 +97,21 @@ def vocabulary(tokenizer: PreTrainedTokenizerBase, size: int) -> Vocabulary:
 
 
 def notes(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """How llama.cpp treats text otherwise than the tokenizer does."""
+    """Describe the differences between the tokenization of llama.cpp and that of the tokenizer."""
     if tokenizer is None or not _nfc(_rules(tokenizer)):
         return []
     return ["the tokenizer brings text into the Unicode form NFC first, llama.cpp does not"]
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """Special token of GGUF -> its number, of those that the tokenizer has."""
+    """Return the ids of the special tokens that the tokenizer has, by their GGUF names."""
     names = {"bos": "bos_token_id", "eos": "eos_token_id", "unk": "unk_token_id", "pad": "pad_token_id"}
     numbers = {name: getattr(tokenizer, attribute, None) for name, attribute in names.items()}
     return {name: int(number) for name, number in numbers.items() if number is not None}
 
 
 def frames(tokenizer: PreTrainedTokenizerBase) -> tuple[bool, bool]:
-    """Whether the tokenizer puts its first token before a text, and its last one behind it."""
+    """Return whether the tokenizer adds a BOS token before a text, and whether it adds an EOS token after it."""
     ids = list(tokenizer("a").input_ids)
     bare = list(tokenizer("a", add_special_tokens=False).input_ids)
     added = len(ids) > len(bare)
@@ -109,7 +124,7 @@ def _rules(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 
 def _steps(part: dict[str, Any] | None, key: str) -> list[dict[str, Any]]:
-    """The steps of a normalizer or pre-tokenizer, whether it is a sequence or not."""
+    """Return the steps of a normalizer or pre-tokenizer, which may be a sequence or a single step."""
     if part is None:
         return []
     return list(part[key]) if part["type"] == "Sequence" else [part]
@@ -132,7 +147,7 @@ def _nfc(rules: dict[str, Any]) -> bool:
 
 
 def _split_name(rules: dict[str, Any]) -> str | None:
-    """llama.cpp's name for how a byte-level tokenizer splits text; None where it has none."""
+    """Return the llama.cpp name of the pre-tokenizer of a byte-level tokenizer, or None if there is none."""
     if any(step["type"] != "NFC" for step in _steps(rules["normalizer"], "normalizers")):
         return None
     *before, last = _steps(rules["pre_tokenizer"], "pretokenizers") or [{"type": "none"}]
@@ -149,7 +164,7 @@ def _split_name(rules: dict[str, Any]) -> str | None:
 
 
 def _tokens(rules: dict[str, Any], size: int, *, sentencepiece: bool) -> tuple[list[str], list[int]]:
-    """Texts and types of all tokens; rows of the embedding that have no token are unused."""
+    """Return the text and type of every token; embedding rows without a token have the type unused."""
     tokens, types = [f"[PAD{number}]" for number in range(size)], [_UNUSED] * size
     for text, number in rules["model"]["vocab"].items():
         if number < size:
@@ -167,7 +182,7 @@ def _tokens(rules: dict[str, Any], size: int, *, sentencepiece: bool) -> tuple[l
 
 
 def _scores(tokens: list[str], merges: list[str]) -> list[float]:
-    """A token's score is the place of the first merge that makes it, from 0 down."""
+    """Return the score of each token: minus the index of the first merge that produces it."""
     places: dict[str, int] = {}
     for index, pair in enumerate(merges):
         places.setdefault(pair.replace(" ", ""), index)

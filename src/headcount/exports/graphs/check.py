@@ -1,4 +1,4 @@
-"""Check: what graphs compute in a runtime beside what the PyTorch model computes, reading and writing."""
+"""Comparison of graphs in a runtime with the PyTorch model, for a single pass and for generation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from headcount.exports.runtime import ExportedModel
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.running import evaluating
 
-Pair = tuple[np.ndarray, np.ndarray]  # what the model computes, what the runtime computes
+Pair = tuple[np.ndarray, np.ndarray]  # outputs of the model, outputs of the runtime
 
 
 def compare_graphs(subject: ExportedModel, runtime: GraphModel, *, name: str, version: str) -> Agreement:
-    """Compare on single texts and padded ones, of other shapes than the example that was traced.
+    """Compare on texts with and without padding, whose shapes differ from the traced example.
 
-    A model that writes also writes a few tokens with its cache; PyTorch reads the whole text again for each.
+    A generative model also generates a few tokens with its cache; PyTorch recomputes the whole text for each token.
     """
     model, pairs = subject.model, list[Pair]()
     writes = bool(model.can_generate())
@@ -45,7 +45,7 @@ def _read(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> Pair:
 
 
 def _written(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> list[Pair]:
-    """Logits of the prompt, then of each token that PyTorch writes greedily."""
+    """Return the logits of the prompt, then of each token that PyTorch generates greedily."""
     text = {name: batch[name] for name in ("input_ids", "attention_mask")}
     pair = is_pair(model)
     ids = batch["decoder_input_ids"] if pair else text["input_ids"]

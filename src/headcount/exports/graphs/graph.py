@@ -1,7 +1,7 @@
-"""Graph: one computation graph of a model, with the names and the free sizes of its inputs and outputs.
+"""Computation graphs of a model, with the names and dynamic axes of their inputs and outputs.
 
-A model that only reads becomes one graph, a decoder one with a cache, an encoder-decoder two: the encoder gives the
-keys and values of cross attention, the decoder takes these and its own cache.
+An encoder becomes one graph, and a decoder one graph with a cache. An encoder-decoder becomes two graphs: the encoder
+outputs the keys and values of cross attention, which the decoder takes in addition to its own cache.
 """
 
 from __future__ import annotations
@@ -26,15 +26,23 @@ from headcount.sites.inputs import example_batch
 from headcount.sites.running import evaluating
 
 Batch = dict[str, Tensor]
-Axes = Mapping[int, str]  # axis -> the name of its size
-_LARGEST = 2_000_000_000  # bytes of a file of protocol buffers
-_LENGTH, _PAST, _TARGET = 7, 4, 5  # tokens of the example that is traced
+Axes = Mapping[int, str]  # dynamic axis -> name of its size
+_LARGEST = 2_000_000_000  # maximum size in bytes of a protocol buffers file
+_LENGTH, _PAST, _TARGET = 7, 4, 5  # tokens of the traced example
 _OPSET = 18
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A module, an example of its inputs, and which sizes of inputs and outputs are free."""
+    """A module to trace, with example inputs and dynamic axes.
+
+    Attributes:
+        name: Name of the graph, one of `graph_names`.
+        module: The module to trace.
+        example: Example inputs by name.
+        outputs: Names of the outputs.
+        axes: Dynamic axes of each input and output.
+    """
 
     name: str
     module: nn.Module
@@ -44,7 +52,7 @@ class Graph:
 
 
 def obstacle(model: PreTrainedModel) -> Obstacle | None:
-    """Why a model cannot become graphs."""
+    """Return why a model cannot be exported as graphs, or None if it can."""
     takes = set(inspect.signature(model.forward).parameters)
     further_inputs = takes & {"pixel_values", "input_features", "input_values"}
     if "input_ids" not in takes or further_inputs:
@@ -60,7 +68,7 @@ def obstacle(model: PreTrainedModel) -> Obstacle | None:
 
 
 def costs(model: PreTrainedModel) -> list[str]:
-    """What a user of the graphs has to do, in words."""
+    """Describe how the graphs must be called: the number of graphs, and the cache as tensors."""
     if is_pair(model):
         return ["encoder and decoder are two graphs; the cache goes in and out of the decoder as tensors"]
     if model.can_generate():
@@ -69,7 +77,7 @@ def costs(model: PreTrainedModel) -> list[str]:
 
 
 def is_pair(model: PreTrainedModel) -> bool:
-    """Whether the model is an encoder and a decoder."""
+    """Return whether the model is an encoder-decoder."""
     return bool(model.config.is_encoder_decoder)
 
 
@@ -78,7 +86,7 @@ def graph_names(model: PreTrainedModel) -> tuple[str, ...]:
 
 
 def graphs(model: PreTrainedModel) -> list[Graph]:
-    """The graphs of a model, by the names of `graph_names`."""
+    """Return the graphs of a model, with the names of `graph_names`."""
     model = without_empty(model)
     batch = example_batch(model, batch=2, length=_LENGTH, target=_TARGET)
     if is_pair(model):
@@ -159,13 +167,13 @@ def _cache_axes(past: Mapping[str, Tensor], size: str) -> dict[str, Axes]:
 
 
 def output_name(model: PreTrainedModel, text: Batch) -> str:
-    """What the graph of a model gives: logits, or the states of the last layer."""
+    """Return the name of the main output: logits if the model has them, otherwise the last hidden state."""
     with evaluating(model):
         return "logits" if getattr(model(**text), "logits", None) is not None else "last_hidden_state"
 
 
 def text_inputs(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Batch:
-    """The inputs of a batch that a graph takes; types of tokens where a model that reads tells several apart."""
+    """Return the inputs that a graph takes, with token types for an encoder that has more than one type."""
     text = {name: batch[name] for name in ("input_ids", "attention_mask")}
     takes = inspect.signature(model.forward).parameters
     if model.can_generate() or "token_type_ids" not in takes or getattr(model.config, "type_vocab_size", 0) < 2:
@@ -177,8 +185,8 @@ def text_inputs(model: PreTrainedModel, batch: Mapping[str, Tensor]) -> Batch:
 def write_onnx(graph: Graph, path: Path) -> None:
     """Write a graph as one ONNX file.
 
-    By tracing and not by `torch.export`, which takes a minute for three layers with a cache. The check runs other
-    shapes than the example: it finds what tracing took for constant.
+    It uses tracing instead of `torch.export`, which takes a minute for three layers with a cache. The check runs
+    shapes other than the example, so it detects sizes that tracing made constant.
     """
     with evaluating(graph.module), _quiet():
         try:
@@ -199,7 +207,7 @@ def write_onnx(graph: Graph, path: Path) -> None:
 
 
 def _strip(path: Path) -> None:
-    """Remove what the exporter notes beside a graph: traces with paths of this machine, and shapes of the example."""
+    """Remove the exporter's metadata: stack traces with local paths, and the shapes of the example."""
     import onnx
 
     model = onnx.load(path)
@@ -213,7 +221,7 @@ def _strip(path: Path) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter tells its progress and what is not installed."""
+    """Suppress the output, warnings and log messages of the exporter."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

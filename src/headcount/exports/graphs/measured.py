@@ -1,4 +1,4 @@
-"""MeasuredGraphs: graphs that are loaded by a runtime, timed while they read and write."""
+"""Timing of graphs that a runtime has loaded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from headcount.exports.graphs.session import GraphModel, Progress
 from headcount.exports.measured import Measured, token_ids
 from headcount.timing import TimedCall
 
-_FLOAT = 4  # bytes
+_FLOAT = 4  # bytes per value in the cache
 
 
 class MeasuredGraphs(Measured):
-    """The graphs of one model."""
+    """The loaded graphs of one model to time."""
 
     def __init__(self, model: GraphModel, path: Path) -> None:
         super().__init__(path)

@@ -1,7 +1,7 @@
-"""Modules: what is traced: a model, or a part of it, from named tensors to named tensors.
+"""Wrapper modules for tracing a model, or a part of it, with tensors as inputs and outputs.
 
-Keys and values of earlier tokens come in and go out as tensors, one pair for each layer, with that layer's own heads.
-Shape suffixes: B texts, P tokens read before, T tokens read now, S tokens of the source.
+The key/value cache is passed in and out as tensors, one pair per layer, with the number of heads of that layer.
+Shape suffixes: B batch, P past tokens, T new tokens, S source tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headcount.sites.projection import relative_path, width_out
 
 
 class Reader(nn.Module):
-    """A model that only reads: from text to one tensor."""
+    """A model without a cache, such as an encoder: maps a text to one output tensor."""
 
     def __init__(self, model: nn.Module, output: str) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Reader(nn.Module):
 
 
 class Writer(nn.Module):
-    """A decoder: from tokens [B, T], the mask of all tokens [B, P + T] and the cache to logits and the longer cache."""
+    """A decoder: maps tokens [B, T], a mask [B, P + T] and the cache to the logits and the extended cache."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Writer(nn.Module):
 
 
 class SourceEncoder(nn.Module):
-    """The encoder of an encoder-decoder: from text to its states, and to the keys and values of cross attention."""
+    """The encoder of an encoder-decoder: maps a text to hidden states and to the keys and values of cross attention."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class SourceEncoder(nn.Module):
 
 
 class TargetDecoder(nn.Module):
-    """The decoder of an encoder-decoder: from target tokens and both caches to logits and the longer cache."""
+    """The decoder of an encoder-decoder: maps target tokens and both caches to the logits and the extended cache."""
 
     def __init__(self, model: PreTrainedModel, layers: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class TargetDecoder(nn.Module):
     def forward(self, input_ids: Tensor, encoder_attention_mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
         written, source = past[: 2 * self.layers], past[2 * self.layers :]
         cache = EncoderDecoderCache(DynamicCache(_pairs(written)), DynamicCache(_pairs(source)))
-        # Cross attention takes its keys and values from the cache; of these states nothing is computed but their shape.
+        # Cross attention reads its keys and values from the cache, so only the shape of these states is used.
         width = self.model.get_input_embeddings().weight.shape[1]
         states_BSW = encoder_attention_mask[:, :, None].expand(-1, -1, width).to(written[0].dtype)
         result = self.model(
@@ -92,14 +92,14 @@ class TargetDecoder(nn.Module):
 
 
 def positions(model: nn.Module, attention_mask: Tensor, length: int) -> dict[str, Tensor]:
-    """The positions of the last tokens, not counting padding, where the model can be told them."""
+    """Return the positions of the last tokens without padding, if the model accepts position ids."""
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return {}
     return {"position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0)[:, -length:]}
 
 
 def cache_tensors(cache: Any) -> list[Tensor]:
-    """Keys and values of each layer [B, heads, tokens, numbers of a head] in turn."""
+    """Return the keys and values of each layer in turn, each [B, heads, tokens, head dimension]."""
     return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
 
 
@@ -108,7 +108,7 @@ def _pairs(tensors: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
 
 
 class _Bias(nn.Module):
-    """What is left of an output projection without inputs."""
+    """Replacement for an output projection without inputs: outputs its bias, or zeros."""
 
     def __init__(self, projection: nn.Module) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _Bias(nn.Module):
 
 
 def without_empty(model: PreTrainedModel) -> PreTrainedModel:
-    """The same model, in which layers without heads multiply no matrices without columns: OpenVINO reads none."""
+    """Replace the empty output projections of layers without heads, in a copy: OpenVINO rejects empty matrices."""
     if all(site.num_heads for site in locate(model)):
         return model
     twin = copy.deepcopy(model)

@@ -1,4 +1,4 @@
-"""GraphRuntime: what runtimes that run graphs have in common; each says how a graph is stored and loaded."""
+"""Base class of the runtimes that run computation graphs; subclasses store and load a graph."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ NAMES = ("model", "encoder_model", "decoder_model")
 
 
 class GraphRuntime(Runtime):
-    """A runtime of computation graphs."""
+    """A runtime that runs computation graphs.
 
-    graph_suffix: str  # how the name of a stored graph ends
+    Attributes:
+        graph_suffix: File suffix of a stored graph.
+    """
+
+    graph_suffix: str
 
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         return graph_module.obstacle(model)
@@ -43,7 +47,7 @@ class GraphRuntime(Runtime):
         return compare_graphs(subject, runtime, name=self.title, version=self.version())
 
     def model(self, target: Path, *, threads: int = 1) -> GraphModel:
-        """An export, loaded."""
+        """Load the graphs of an export."""
         files = [(name, self.file(target, name)) for name in (NAMES if target.is_dir() else NAMES[:1])]
         return GraphModel({name: self.load(file, threads=threads) for name, file in files if file.is_file()})
 
@@ -55,16 +59,16 @@ class GraphRuntime(Runtime):
 
     @abstractmethod
     def file(self, target: Path, name: str) -> Path:
-        """Where the graph of this name is stored."""
+        """Return the path of the graph with this name."""
 
     @abstractmethod
     def store(self, graph: Graph, path: Path, *, dtype: str) -> None:
-        """Write a graph."""
+        """Write a graph to a file."""
 
     @abstractmethod
     def load(self, path: Path, *, threads: int = 1) -> Session:
-        """Load a graph that was stored."""
+        """Load a stored graph."""
 
     @abstractmethod
     def version(self) -> str:
-        """Of the runtime that is installed."""
+        """Return the version of the installed runtime."""

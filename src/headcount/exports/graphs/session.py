@@ -1,6 +1,6 @@
-"""Session: graphs loaded by a runtime, and text read and written with them. Knows no runtime and no PyTorch.
+"""Inference and generation with graphs that a runtime has loaded, without PyTorch.
 
-Shape suffixes: B texts, T tokens read now, V words of the vocabulary.
+Shape suffixes: B batch, T new tokens, V vocabulary entries.
 """
 
 from __future__ import annotations
@@ -11,30 +11,39 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-PAST, PRESENT = "past_key_values", "present"  # prefixes of the cache that comes in and that goes out, as in Optimum
+PAST, PRESENT = "past_key_values", "present"  # name prefixes of cache inputs and outputs, as in Optimum
 Arrays = dict[str, np.ndarray]
 
 
 class Session(ABC):
-    """One graph, loaded."""
+    """A graph that a runtime has loaded.
 
-    shapes: Mapping[str, tuple[int | None, ...]]  # of the inputs; None where a size is free
+    Attributes:
+        shapes: Shape of each input by name. None stands for a dynamic size.
+    """
+
+    shapes: Mapping[str, tuple[int | None, ...]]
 
     @abstractmethod
     def run(self, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        """Outputs by name."""
+        """Run the graph and return its outputs by name."""
 
 
 @dataclass
 class Progress:
-    """A batch of texts half-way: the mask of what was read, and the cache."""
+    """The state of generation for a batch.
+
+    Attributes:
+        mask: Attention mask of the tokens processed so far, or of the source for an encoder-decoder.
+        cache: Key/value cache by input name.
+    """
 
     mask: np.ndarray
     cache: Arrays = field(default_factory=dict)
 
 
 class GraphModel:
-    """A model made of one graph, or of an encoder and a decoder."""
+    """A model that consists of one graph, or of an encoder graph and a decoder graph."""
 
     def __init__(self, sessions: Mapping[str, Session]) -> None:
         self._encoder = sessions.get("encoder_model")
@@ -50,15 +59,15 @@ class GraphModel:
 
     @property
     def cache_shapes(self) -> list[tuple[int | None, ...]]:
-        """Of each tensor of the cache: texts, heads, tokens, numbers of a head; None where a size is free."""
+        """The shape [batch, heads, tokens, head dimension] of each cache input; None stands for a dynamic size."""
         return [shape for name, shape in self._main.shapes.items() if name.startswith(PAST)]
 
     def read(self, text: Mapping[str, np.ndarray]) -> np.ndarray:
-        """What a model that only reads computes of a text."""
+        """Return the output of a model without a cache for a batch."""
         return next(iter(self._main.run({name: text[name] for name in self._main.shapes}).values()))
 
     def begin(self, text: Mapping[str, np.ndarray]) -> Progress:
-        """Before anything is written; an encoder reads the text."""
+        """Return the initial state of generation; an encoder, if there is one, processes the text."""
         batch, mask = len(text["input_ids"]), text["attention_mask"]
         cache = {
             name: np.zeros([batch, *(size or 0 for size in shape[1:])], dtype=np.float32)
@@ -71,7 +80,7 @@ class GraphModel:
         return Progress(mask, cache | _carried(outputs))
 
     def step(self, progress: Progress, ids_BT: np.ndarray, mask_BT: np.ndarray | None = None) -> np.ndarray:
-        """Read further tokens: logits [B, T, V]; the cache of `progress` grows."""
+        """Process new tokens, extend the cache of `progress` and return the logits [B, T, V]."""
         inputs = {"input_ids": ids_BT, **progress.cache}
         if self._encoder is None:
             further = np.ones_like(ids_BT) if mask_BT is None else mask_BT

@@ -24,9 +24,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for group, plot in zip(groups, axes, strict=True):
         way, of = shown_way(group[0].parts), group[0].parts.of
         by_model = [_kept(record, way) for record in group]
-        sizes = sorted(set.intersection(*(set(kept) for kept in by_model)))
+        sizes = sorted(set.intersection(*(set(counts) for counts in by_model)))
         for number, kind in enumerate(of):
-            left = [mean_interval([kept[size].get(kind, 0) for kept in by_model]) for size in sizes]
+            left = [mean_interval([counts[size].get(kind, 0) for counts in by_model]) for size in sizes]
             style: dict[str, Any] = {"color": kind_colour(kind), "marker": MARKERS[number % len(MARKERS)]}
             shares = [Interval(*(100 * end / of[kind] for end in interval)) for interval in left]
             band(plot, sizes, shares, label=kind, **style)
