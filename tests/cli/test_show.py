@@ -101,6 +101,7 @@ def test_bars_of_datasets_stay_out_of_logs() -> None:
 def test_an_interruption_while_libraries_clean_up_shows_no_traceback() -> None:
     code = (
         "import atexit, os, signal; from headcount.cli.main import main;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); main(['--version'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -123,6 +124,7 @@ def work(**_):
     time.sleep(20)
 
 commands["inspect"].callback = work
+signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
 main(["inspect", "model"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=15)
