@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -27,9 +27,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     for model in models:
         if model.language and (rows := _leads(model)):
             by_language.setdefault((model.domain, model.language), []).append(rows)
-    pairs = [
-        (by_language[left], by_language[right]) for left, right in combinations(by_language, 2) if left[0] == right[0]
-    ]
+    compared = [(left, right) for left, right in combinations(by_language, 2) if left[0] == right[0]]
+    pairs = [(by_language[left], by_language[right]) for left, right in compared]
     if not pairs:
         return missing("it needs studies of models with other target languages, on the same source sentences")
     correlations = [correlation for left, right in pairs if (correlation := _correlation(left, right))]
@@ -38,8 +37,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     interval = _mean(correlations)
     languages = ", ".join(sorted({language for _, language in by_language}))
     runs = min(min(len(left), len(right)) for left, right in pairs)
-    compared = {name for pair in combinations(by_language, 2) if pair[0][0] == pair[1][0] for name in pair}
-    studied = sum(len(by_language[name]) for name in compared)
+    studied = sum(len(by_language[group]) for group in set(chain.from_iterable(compared)))
     return Measurement(interval, above(interval, 0.0), studied, runs, f"target: {languages}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import log
 
 from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
@@ -51,16 +51,17 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
             domain = domains.setdefault((model.language, model.domain), _Domain(model.domain, [], []))
             domain.varieties.append(_variety(roles))
             domain.leads.append(lead)
-    pairs = [
-        sorted((domains[left], domains[right]), key=lambda domain: -domain.variety)
+    compared = [
+        (left, right)
         for left, right in combinations(domains, 2)
         if left[0] == right[0] and abs(domains[left].variety - domains[right].variety) > _VARIETY
     ]
+    pairs = [sorted((domains[left], domains[right]), key=lambda domain: -domain.variety) for left, right in compared]
     if not pairs:
         return missing("it needs studies of models of two domains whose subjects differ in person")
     # Average over models first: differences of pairs that share a model are not independent.
     interval = pooled([difference(pooled(varied.leads), pooled(uniform.leads)) for varied, uniform in pairs])
-    studied = sum(len(leads) for leads in {id(domain): domain.leads for pair in pairs for domain in pair}.values())
+    studied = sum(len(domains[group].leads) for group in set(chain.from_iterable(compared)))
     fewer = min(len(domain.leads) for pair in pairs for domain in pair)
     return Measurement(interval, above(interval, 0.0), studied, fewer, f"more varied: {pairs[0][0].name}")
 
