@@ -129,3 +129,12 @@ main(["inspect", "model"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=15)
     assert (done.returncode, done.stderr) == (status, "Error: Interrupted; no partly written files were left behind.\n")
+
+
+def test_warnings_are_lines_without_source_code() -> None:
+    code = (
+        "import warnings; from headcount.cli.main import commands, main;"
+        "commands['inspect'].callback = lambda **_: warnings.warn('3 rows were skipped.'); main(['inspect', 'model'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "Warning: 3 rows were skipped.\n"

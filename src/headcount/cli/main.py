@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,7 +50,7 @@ class _Commands(Files):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _ended_by_reader(), _ended_by_scheduler(), _repeated_interruptions():
+            with _ended_by_reader(), _ended_by_scheduler(), _repeated_interruptions(), _plain_warnings():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -119,6 +120,17 @@ def _repeated_interruptions() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = usual
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print warnings as one line, without the file and the source line that Python adds."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 @contextlib.contextmanager
