@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 THREADS := OMP_NUM_THREADS=1
-# Exact versions; requirements-ci.lock is the same with hashes, and with the CPU build of torch.
+# Exact versions; requirements-ci.lock is the same with hashes, and with the CPU build of torch. It holds every package,
+# so that pip need not resolve dependencies: with hashes it would refuse those that are asked for with an extra.
 LOCK ?= requirements.lock
 # sha256 of the CPU build of torch for Linux, which is not on PyPI; pip prefers a hash of PyPI wherever one is given.
 TORCH_CPU_HASH := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
@@ -14,7 +15,7 @@ venv: .venv/.fresh
 # Made anew whenever the pins change; does nothing when it is fresh.
 .venv/.fresh: $(LOCK) pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(findstring ci,$(LOCK)),--no-deps) -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
