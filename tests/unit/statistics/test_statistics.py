@@ -21,6 +21,7 @@ from headcount.statistics import (
     percentile_interval,
     resamples_for,
     spearman,
+    spearman_pairs,
 )
 
 DRAW = np.random.default_rng(0)
@@ -135,6 +136,21 @@ def test_correlation_intervals_are_the_slow_bootstrap_over_pairs(correlation: An
     found = correlation(one, other)
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.04)
     assert found.p == pytest.approx(plain(one, other).pvalue)
+
+
+def test_pairs_of_rows_are_ranked_again_in_every_resample() -> None:
+    random = np.random.default_rng(9)
+    rows = np.stack([random.normal(size=12), random.integers(0, 3, 12), np.ones(12), random.integers(0, 2, 12)])
+    correlations = spearman_pairs(rows)
+    assert np.isnan([correlations[pair] for pair in ((0, 2), (1, 2), (2, 3))]).all()
+    drawn = np.random.default_rng(0).integers(0, 12, (2000, 12))
+    for first, second in ((0, 1), (0, 3), (1, 3)):
+        ranks = [stats.rankdata(rows[row][drawn], axis=1) for row in (first, second)]
+        slow = [np.corrcoef(a, b)[0, 1] for a, b in zip(*ranks, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
+        correlation = correlations[first, second]
+        assert (correlation.low, correlation.high) == pytest.approx(tuple(np.percentile(slow, [2.5, 97.5])), abs=1e-12)
+        assert correlation == spearman(rows[first], rows[second])
+        assert (correlation.r, correlation.p) == pytest.approx(tuple(stats.spearmanr(rows[first], rows[second])))
 
 
 def test_two_pairs_that_carry_a_correlation_are_seen_in_its_interval() -> None:
