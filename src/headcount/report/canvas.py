@@ -48,18 +48,19 @@ def head_map(
     from matplotlib.colors import TwoSlopeNorm
 
     sites = by_site(values)
-    across = 1 + max(number for heads in sites.values() for number in heads)
-    table = np.full((len(sites), across), np.nan)
+    numbers = sorted({number for heads in sites.values() for number in heads})  # a record can name any number
+    columns = {number: column for column, number in enumerate(numbers)}
+    table = np.full((len(sites), len(numbers)), np.nan)
     for row, heads in enumerate(sites.values()):
         for number, value in heads.items():
-            table[row, number] = value
+            table[row, columns[number]] = value
     scale = None
     if centre is not None:
         reach = max(float(np.nanmax(np.abs(table - centre))), 1e-12)
         scale = TwoSlopeNorm(centre, centre - reach, centre + reach)
     image = axes.imshow(table, cmap=colours, norm=scale, aspect="equal")
     axes.set_yticks(range(len(sites)), list(sites))
-    axes.set_xticks(range(across), [str(number) for number in range(across)])
+    axes.set_xticks(range(len(numbers)), list(map(str, numbers)))
     axes.set_xlabel("head")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -68,10 +69,11 @@ def head_map(
     for name, text in (texts or {}).items():
         head = Head.parse(name)
         row = rows[f"{head.kind}.{head.layer}"]
-        red, green, blue, _ = shades[row, head.index]
+        column = columns[head.index]
+        red, green, blue, _ = shades[row, column]
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if dark else "black", "size": 7}
-        axes.text(head.index, row, text, **style, in_layout=False)  # inside a square: needs no extra room
+        axes.text(column, row, text, **style, in_layout=False)  # inside a square: needs no extra room
     return image
 
 

@@ -52,8 +52,8 @@ class HeadMap:
     def _table(self, spelled: Mapping[Head, str]) -> FittedTable:
         table = FittedTable(gaps=(2, 1))
         table.add_column("site", no_wrap=True)
-        indices = range(1 + max((head.index for head in spelled), default=-1))
-        width = max([len(str(len(indices) - 1)), *map(len, spelled.values())])
+        indices = sorted({head.index for head in spelled})  # not up to the largest: a record can name any number
+        width = max(map(len, (*map(str, indices), *spelled.values())), default=0)
         for index in indices:  # aligned by hand: a star sticks out to the right
             table.add_column(f"{index:>{width}}", no_wrap=True)
         for kind, layer in dict.fromkeys(head.site for head in spelled):

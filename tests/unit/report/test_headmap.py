@@ -6,7 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from headcount.report.canvas import head_map
 from headcount.report.headmap import HeadMap
 from screens import WIDTHS, screen
 
@@ -86,3 +88,14 @@ def test_layers_that_lost_heads_have_gaps() -> None:
 
 def test_nothing_changes_without_any_head() -> None:
     assert "+0.00" in screen(HeadMap({"encoder.0.0": 0.0}, signed=True, starred=[]), 40)
+
+
+def test_a_number_that_no_model_has_takes_no_time() -> None:
+    """A record can be edited: columns are for the heads it names, not for all numbers up to the largest."""
+    numbers = {"decoder.0.0": 0.25, "decoder.999999999.999999999": 0.5}
+    text = text_of(HeadMap(numbers), 80)
+    assert "999999999" in text
+    assert "0.25" in text
+    axes = Figure().subplots()
+    head_map(axes, numbers, texts={"decoder.999999999.999999999": "x"})
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "999999999"]
