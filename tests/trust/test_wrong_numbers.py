@@ -43,6 +43,11 @@ WAYS = {
     "truncated texts": (
         "warns", "cli/test_translation_commands.py::test_a_sentence_longer_than_the_model_is_cut_with_a_warning",
     ),
+    "class names that the model does not know": (
+        "refuses", "unit/studies/test_workload.py::test_class_names_need_a_model_that_names_its_classes",
+    ),
+    "nothing to predict": ("refuses", "unit/scores/test_scores.py::test_texts_without_predictions_are_refused"),
+    "two threads on one model": ("refuses", "unit/probes/test_masks.py::test_two_threads_do_not_mask_one_model"),
     "duplicated examples": ("right", "unit/corpora/test_source.py::test_halves_share_nothing_and_leave_nothing_out"),
     "one class only": ("warns", "test_one_class_only_is_warned_of"),
     "NaN or infinity in activations": ("refuses", "test_activations_that_are_no_numbers_are_refused"),
