@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.bench import Speed
+from headcount.report.figure import short_name
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 
 _RATIO = (
     "The result is times as fast as the first model: in each repeat the models run one after the other, and the median "
     "of their time ratios is shown with its 95% interval."
 )
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
-
-
-def _short(model: str) -> str:
-    return model.rstrip("/").rpartition("/")[2] or model
 
 
 def _answer(record: Record[Speed]) -> str:
@@ -31,41 +26,39 @@ def _answer(record: Record[Speed]) -> str:
         best = max(rows, key=lambda row: row.low)
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
-            f"{gain}{_short(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
+            f"{gain}{short_name(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
             f"{slower}; at best {best.faster:.2f} times as fast (paired ratio, 95% "
-            f"{interval(best.low, best.high, 2)}; {best.what}, batch {best.batch})"
+            f"{interval(best, 2)}; {best.what}, batch {best.batch})"
         )
     return "; ".join(sentences) + "."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[Speed]) -> list[list[Any]]:
+    def rows(record: Record[Speed]) -> Rows:
         reference = record.parts.rows[0].model
         return [
             [
-                _short(row.model), row.what, row.length, row.batch,
-                *([None, "reference"] if row.model == reference else [row.faster, interval(row.low, row.high, 2)]),
+                short_name(row.model), row.what, row.length, row.batch,
+                *([None, "reference"] if row.model == reference else [row.faster, interval(row, 2)]),
                 1000 * row.seconds, row.per_second,
             ]
             for row in record.parts.rows
         ]  # fmt: skip
 
-    def sizes(record: Record[Speed]) -> list[list[Any]]:
+    def sizes(record: Record[Speed]) -> Rows:
         return [
-            [
-                _short(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops,
-            ]
+            [short_name(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops]
             for name, size in record.parts.models.items()
-        ]  # fmt: skip
+        ]
 
-    columns = [
-        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("times as fast", 2),
-        Column("95% interval"), Column("median ms", 1), Column("median per second", unit=""),
-    ]  # fmt: skip
-    weights = [
-        Column("model measured"), Column("heads"), Column("parameters", unit=""), Column("weights", unit="B"),
+    columns = headings(
+        "model measured", "what", "tokens", "batch", Column("times as fast", 2), "95% interval",
+        Column("median ms", 1), Column("median per second", unit=""),
+    )  # fmt: skip
+    weights = headings(
+        "model measured", "heads", Column("parameters", unit=""), Column("weights", unit="B"),
         Column("k/v cache", unit="B"), Column("FLOPs", unit=""),
-    ]  # fmt: skip
+    )  # fmt: skip
     parts = labelled[0][1].parts
     note = (
         f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
