@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement
-from headcount.claims.leads import decided_by_lead, lead_of
+from headcount.claims.of_curves import decided_by_lead, lead_of
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves
 from headcount.statistics import Interval
@@ -26,7 +26,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M7",
-    paper="michel2019",
     sentence="Cross attention is the kind that suffers most when more than 60% of its heads go.",
     where="section 5, Figure 4",
     statistic=(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.claim import Claim, Measurement, all_above, missing, pooled
 from headcount.claims.encoder_heads_go_first import by_seed, of_all_kinds
-from headcount.claims.pruned import Pruning, of_kind
+from headcount.claims.pruned import Pruning, num_runs, of_kind, unsettled_notes
 from headcount.claims.studied import StudiedModel
 
 
@@ -40,20 +40,17 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     lower, higher = pooled(firsts), pooled(seconds)
     if np.isnan(lower.value) or np.isnan(higher.value):
         return missing("a pruned model has no decoder or no cross-attention head left: keep more heads")
-    verdicts = (above(lower, 0.0), above(higher, 0.0))
-    holds = True if all(verdicts) else False if False in verdicts else None
+    holds = all_above((lower, higher), 0.0)
     weaker = min(lower, higher, key=lambda interval: interval.value)
     detail = (
         f"against the middle of the stack: decoder {-lower.value:+.2f}, cross {higher.value:+.2f} of its depth"
-        f"{''.join(dict.fromkeys(pruning.unsettled for pruning in studied))}"
+        f"{unsettled_notes(studied)}"
     )
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning in studied)
-    return Measurement(weaker, holds, len(studied), seeds, detail)
+    return Measurement(weaker, holds, len(studied), num_runs(studied), detail)
 
 
 CLAIM = Claim(
     number="V11",
-    paper="voita2019",
     sentence="Decoder self-attention heads stay in the lower layers, cross-attention heads in the higher ones.",
     where="section 6.3.2, Figure 10",
     statistic=(

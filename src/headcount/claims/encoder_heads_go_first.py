@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import Pruning, of_kind, prunings
+from headcount.claims.claim import Claim, Measurement, all_above, missing, pooled
+from headcount.claims.pruned import Pruning, num_runs, of_kind, prunings, unsettled_notes
 from headcount.claims.studied import StudiedModel
 from headcount.statistics import Interval, mean_interval
 
@@ -47,18 +47,15 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     ]
     encoder_gap, last = pooled(gaps), pooled(lasts)
     weaker = min(encoder_gap, last, key=lambda interval: interval.value)
-    verdicts = (above(encoder_gap, 0.0), above(last, 0.0))
-    holds = True if all(verdicts) else False if False in verdicts else None
     rows = [row for table in tables for row in table]
     left = ", ".join(f"{sum(row[kind] for row in rows) / len(rows):.0%} of {kind}" for kind in KINDS)
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning in studied)
-    detail = f"left on average: {left}{''.join(dict.fromkeys(pruning.unsettled for pruning in studied))}"
-    return Measurement(weaker, holds, len(studied), seeds, detail)
+    holds = all_above((encoder_gap, last), 0.0)
+    detail = f"left on average: {left}{unsettled_notes(studied)}"
+    return Measurement(weaker, holds, len(studied), num_runs(studied), detail)
 
 
 CLAIM = Claim(
     number="V10",
-    paper="voita2019",
     sentence="When heads of all kinds may go, encoder heads go first and cross-attention heads last.",
     where="section 6.3.2, Figure 9",
     statistic=(

@@ -25,14 +25,12 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         return missing("no curve by gradient scores beside random orders with steps from 20 to 60%")
     interval = pooled([gain for _, gain in curves])
     orders = sum(parts.against_random["gradient"][0].random for parts, _ in curves)
-    return Measurement(
-        interval, above(interval, 0.0), len(curves), orders, f"{curves[0][0].metric}; runs: random orders"
-    )
+    detail = f"{curves[0][0].metric}; runs: random orders"
+    return Measurement(interval, above(interval, 0.0), len(curves), orders, detail)
 
 
 CLAIM = Claim(
     number="M5",
-    paper="michel2019",
     sentence="Removing heads by gradient score is better than removing them in random order.",
     where="section 4.1 has the score; random order is our control",
     statistic="metric by gradient order less the mean of random orders, at the least clear step of 20 to 60%; above 0",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.early_epochs_fall_straight import LATE
-from headcount.claims.steps import kept
+from headcount.claims.of_curves import kept
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
@@ -39,7 +39,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M9",
-    paper="michel2019",
     sentence="From epoch 10 on, a model keeps at least 85% of its score with 40% of its heads gone.",
     where="section 6, Figure 5",
     statistic="share of its own score left with 40% of the heads gone, in the worst epoch from 10 on; above .85",

@@ -12,14 +12,9 @@ from headcount.record.results.tradeoff import Tradeoff
 
 def ledger(models: Sequence[StudiedModel], papers: Sequence[str] = ("voita2019", "michel2019")) -> Ledger:
     """The claims of these papers in the order of their numbers."""
-    seeds = sum(len(_pruning_seeds(model)) for model in models)
+    seeds = sum(len({point.seed for row in model.every(Tradeoff) for point in row.points}) for model in models)
     verdicts = tuple(decide(claim, models) for claim in ordered(papers))
     return Ledger(verdicts, tuple(model.name for model in models), seeds)
-
-
-def _pruning_seeds(model: StudiedModel) -> set[int]:
-    tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
-    return {point.seed for tradeoff in tradeoffs for point in tradeoff.points}
 
 
 def decide(claim: Claim, models: Sequence[StudiedModel]) -> Verdict:

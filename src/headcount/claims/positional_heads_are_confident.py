@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing
+from headcount.claims.claim import Claim, Measurement, all_above, missing
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.roles import RolesFound
 
@@ -19,16 +19,13 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not confidences:
         return missing(f"no positional head in {len(studied)} model{'s' if len(studied) > 1 else ''}")
     least = min(confidences, key=lambda interval: interval.value)
-    verdicts = [above(interval, CONFIDENT) for interval in confidences]
-    holds = True if all(verdicts) else False if False in verdicts else None
     exceeding = sum(interval.value > CONFIDENT for interval in confidences)
     detail = f"{exceeding} of {len(confidences)} positional heads are above {CONFIDENT:g}"
-    return Measurement(least, holds, len(studied), 1, detail)
+    return Measurement(least, all_above(confidences, CONFIDENT), len(studied), 1, detail)
 
 
 CLAIM = Claim(
     number="V3",
-    paper="voita2019",
     sentence="Every positional head has a confidence above .8.",
     where="section 5.1",
     statistic="lowest confidence of the encoder's positional heads; above .8, with the interval of each of them",

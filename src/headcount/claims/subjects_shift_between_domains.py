@@ -68,7 +68,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V7",
-    paper="voita2019",
     sentence="Where subjects vary more in person, a head finds the subject of a verb better.",
     where="section 5.2.2",
     statistic=(
