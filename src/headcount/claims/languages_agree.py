@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import chain, combinations
 from typing import TypeAlias
 
-from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled_correlation
+import numpy as np
+
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled_correlation
 from headcount.claims.studied import StudiedModel
 from headcount.claims.syntactic_heads_beat_offsets import paper_relations
 from headcount.record.results.roles import RolesFound
@@ -32,7 +34,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     correlations = [correlation for left, right in pairs if (correlation := _correlation(left, right))]
     if not correlations:
         return missing("the models share fewer than four relations with enough instances")
-    interval = averaged(correlations)
+    interval = _mean(correlations)
     languages = ", ".join(sorted({language for _, language in by_language}))
     runs = min(min(len(left), len(right)) for left, right in pairs)
     studied = sum(len(by_language[group]) for group in set(chain.from_iterable(compared)))
@@ -43,10 +45,12 @@ def _correlation(left: Sequence[Leads], right: Sequence[Leads]) -> Interval | No
     """Correlate the models of two languages; of the intervals over the models of each, return the wider one.
 
     Each model counts once, with its mean over the models of the other language, because pairs that share a model are
-    not independent.
+    not independent. All are measured on the same relations, whose part does not average out over models.
     """
     sides = [[_mean_correlation(row, others) for row in rows] for rows, others in ((left, right), (right, left))]
-    intervals = [pooled_correlation(defined) for side in sides if (defined := [row for row in side if row])]
+    intervals = [
+        pooled_correlation(defined, shared=True) for side in sides if (defined := [row for row in side if row])
+    ]
     return max(intervals, key=lambda interval: interval.high - interval.low, default=None)
 
 
@@ -54,11 +58,17 @@ def _mean_correlation(leads: Leads, others: Sequence[Leads]) -> Interval | None:
     shared = [(other, sorted(leads.keys() & other.keys())) for other in others]
     rows = [pearson([leads[label] for label in labels], [other[label] for label in labels]) for other, labels in shared]
     defined = [Interval(row.r, row.low, row.high) for row in rows if row.r == row.r]
-    return averaged(defined) if defined else None
+    return _mean(defined) if defined else None
+
+
+def _mean(intervals: Sequence[Interval]) -> Interval:
+    """Average the values and the bounds: the interval does not shrink, because the inputs are not independent."""
+    return Interval(*map(float, np.mean(intervals, axis=0)))
 
 
 CLAIM = Claim(
     number="V6",
+    paper="voita2019",
     sentence="Models with different target languages follow the same relations.",
     where="section 5.2.2, Figure 4",
     statistic="Pearson's correlation over relations of the best head's lead over the best offset, two models; above 0",
@@ -66,4 +76,5 @@ CLAIM = Claim(
     part="roles",
     changed_by="a language in whose models another relation leads; the runs are the models of the language with fewer",
     measure=_measure,
+    compares_data=True,
 )

@@ -29,8 +29,13 @@ def page(measured: Record[Ledger] | None = None) -> str:
     verdicts = {verdict.number: verdict for verdict in measured.parts.verdicts} if measured else {}
     sections = [_HEAD, _source(measured)]
     for paper, title in TITLES.items():
-        measures = ["value (95% interval)", "verdict"] if verdicts else []
-        head = ["claim", "the paper", "statistic", *measures, "command"]
+        head = [
+            "claim",
+            "the paper",
+            "statistic",
+            *(["value (95% interval)", "verdict"] if verdicts else []),
+            "command",
+        ]
         rows = [_row(claim, verdicts.get(claim.number), figures=bool(verdicts)) for claim in ordered([paper])]
         sections.append("\n".join([f"## {title}", "", _line(head), _line(["---"] * len(head)), *map(_line, rows), ""]))
     return "\n".join(sections)
@@ -41,8 +46,8 @@ def _source(measured: Record[Ledger] | None) -> str:
     if measured is None:
         return "Nothing is measured here yet.\n"
     ledger, signature = measured.parts, measured.signature
-    counts = _plural(len(ledger.models), "model")
-    seeds = f", pruned with {_plural(ledger.seeds, 'seed')} in all" if ledger.seeds else ""
+    counts = f"{len(ledger.models)} model{'s' if len(ledger.models) > 1 else ''}"
+    seeds = f", pruned with {ledger.seeds} seed{'s' if ledger.seeds > 1 else ''} in all" if ledger.seeds else ""
     names, command = ", ".join(ledger.models), signature.arguments.get("command", "")
     return f"Measured on {counts} ({names}){seeds}: `{command}`, {signature.time[:10]}.\n"
 
@@ -50,6 +55,7 @@ def _source(measured: Record[Ledger] | None) -> str:
 def _row(claim: Claim, verdict: Verdict | None, *, figures: bool) -> list[str]:
     cells = [f"{claim.number}. {claim.sentence}", claim.where, claim.statistic]
     if figures and verdict:
+        cells[2] = verdict.statistic  # of which the figure is
         cells += [_figure(verdict), f"**{verdict.word}**: {verdict.detail or claim.changed_by}"]
     elif figures:
         cells += ["", "not measured"]
@@ -60,11 +66,7 @@ def _figure(verdict: Verdict) -> str:
     if isnan(verdict.value):
         return ""
     ends = "" if isnan(verdict.low) else f" ({verdict.low:.2f} to {verdict.high:.2f})"
-    return f"{verdict.value:.2f}{ends}, {_plural(verdict.models, 'model')}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' if number > 1 else ''}"
+    return f"{verdict.value:.2f}{ends}, {verdict.models} model{'s' if verdict.models > 1 else ''}"
 
 
 def _line(cells: Sequence[str]) -> str:

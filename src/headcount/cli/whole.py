@@ -75,7 +75,7 @@ def whole(name: str, about: str) -> click.Command:
             return
         with options.reserved(out, shared=True):  # processes of the same command share the work
             record = _run(name, settings, loading, out, options.names(parts) or None)
-            _present(record, out, formats, as_json)
+            _present(record, len(settings), out, formats, as_json)
 
     return command
 
@@ -119,12 +119,16 @@ def _run(
         return whole_study(name, settings[0], out, loading=loading, parts=parts, progress=bars.show)
 
 
-def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
-    """Draw the figures of a study, or of all studies of a pool together, and print the ledger."""
+def _present(record: Record, models: int, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
+    """Draw the figures of a study, or of all studies of a pool together, and print the ledger.
+
+    models: how many are studied, also by other processes.
+    """
     from headcount.claims.pool import LEDGER
     from headcount.cli import show
     from headcount.record.results.pool import Pool
     from headcount.report.figure import write_together
+    from headcount.studies.parts_folder import is_unfinished
 
     console, parts = show.console(), record.parts
     studies = list(parts.studies.values()) if isinstance(parts, Pool) else [record]
@@ -132,12 +136,21 @@ def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool)
     for study in studies:
         for part, result in study.parts.records.items():
             by_part.setdefault(part, []).append(result)
-    figures = [write_together(results, out / "figures" / part, formats) for part, results in by_part.items()]
+    figures: list[Path] = []
+    under_way = models - len(studies)
+    unfinished = {part for part, results in by_part.items() if any(map(is_unfinished, results))}
+    for part, results in by_part.items():
+        if not under_way and part not in unfinished:  # the process that ends last draws them, of everything
+            figures += write_together(results, out / "figures" / part, formats)
     if as_json:
         show.json(console, record)
         return
     show.ledger(console, parts.ledger if isinstance(parts, Pool) else parts.records[LEDGER])
     for study in studies:
         show.missing(console, study, name=study.signature.model if len(studies) > 1 else "")
-    files = options.written(out, figures=any(figures))
+    if under_way:
+        show.line(console, f"{under_way} of {models} models are under way in other processes.")
+    for part in sorted(unfinished):
+        show.line(console, f"{part}: points are under way in other processes.")
+    files = options.written(out, figures=bool(figures))
     show.line(console, f"{files}; report: headcount report {shlex.quote(str(out))} --out report.html", dim=True)
