@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,28 @@ def test_correlation_intervals_are_the_slow_bootstrap_over_pairs(correlation: An
         drawn.append(plain(one[pairs], other[pairs]).statistic)
     found = correlation(one, other)
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.04)
-    assert found.p == pytest.approx(plain(one, other).pvalue)
+    assert found.p == pytest.approx(plain(one, other).pvalue, abs=0.01)
+
+
+@pytest.mark.parametrize(("pairs", "spread"), [(8, 0.0), (20, 1.5)])
+def test_independent_values_are_rarely_called_correlated(pairs: int, spread: float) -> None:
+    """Few pairs, or a few values far above the rest: the bootstrap alone calls 8 and 14% of them correlated."""
+    random, called = np.random.default_rng(10), 0
+    for number in range(300):
+        one, other = random.normal(size=(2, pairs))
+        if spread:
+            one, other = np.exp(spread * one), np.exp(spread * other)
+        found = pearson(one, other, seed=number)
+        called += not found.low <= 0 <= found.high
+    assert called <= 0.05 * 300 + 2 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_p_of_a_correlation_is_that_of_all_permutations() -> None:
+    one, other = np.array([0.3, 2.0, 1.1, 5.0, 3.9]), np.array([1.0, 0.2, 2.5, 3.1, 2.9])
+    r = stats.pearsonr(one, other).statistic
+    by_all = [stats.pearsonr(one, order).statistic for order in permutations(other)]
+    exact = np.mean(np.abs(by_all) >= abs(r) - 1e-12)
+    assert pearson(one, other).p == pytest.approx(exact, abs=0.04)
 
 
 def test_two_pairs_that_carry_a_correlation_are_seen_in_its_interval() -> None:
