@@ -82,10 +82,10 @@ def _quantise(path: Path) -> None:
     Weights and activations have one scale per matrix. A few large activations, as in Llama, cost much accuracy.
     """
     import_onnxruntime()
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
     small = path.with_name(f"{path.stem}-int8.onnx")
     with _without_advice():
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+
         quantize_dynamic(path, small, weight_type=QuantType.QInt8)
     small.replace(path)
 
@@ -95,10 +95,10 @@ def _quantise_blocks(path: Path) -> None:
     import onnx
 
     import_onnxruntime()
-    from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
-
-    settings = DefaultWeightOnlyQuantConfig(block_size=32, is_symmetric=True, accuracy_level=4, bits=8)
     with _without_advice():
+        from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
+
+        settings = DefaultWeightOnlyQuantConfig(block_size=32, is_symmetric=True, accuracy_level=4, bits=8)
         quantizer = MatMulNBitsQuantizer(onnx.load(path), algo_config=settings)
         quantizer.process()
     onnx.save(quantizer.model.model, path)
@@ -106,13 +106,16 @@ def _quantise_blocks(path: Path) -> None:
 
 @contextmanager
 def _without_advice() -> Iterator[None]:
-    """Suppress the log messages of the quantizers, which advise on graphs of images."""
-    before = logging.root.manager.disable
+    """Suppress the log messages of the quantizers, and restore the settings of logging, which their import changes."""
+    root = logging.root
+    disabled, handlers, level = root.manager.disable, list(root.handlers), root.level
     logging.disable(logging.WARNING)
     try:
         yield
     finally:
-        logging.disable(before)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.disable(disabled)
 
 
 RUNTIME = Onnx()
