@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 
 import pytest
-
 from benchmarks import laboratory
 from benchmarks.__main__ import names
 
