@@ -23,7 +23,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     fifth, two_fifths = (_kept_by_models(models, share) for share in (0.2, 0.4))
     if not fifth:
         return missing("no curve by gradient scores with a step near 20%")
-    interval = pooled(fifth)
+    interval = pooled(fifth, shared=True)
     detail = f"with 40% gone {pooled(two_fifths).value:.0%}" if two_fifths else ""
     return Measurement(interval, above(interval, NOTICEABLE), len(fifth), 1, detail)
 
@@ -35,7 +35,6 @@ def _kept_by_models(models: Sequence[StudiedModel], share: float) -> list[Interv
 
 CLAIM = Claim(
     number="M4",
-    paper="michel2019",
     sentence="A fifth of all heads can go at once without a noticeable loss.",
     where="section 4.2, Figure 3",
     statistic="share of the score that is left with 20% of the heads gone, lowest gradient score first; above .95",

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement
-from headcount.claims.leads import decided_by_lead, lead_of
+from headcount.claims.leads import decided_by_leads
 from headcount.claims.studied import StudiedModel
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    reason = "no curves by both orders, gradient and ablation"
-    return decided_by_lead(models, lambda curves: lead_of(curves, "gradient", "ablation"), reason)
+    return decided_by_leads(models, [("gradient", "ablation")], "no curves by both orders, gradient and ablation")
 
 
 CLAIM = Claim(
     number="M6",
-    paper="michel2019",
     sentence="Removing heads by gradient score is better than by what each costs alone.",
     where="section 4.2, Figure 3",
     statistic="metric by gradient order less that by single ablations on the same examples, mean of 20 to 60%; above 0",

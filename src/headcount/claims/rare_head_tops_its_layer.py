@@ -24,7 +24,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not playing:
         return missing(f"no head of the first layer looks at rare tokens beyond doubt in {len(with_both)} model(s)")
     leads = [_lead(rare, relevance) for rare, relevance in playing]
-    interval = pooled(leads)
+    interval = pooled(leads, shared=True)
     heads = ", ".join(f"{rare.head} ({rare.two_rarest:.0%} at the two rarest)" for rare, _ in playing)
     unpaired = "" if all(relevance.leads for _, relevance in playing) else "; not paired by example"
     detail = f"{heads}; of {len(with_both)} models{unpaired}"
@@ -48,7 +48,6 @@ def _relevance(scoring: Scoring, head: str) -> Interval:
 
 CLAIM = Claim(
     number="V4",
-    paper="voita2019",
     sentence="The head of the first layer that looks at rare tokens is the most relevant one of its layer.",
     where="section 5.3",
     statistic="relevance of that head less that of the most relevant other head of its layer; above 0",

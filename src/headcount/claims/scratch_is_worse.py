@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, averaged, difference, missing, pooled
 from headcount.claims.encoder_heads_go_first import of_all_kinds
-from headcount.claims.pruned import ALL_KINDS
+from headcount.claims.pruned import ALL_KINDS, unsettled
 from headcount.claims.studied import StudiedModel
 from headcount.record.result import Quality
 from headcount.record.results.tradeoff import Tradeoff, WayKind
@@ -21,8 +21,8 @@ def _pairs(tradeoff: Tradeoff) -> list[WayKind]:
 
 
 def _lead(tradeoff: Tradeoff) -> Interval:
-    """Of the pruned model over that from scratch, mean over budgets and seeds."""
-    lead = _mean_of_budgets(_paired(tradeoff)) if _paired(tradeoff) else _unpaired(_pairs(tradeoff))
+    """Of the pruned model over that from scratch, mean over budgets, which share examples, and seeds."""
+    lead = averaged(_paired(tradeoff)) if _paired(tradeoff) else _unpaired(_pairs(tradeoff))
     return lead if tradeoff.higher_is_better else Interval(-lead.value, -lead.high, -lead.low)
 
 
@@ -40,44 +40,42 @@ def _unpaired(rows: Sequence[WayKind]) -> Interval:
     for row in rows:
         if row.scratch:
             by_seed.setdefault(row.seed, []).append(difference(_interval(row.trained), _interval(row.scratch)))
-    return pooled([_mean_of_budgets(leads) for leads in by_seed.values()])
+    return pooled([averaged(leads) for leads in by_seed.values()])
 
 
 def _interval(quality: Quality) -> Interval:
     return Interval(quality.value, quality.low, quality.high)
 
 
-def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
-    """The mean over budgets. They share examples, so the ends of intervals are averaged."""
-    return Interval(*(sum(ends) / len(rows) for ends in zip(*rows, strict=True)))
+def _steps(studied: Sequence[Tradeoff]) -> str:
+    scratch, whole = ([getattr(tradeoff.steps, name) for tradeoff in studied] for name in ("scratch", "whole"))
+    known = _range([steps for steps in whole if steps is not None]) or "an unknown number"
+    unknown = f" ({whole.count(None)} unknown)" if 0 < whole.count(None) < len(whole) else ""
+    return f"{_range(scratch)} steps from scratch, the model itself had {known}{unknown}"
 
 
-def _steps(tradeoff: Tradeoff) -> str:
-    steps = tradeoff.steps
-    whole_steps = "an unknown number" if steps.whole is None else str(steps.whole)
-    return f"{steps.scratch} steps from scratch, the model itself had {whole_steps}"
+def _range(numbers: Sequence[int]) -> str:
+    return " to ".join(map(str, sorted({min(numbers), max(numbers)}))) if numbers else ""
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    tradeoffs = [record.parts for model in models for record in model.records if isinstance(record.parts, Tradeoff)]
-    studied = [tradeoff for tradeoff in tradeoffs if _pairs(tradeoff)]
+    with_pairs = [[tradeoff for tradeoff in model.every(Tradeoff) if _pairs(tradeoff)] for model in models]
+    studied = [tradeoffs[0] for tradeoffs in with_pairs if tradeoffs]
     if not studied:
         return missing("no trade-off over all kinds with models trained from scratch")
-    interval = pooled([_lead(tradeoff) for tradeoff in studied])
+    interval = pooled([_lead(tradeoff) for tradeoff in studied], shared=True)
     enough = all(row.steps.whole is not None and row.steps.scratch >= row.steps.whole for row in studied)
     holds = above(interval, 0.0)
     if not enough and holds:  # short training would explain it too
         holds = None
     runs = sum(len({row.seed for row in _pairs(tradeoff)}) for tradeoff in studied)
     unpaired = "" if all(map(_paired, studied)) else "; not paired by example"
-    unsettled = "".join(dict.fromkeys(pruning.unsettled for pruning in of_all_kinds(models)))
-    detail = f"{studied[0].metric}; {_steps(studied[0])}{unpaired}{unsettled}"
+    detail = f"{studied[0].metric}; {_steps(studied)}{unpaired}{unsettled(of_all_kinds(models))}"
     return Measurement(interval, holds, len(studied), runs, detail)
 
 
 CLAIM = Claim(
     number="V12",
-    paper="voita2019",
     sentence="A model trained from scratch with the heads of a pruned one is worse than the pruned one.",
     where="section 6.3.1, Table 2",
     statistic="quality of the pruned model less that of the model from scratch, mean over budgets and seeds; above 0",

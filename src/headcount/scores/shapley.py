@@ -24,7 +24,7 @@ from headcount.scores.gradient import standard_error
 from headcount.scores.pieces import shelf, summed
 from headcount.scores.score import Scores, scores
 from headcount.scores.variants import rows_of
-from headcount.sites.fingerprint import weight_hash
+from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Task
@@ -57,16 +57,18 @@ def shapley(
     if not batches:
         raise UsageError("The task has no batches: there is nothing to measure on.")
     rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
+    weights = weight_hash(model)
+    seed_of_model = model_seed(weights, seed)
 
     def contributed(number: int) -> dict[str, np.ndarray]:
-        random = np.random.default_rng([seed, number])
+        random = np.random.default_rng([seed_of_model, number])
         batch = batches[random.choice(len(batches), p=rows / rows.sum())]
         rises_H = marginal(model, task, batch, random.permutation(len(heads)), tolerance)
         return {"total": rises_H, "squares": np.square(rises_H), "count": np.array(1.0)}
 
     arguments: dict[str, Any] = {"score": "shapley", "permutations": permutations, "tolerance": tolerance}
     arguments["normalize"] = normalize
-    signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=arguments)
+    signature = Signature(weights=weights, data=task.fingerprint, seed=seed, arguments=arguments)
     finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
     with evaluating(model):
         sums = summed(range(permutations), contributed, finished=finished, progress=progress)

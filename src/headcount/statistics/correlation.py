@@ -1,4 +1,11 @@
-"""Correlations with bootstrap intervals over pairs: a wide interval shows that one or two pairs dominate."""
+"""Correlations with bootstrap intervals over pairs: a wide interval shows that one or two pairs dominate.
+
+With few pairs, or values of which a few are much larger than the rest, the bootstrap alone leaves out 0 for 8 to 15%
+of independent pairs (normal values, 8 pairs; log-normal ones, 48 pairs). A permutation test is exact there: unless it
+rejects independence too, the interval reaches 0.
+
+Shapes: N rows, H heads, R resamples or permutations.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _RESAMPLES = 2000
+_LEVEL = 0.05
 _BLOCK = 4_000_000  # values ranked at once: 32 MB
 
 
 class Correlation(NamedTuple):
-    """A correlation with its 95% interval, by bootstrap over the pairs, and two-sided p."""
+    """A correlation with its 95% interval over the pairs, and two-sided p of independence by permutation."""
 
     r: float
     low: float
@@ -28,14 +36,13 @@ _UNDEFINED = Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
 
 def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     """Pearson correlation of two values per head; NaN if one of them is constant."""
-    from scipy.stats import pearsonr
-
-    a, other = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if _undefined(a) or _undefined(other):
+    table_NH = np.array([x, y], dtype=np.float64)
+    if any(map(_undefined, table_NH)):
         return _UNDEFINED
-    resampled = np.random.default_rng(seed).integers(0, len(a), (_RESAMPLES, len(a)))
-    drawn_R = _linear(a[resampled], other[resampled])
-    return _summary(float(_linear(a, other)), drawn_R, float(pearsonr(a, other).pvalue))
+    resampled_RH = np.random.default_rng(seed).integers(0, table_NH.shape[1], (_RESAMPLES, table_NH.shape[1]))
+    drawn_R = _linear(table_NH[0][resampled_RH], table_NH[1][resampled_RH])
+    r_NN, p_NN = _permuted(table_NH, seed)
+    return _summary(r_NN[0, 1], p_NN[0, 1], drawn_R)
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
@@ -46,30 +53,48 @@ def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
 def spearman_pairs(rows: Sequence[ArrayLike], *, seed: int = 0) -> dict[tuple[int, int], Correlation]:
     """Spearman correlation of every two rows, by their numbers. Each row is ranked once for all of its pairs.
 
-    N rows, H heads, R resamples. A resample is how often it drew each head: sums over its draws are sums over heads,
-    weighted by these counts.
+    A resample is how often it drew each head: sums over its draws are sums over heads, weighted by these counts.
     """
-    from scipy.stats import rankdata, spearmanr
+    from scipy.stats import rankdata
 
     table_NH = np.array(rows, dtype=np.float64)
+    values = dict.fromkeys(combinations(range(len(table_NH)), 2), _UNDEFINED)
+    defined = [row for row, values_H in enumerate(table_NH) if not _undefined(values_H)]
+    if len(defined) > 1:
+        table_NH = table_NH[defined]
+        drawn_RNN, (r_NN, p_NN) = _resampled(table_NH, seed), _permuted(rankdata(table_NH, axis=-1), seed)
+        for a, b in combinations(range(len(defined)), 2):
+            values[defined[a], defined[b]] = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b])
+    return values
+
+
+def _resampled(table_NH: np.ndarray, seed: int) -> np.ndarray:
+    """[R, N, N]: Spearman correlations of all rows in each resample of the heads."""
     count, heads = table_NH.shape
-    defined = [row for row in range(count) if not _undefined(table_NH[row])]
-    pairs = list(combinations(range(count), 2))
-    drawn_RNN = np.empty((_RESAMPLES, len(defined), len(defined)))
-    step = max(1, _BLOCK // max(1, table_NH.size))
-    for start in range(0, _RESAMPLES if len(defined) > 1 else 0, step):
+    drawn_RNN = np.empty((_RESAMPLES, count, count))
+    step = max(1, _BLOCK // table_NH.size)
+    for start in range(0, _RESAMPLES, step):
         counts_RH = _draw_counts(heads, seed)[start : start + step].astype(np.float64)
         # the mean rank of a resample is that of H draws
-        centred_RNH = np.stack([_ranks(table_NH[row], counts_RH) - (heads + 1) / 2 for row in defined], axis=1)
+        centred_RNH = np.stack([_ranks(values_H, counts_RH) - (heads + 1) / 2 for values_H in table_NH], axis=1)
         sums_RNN = (centred_RNH * counts_RH[:, None]) @ centred_RNH.swapaxes(1, 2)
         squares_RN = np.einsum("rnn->rn", sums_RNN)
         drawn_RNN[start : start + step] = _divided(sums_RNN, np.sqrt(squares_RN[:, :, None] * squares_RN[:, None]))
-    values = dict.fromkeys(pairs, _UNDEFINED)
-    for (index, row), (other_index, other) in combinations(enumerate(defined), 2):
-        a, b = table_NH[row], table_NH[other]
-        r = float(_linear(rankdata(a), rankdata(b)))
-        values[row, other] = _summary(r, drawn_RNN[:, index, other_index], float(spearmanr(a, b).pvalue))
-    return values
+    return drawn_RNN
+
+
+def _permuted(table_NH: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """[N, N] twice: the linear correlation of every two rows, and its two-sided p if the heads of one are permuted."""
+    centred_NH = table_NH - table_NH.mean(-1, keepdims=True)
+    unit_NH = centred_NH / np.sqrt(np.square(centred_NH).sum(-1, keepdims=True))
+    r_NN, beyond_NN = unit_NH @ unit_NH.T, np.zeros((len(table_NH), len(table_NH)))
+    step = max(1, _BLOCK // table_NH.shape[1])
+    for start in range(0, _RESAMPLES, step):
+        dealt_RH = _deals(table_NH.shape[1], seed)[start : start + step]
+        for row, unit_H in enumerate(unit_NH):
+            dealt_RN = unit_H[dealt_RH] @ unit_NH.T
+            beyond_NN[row] += (np.abs(dealt_RN) >= np.abs(r_NN[row]) - 1e-12).sum(0)
+    return r_NN, (1 + beyond_NN) / (_RESAMPLES + 1)
 
 
 @lru_cache(maxsize=2)  # rows of the same heads are correlated one after the other
@@ -78,6 +103,13 @@ def _draw_counts(heads: int, seed: int) -> np.ndarray:
     resampled_RH = np.random.default_rng(seed).integers(0, heads, (_RESAMPLES, heads))
     counts = [np.bincount(drawn_H, minlength=heads) for drawn_H in resampled_RH]
     return np.array(counts, dtype=np.uint16)
+
+
+@lru_cache(maxsize=2)
+def _deals(heads: int, seed: int) -> np.ndarray:
+    """[R, H]: permutations of the heads."""
+    order_RH = np.tile(np.arange(heads, dtype=np.int32), (_RESAMPLES, 1))
+    return np.random.default_rng([seed, 1]).permuted(order_RH, axis=1)
 
 
 def _ranks(values_H: np.ndarray, counts_RH: np.ndarray) -> np.ndarray:
@@ -94,9 +126,11 @@ def _undefined(values: np.ndarray) -> bool:
     return len(values) < 4 or bool(np.ptp(values) == 0)
 
 
-def _summary(r: float, drawn_R: np.ndarray, p: float) -> Correlation:
+def _summary(r: float, p: float, drawn_R: np.ndarray) -> Correlation:
     low, high = np.percentile(drawn_R[~np.isnan(drawn_R)], [2.5, 97.5])
-    return Correlation(r, float(low), float(high), p)
+    if p >= _LEVEL:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Correlation(float(r), float(low), float(high), float(p))
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Table, headings, interval
 from headcount.statistics import Correlation, spearman, spearman_pairs
 
 
@@ -54,9 +54,9 @@ def _agreement(labelled: Labelled) -> Table:
     names = [f"{record.parts.method} ({label})" for label, record in labelled]
     for first, second in combinations(range(len(labelled)), 2):
         correlation = correlations.get((first, second))
-        values = (correlation.r, interval(correlation.low, correlation.high, 2)) if correlation else (None, None)
+        values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)
         rows.append([names[first], names[second], *values])
-    columns = [Column("score"), Column("other score"), Column("Spearman's r", 2), Column("95% interval")]
+    columns = headings("score", "other score", Column("Spearman's r", 2), "95% interval")
     return Table("Do the scores agree on the ranking?", columns, rows)
 
 
