@@ -15,7 +15,7 @@ from headcount.metrics import LOSS, PERPLEXITY
 from headcount.sites.locate import reads_both_ways
 from headcount.sites.running import evaluating
 from headcount.tasks.soundness import check_finite, check_logits
-from headcount.tasks.task import Batch, Quality
+from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import model_inputs
 
@@ -92,12 +92,6 @@ class LanguageModelling(PlainTextTask):
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood and predicted tokens of each text."""
         return np.stack([self.nll(model, batch).double().cpu().numpy(), _predicted(batch).sum(-1).numpy()], axis=1)
-
-    def quality(self, model: nn.Module) -> Quality:
-        quality = super().quality(model)
-        if not quality.statistics[:, 1].any():
-            raise UsageError("No text has two tokens or more: there is nothing to predict. Give longer texts.")
-        return quality
 
 
 def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:

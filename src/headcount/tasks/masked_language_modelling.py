@@ -19,7 +19,7 @@ from headcount.sites.devices import input_device
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.soundness import check_finite, check_ids, check_logits
-from headcount.tasks.task import Batch, Quality
+from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import check_length
 
@@ -129,12 +129,6 @@ class MaskedLanguageModelling(PlainTextTask):
         """[B, 2]: negative log-likelihood (or number of right predictions) and corrupted tokens of each text."""
         contributions_B3 = self._contributions(model, batch)
         return contributions_B3[:, [1, 2] if self.metric is TOKEN_ACCURACY else [0, 2]]
-
-    def quality(self, model: nn.Module) -> Quality:
-        quality = super().quality(model)
-        if not quality.statistics[:, 1].any():
-            raise UsageError("Every text is empty or has special tokens only: there is nothing to predict.")
-        return quality
 
     def _contributions(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 3]: negative log-likelihood, right predictions and predictions of each text."""

@@ -21,23 +21,15 @@ _OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pai
 @click.option(
     "--length-penalty", default=0.6, show_default=True, type=float, help="Length penalty of beam search (translation)."
 )
-@click.option(
-    "--tokens",
-    default=4096,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most source tokens times beams in a batch (translation).",
-)
+@options.integer("--tokens", "Most source tokens times beams in a batch (translation).", 4096)
 @click.option("--against", metavar="MODEL", help="Model whose embeddings are the reference (embedding).")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
     against: str | None,
     output: options.Output,
-    as_json: bool,
     **decoding: Any,
 ) -> None:
     """Measure the quality of MODEL at its task on a data set, with an interval.
@@ -52,7 +44,7 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show
     from headcount.studies.evaluation import evaluate
 
-    work = replace(work, task=work.task or _task(model, loading), reference=against)
+    work = replace(work, task=work.task or data.inferred_task(model, loading), reference=against)
     _check(work)
     if work.kind.writes:  # up to the limit of the model
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
@@ -77,17 +69,7 @@ def COMMAND(  # noqa: N802
             f"headcount prune {quoted} --choose gradient --keep 50% --task language-modelling --data TEXTS "
             f"--measure-task {shlex.quote(work.task)} --out DIR"
         )
-    output.present(record, as_json, next_command)
-
-
-def _task(model: str, loading: options.Loading) -> str:
-    objective = loading.objective(model)
-    if objective.task is None:
-        raise click.UsageError(
-            f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
-            f"does: give --task, one of {', '.join(data.NAMES)}."
-        )
-    return str(objective.task)
+    output.present(record, next_command)
 
 
 def _check(work: data.Workload) -> None:

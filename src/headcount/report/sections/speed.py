@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from headcount.record import Record
-from headcount.record.results.bench import Speed
+from headcount.record.results.bench import ComparedQuality, Speed
+from headcount.report.figure import short_name
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
+from headcount.statistics import Interval
 
 _RATIO = (
     "The result is times as fast as the first model: in each repeat the models run one after the other, and the median "
     "of their time ratios is shown with its 95% interval."
 )
+_TOGETHER = (
+    "Times as fast: the median over all settings. Quality of all models on the same texts, exports in their runtimes; "
+    "the change from the first model has a paired interval. A dash: the runtime gives no logits."
+)
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
-
-
-def _short(model: str) -> str:
-    return model.rstrip("/").rpartition("/")[2] or model
 
 
 def _answer(record: Record[Speed]) -> str:
@@ -31,50 +34,83 @@ def _answer(record: Record[Speed]) -> str:
         best = max(rows, key=lambda row: row.low)
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
-            f"{gain}{_short(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
+            f"{gain}{short_name(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
             f"{slower}; at best {best.faster:.2f} times as fast (paired ratio, 95% "
-            f"{interval(best.low, best.high, 2)}; {best.what}, batch {best.batch})"
+            f"{interval(best, 2)}; {best.what}, batch {best.batch})"
         )
     return "; ".join(sentences) + "."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[Speed]) -> list[list[Any]]:
+    def rows(record: Record[Speed]) -> Rows:
         reference = record.parts.rows[0].model
         return [
             [
-                _short(row.model), row.what, row.length, row.batch,
-                *([None, "reference"] if row.model == reference else [row.faster, interval(row.low, row.high, 2)]),
+                short_name(row.model), row.what, row.length, row.batch,
+                *([None, "reference"] if row.model == reference else [row.faster, interval(row, 2)]),
                 1000 * row.seconds, row.per_second,
             ]
             for row in record.parts.rows
         ]  # fmt: skip
 
-    def sizes(record: Record[Speed]) -> list[list[Any]]:
+    def sizes(record: Record[Speed]) -> Rows:
+        return [
+            [short_name(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops]
+            for name, size in record.parts.models.items()
+        ]
+
+    def qualities(record: Record[Speed]) -> Rows:
+        quality = record.parts.quality
+        reference = next(iter(quality))
         return [
             [
-                _short(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops,
+                short_name(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
+                *(_quality(quality[name], is_reference=name == reference) if name in quality else [None] * 4),
             ]
             for name, size in record.parts.models.items()
         ]  # fmt: skip
 
-    columns = [
-        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("times as fast", 2),
-        Column("95% interval"), Column("median ms", 1), Column("median per second", unit=""),
-    ]  # fmt: skip
-    weights = [
-        Column("model measured"), Column("heads"), Column("parameters", unit=""), Column("weights", unit="B"),
+    columns = headings(
+        "model measured", "what", "tokens", "batch", Column("times as fast", 2), "95% interval",
+        Column("median ms", 1), Column("median per second", unit=""),
+    )  # fmt: skip
+    weights = headings(
+        "model measured", "heads", Column("parameters", unit=""), Column("weights", unit="B"),
         Column("k/v cache", unit="B"), Column("FLOPs", unit=""),
-    ]  # fmt: skip
+    )  # fmt: skip
     parts = labelled[0][1].parts
     note = (
         f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
         f"number. Per second: examples read, or tokens written. On {parts.device}, {parts.threads} threads."
     )
-    return [
+    tables = [
         table_of("Speed side by side", labelled, columns, rows, note=note),
         table_of("Size", labelled, weights, sizes),
     ]
+    measured = [(label, record) for label, record in labelled if record.parts.quality]
+    if measured:
+        metric = next(iter(measured[0][1].parts.quality.values())).metric
+        together = headings(
+            "model measured", Column("weights", unit="B"), Column("reading, times as fast", 2),
+            Column("writing, times as fast", 2), Column(metric, 3), "95% interval", Column("change", 3, signed=True),
+            "95% interval of change",
+        )  # fmt: skip
+        tables.append(table_of("Size, speed and quality", measured, together, qualities, note=_TOGETHER))
+    return tables
+
+
+def _faster(record: Record[Speed], model: str, what: str) -> float | None:
+    """The median over settings of how much faster a model is than the first."""
+    ratios = [row.faster for row in record.parts.rows if row.model == model and row.what == what]
+    return statistics.median(ratios) if ratios else None
+
+
+def _quality(quality: ComparedQuality, *, is_reference: bool) -> list[Any]:
+    measured = [quality.value, interval(quality, 3)]
+    if is_reference:
+        return [*measured, None, "reference"]
+    change = Interval(quality.difference, quality.difference_low, quality.difference_high)
+    return [*measured, change.value, interval(change, 3)]
 
 
 def _printed(record: Record[Speed]) -> list[Printed]:
