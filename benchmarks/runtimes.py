@@ -140,6 +140,8 @@ def _size_rows(title: str, version: Versions) -> Iterator[Row]:
         note = f"{of_size['full'] / 1e6:.1f} -> {of_size['half'] / 1e6:.1f} MB"
         yield Row(f"{title}: {what}, half:full", Interval(share, share, share), {}, at_most=1.0, note=note)
     for context in CONTEXTS:
+        if any(subject.limit(context) < context for subject in version.subjects.values()):
+            continue  # the model has no positions for so many tokens
         bytes_of = {size: subject.cache_bytes(context) for size, subject in version.subjects.items()}
         if not bytes_of["full"] or bytes_of["half"] is None:
             continue
@@ -174,7 +176,7 @@ def _llama() -> Any:
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=2048, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=max(CONTEXTS),
+        num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=2 * max(CONTEXTS),
     )  # fmt: skip
     return transformers.LlamaForCausalLM(config).eval()
 
