@@ -9,7 +9,7 @@ from headcount.statistics.bootstrap import (
     percentile_interval,
     resamples_for,
 )
-from headcount.statistics.correlation import Correlation, pearson, spearman
+from headcount.statistics.correlation import Correlation, pearson, spearman, spearman_pairs
 from headcount.statistics.interval import (
     Interval,
     bootstrap_interval,
@@ -43,5 +43,6 @@ __all__ = [
     "permutation_of_groups",
     "resamples_for",
     "spearman",
+    "spearman_pairs",
     "t_interval",
 ]
