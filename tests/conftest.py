@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+gc.disable()  # until all tests are imported, with the million objects of torch and transformers
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,8 +29,9 @@ def _quiet() -> None:
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
     gc.collect()
-    gc.freeze()  # the million objects of torch and transformers are not searched for garbage again and again
+    gc.freeze()  # what was imported is not searched for garbage again and again
     gc.set_threshold(10_000)  # a model has thousands of objects: 700 would mean a search for garbage with each
+    gc.enable()
 
 
 def _built(architecture: str) -> nn.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import headcount
@@ -37,7 +38,8 @@ def part_of(module: str) -> str:
     return module.split(".")[1] if module.count(".") else ""
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """All modules of headcount that a file imports, also inside functions."""
     package = ["headcount", *path.relative_to(SOURCE).with_suffix("").parts[:-1]]
     found = set()
@@ -49,7 +51,7 @@ def imports(path: Path) -> set[str]:
                 ".".join([*package[: len(package) - node.level + 1], node.module or ""]) if node.level else node.module
             )
             found |= {f"{base}.{alias.name}" for alias in node.names} if base == "headcount" else {str(base)}
-    return {name for name in found if name.split(".")[0] == "headcount"}
+    return frozenset(name for name in found if name.split(".")[0] == "headcount")
 
 
 def arrows() -> list[tuple[Path, str, str]]:

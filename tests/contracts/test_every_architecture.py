@@ -12,7 +12,20 @@ from torch import nn
 
 import headcount as hc
 import zoo
-from behaviour import difference, generates, hooks, identical, layer, observe, outputs, text, tolerance, uneven, weights
+from behaviour import (
+    Behaviour,
+    difference,
+    generates,
+    hooks,
+    identical,
+    layer,
+    observe,
+    outputs,
+    text,
+    tolerance,
+    uneven,
+    weights,
+)
 from headcount.errors import VerificationError
 from headcount.probes.replay import remembered, replayed
 from headcount.sites.fingerprint import weight_hash
@@ -56,6 +69,18 @@ def model_of(architecture: str, backend: str) -> nn.Module:
     return zoo.build(architecture, backend)
 
 
+@cache
+def removed(architecture: str, backend: str, shape: str) -> nn.Module:
+    """For tests that leave it as it is."""
+    model = model_of(architecture, backend)
+    return hc.remove(model, mask_of(model, shape), verify=False)
+
+
+@cache
+def behaviour_of_removed(architecture: str, backend: str, shape: str) -> Behaviour:
+    return observe(removed(architecture, backend, shape))
+
+
 def mask_of(model: nn.Module, shape: str) -> hc.HeadGrid:
     sites = hc.locate(model)
     several = len({site.layer for site in sites}) > 1
@@ -84,7 +109,7 @@ def test_all_ones_is_identity(architecture: str, backend: str) -> None:
             assert identical(outputs(model), before)
 
 
-@every_case
+@every_architecture
 def test_every_head_matters_and_rows_of_a_mask_are_examples(architecture: str, backend: str) -> None:
     """Each head changes the output, and a [batch, heads] mask masks each example as a grid would mask it alone."""
     model = model_of(architecture, backend)
@@ -127,10 +152,9 @@ def test_masked_and_removed_write_the_same_text(architecture: str, backend: str,
     """Greedy, with the same logits at every step, and by beam search."""
     model = model_of(architecture, backend)
     mask = mask_of(model, shape)
-    small = hc.remove(model, mask, verify=False)
+    small, written = (make(architecture, backend, shape) for make in (removed, behaviour_of_removed))
     with hc.masked(model, mask):
         greedy, searched = observe(model), text(model, beams=3)
-    written = observe(small)
     assert difference(greedy, written) <= tolerance(model)
     assert torch.equal(greedy.tokens, written.tokens)
     assert torch.equal(searched, text(small, beams=3))
@@ -158,9 +182,8 @@ def test_pruning_twice_speaks_of_original_heads(architecture: str, backend: str)
 
 @every_shape_of_architectures
 def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape: str, tmp_path: Path) -> None:
-    model = model_of(architecture, backend)
-    small = hc.remove(model, mask_of(model, shape), verify=False)
-    before, behaviour, found = weights(small), observe(small), small
+    small, behaviour = (make(architecture, backend, shape) for make in (removed, behaviour_of_removed))
+    before, found = weights(small), small
     for folder in ("once", "twice"):
         hc.save(found, tmp_path / folder)
         found = hc.load(tmp_path / folder, attn_implementation=backend)
@@ -172,21 +195,21 @@ def test_save_and_load_twice_bit_for_bit(architecture: str, backend: str, shape:
 @every_architecture
 def test_stock_code_refuses_the_folder(architecture: str, backend: str, tmp_path: Path) -> None:
     """Never random weights: stock from_pretrained must fail on an unevenly pruned checkpoint."""
-    model = model_of(architecture, backend)
-    hc.save(hc.remove(model, mask_of(model, "uneven"), verify=False), tmp_path / "small")
+    small = removed(architecture, backend, "uneven")
+    hc.save(small, tmp_path / "small")
     with pytest.raises((RuntimeError, ValueError)):
-        getattr(transformers, type(model).__name__).from_pretrained(tmp_path / "small")
+        getattr(transformers, type(small).__name__).from_pretrained(tmp_path / "small")
 
 
 @every_architecture
 def test_standalone_folder_needs_no_headcount(architecture: str, backend: str, tmp_path: Path) -> None:
-    model = model_of(architecture, backend)
-    small = hc.remove(model, mask_of(model, "empty first layer"), verify=False)
+    shape = "empty first layer"
+    small, behaviour = (make(architecture, backend, shape) for make in (removed, behaviour_of_removed))
     hc.save(small, tmp_path / "small", standalone=True)
     config = transformers.AutoConfig.from_pretrained(tmp_path / "small")
     automatic = getattr(transformers, next(iter(config.auto_map)))
     found = automatic.from_pretrained(tmp_path / "small", trust_remote_code=True, attn_implementation=backend).eval()
-    assert difference(observe(small), observe(found)) == 0.0
+    assert difference(behaviour, observe(found)) == 0.0
     assert identical(weights(hc.load(tmp_path / "small")), weights(small))
 
 
@@ -278,15 +301,12 @@ def test_mask_gradients_are_those_of_single_examples(architecture: str, backend:
     assert all(parameter.grad is None or model.zero_grad() is None for parameter in model.parameters())
 
 
-@every_case
+@every_architecture
 def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> None:
     """Copied, moved to another number format and back, trained: like any other."""
     import copy
 
-    model = model_of(architecture, backend)
-    small = hc.remove(
-        model, mask_of(model, "empty first layer" if architecture != "albert" else "uneven"), verify=False
-    )
+    small = removed(architecture, backend, "empty first layer" if architecture != "albert" else "uneven")
     twin = copy.deepcopy(small)
     assert identical(outputs(twin), outputs(small))
     assert hc.locate(twin).heads == hc.locate(small).heads
@@ -300,7 +320,7 @@ def test_pruned_model_is_an_ordinary_module(architecture: str, backend: str) -> 
     assert any(site.path in name for site in hc.locate(twin) for name in trained if site.num_heads)
 
 
-@every_case
+@every_architecture
 def test_replay_computes_what_a_full_run_computes(architecture: str, backend: str) -> None:
     """For one head of every site: what lies below its layer is not computed again, and the outputs are the same."""
     model = model_of(architecture, backend)
