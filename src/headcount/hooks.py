@@ -141,8 +141,7 @@ def in_backward() -> bool:
     """Whether the backward pass is running: a forward pass now is the second one of gradient checkpointing."""
     if torch.compiler.is_compiling():
         return False
-    running: bool = torch._C._current_graph_task_id() != -1
-    return running
+    return torch._C._current_graph_task_id() != -1
 
 
 def original_module(model: nn.Module) -> nn.Module:

@@ -42,5 +42,4 @@ def gather(value: Value) -> list[Value]:
             f"WORLD_SIZE says that {count()} processes share the work, but accelerate has joined {joined}. Start them "
             "by `accelerate launch` on GPUs, by `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N` on CPUs."
         )
-    values: list[Value] = gather_object([value])
-    return values
+    return gather_object([value])

@@ -74,8 +74,7 @@ class Registry(Generic[Member]):
         if key not in files:
             raise UnknownName(self.what, name, self.names())
         module = importlib.import_module(f"{self._package}.{files[key]}")
-        member: Member = getattr(module, self._attribute)
-        return member
+        return getattr(module, self._attribute)
 
     def _plugged_in(self, entry: EntryPoint) -> Member:
         try:

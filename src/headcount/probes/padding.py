@@ -21,5 +21,4 @@ def real_tokens(model: nn.Module, site: Site, context_BTHD: Tensor, batch: Mappi
     shape = context_BTHD.shape[:-2]
     if mask is None or mask.shape != shape:  # images, speech after convolutions: every position counts
         return torch.ones(shape, dtype=torch.float64, device=context_BTHD.device)
-    real_BT: Tensor = mask.to(context_BTHD.device, torch.float64)
-    return real_BT
+    return mask.to(context_BTHD.device, torch.float64)

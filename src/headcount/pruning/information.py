@@ -46,8 +46,7 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
                 if granularity == "batch":
                     gradient_NH = gradient_NH.sum(0, keepdims=True)
                 total_HH += gradient_NH.T @ gradient_NH
-    information_HH: np.ndarray = sum(processes.gather(total_HH))  # type: ignore[assignment]
-    return information_HH
+    return sum(processes.gather(total_HH))  # type: ignore[return-value]
 
 
 def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lambda _: True) -> list[int]:

@@ -49,8 +49,7 @@ def decode(kind: type[T], data: object, *, source: str, path: str = "") -> T:
 
     source, path: the file and the key, for errors.
     """
-    value: T = _decode(kind, data, source, path)
-    return value
+    return _decode(kind, data, source, path)
 
 
 def _decode(kind: object, data: object, source: str, path: str) -> Any:

@@ -111,8 +111,7 @@ def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
     with masked(model, mask_BH):
         nll_B = task.nll(model, batch)
     (gradient_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
-    found_BH: np.ndarray = gradient_BH.double().numpy()
-    return found_BH
+    return gradient_BH.double().numpy()
 
 
 def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
@@ -145,8 +144,7 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
 def standard_error(mean_H: np.ndarray, squares_H: np.ndarray, count_H: np.ndarray) -> np.ndarray:
     """Standard errors of means over this many examples, from their sums of squares."""
     variance_H = np.maximum(squares_H / count_H - np.square(mean_H), 0)
-    error_H: np.ndarray = np.sqrt(variance_H / np.maximum(count_H - 1, 1))
-    return error_H
+    return np.sqrt(variance_H / np.maximum(count_H - 1, 1))
 
 
 SCORE = gradient

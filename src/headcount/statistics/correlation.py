@@ -32,8 +32,7 @@ def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     from scipy.stats import rankdata, spearmanr
 
     def ranks(table: np.ndarray) -> np.ndarray:
-        ranked: np.ndarray = rankdata(table, axis=-1)
-        return ranked
+        return rankdata(table, axis=-1)
 
     return _correlation(x, y, ranks, lambda a, other: float(spearmanr(a, other).pvalue), seed)
 

@@ -122,8 +122,7 @@ class MaskedLanguageModelling(PlainTextTask):
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:
-        corrupted_BT: Tensor = batch["labels"] != IGNORED
-        return corrupted_BT
+        return batch["labels"] != IGNORED
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood (or number of right predictions) and corrupted tokens of each text."""

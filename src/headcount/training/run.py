@@ -77,8 +77,7 @@ class Run:
         return self.work / "final"
 
     def plain_settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
-        return settings
+        return json.loads(json.dumps(asdict(self.settings)))
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:

@@ -179,8 +179,7 @@ class Translation(Task):
         return _predict(model, batch)[0]
 
     def predicted(self, batch: Batch) -> Tensor:
-        real_BT: Tensor = batch["labels"] != IGNORED
-        return real_BT
+        return batch["labels"] != IGNORED
 
     def answered(self, model: nn.Module) -> Translation:
         """The same sentences with the model's output as targets."""
