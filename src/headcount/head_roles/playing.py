@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.head_roles.encoding import Batch, Encoder, Sentence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
@@ -56,8 +56,7 @@ def played(
         elsewhere: What a head does for queries without a target: "own" keeps its attention, "zero" gives no output.
         reading: Variants of the definitions, see `Reading`.
     """
-    if elsewhere not in get_args(Elsewhere):
-        raise UnknownName("behaviour elsewhere", elsewhere, get_args(Elsewhere))
+    check_name("behaviour elsewhere", elsewhere, get_args(Elsewhere))
     stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
     sites = locate(model)
     outputs: dict[Head, Output] = {}
@@ -113,8 +112,7 @@ class _Stage:
             what = "cross attention" if isinstance(role, Playable) else f"the role {name}"
             raise UsageError(f"{head} cannot be replaced by {what}: only {', '.join(playable)} in self-attention can.")
         labels = role.labels(self._reading)
-        if label not in labels:
-            raise UnknownName(f"label of the role {name}", label, labels)
+        check_name(f"label of the role {name}", label, labels)
         if name == "syntactic" and self._sentences is None:
             raise UsageError(f"{text} needs the dependency trees of the sentences: give trees= and tokenizer=.")
         return lambda: self._said(head.kind, name, role, label)

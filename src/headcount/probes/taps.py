@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.hooks import Hooks, in_backward, original_module
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
@@ -152,6 +152,5 @@ def _reduction(what: What) -> Reduction | None:
     """The function of the attention, or None for the heads' outputs."""
     if callable(what):
         return what
-    if what not in WHAT:
-        raise UnknownName("thing to tap", what, WHAT)
+    check_name("thing to tap", what, WHAT)
     return REDUCTIONS.get(what)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.heads import HeadGrid
 from headcount.hooks import has_probes, original_module
 from headcount.probes.masks import align
@@ -83,8 +83,7 @@ def compensate(
     Returns:
         The fitted projections, which `hc.remove(..., compensate=...)` puts into the weights.
     """
-    if method not in compensations:
-        raise UnknownName("compensation", method, compensations.names())
+    check_name("compensation", method, compensations)
     model = original_module(model)
     if has_probes(model):
         raise UsageError("A mask or tap is attached to this model; exit its with block before compensating.")
