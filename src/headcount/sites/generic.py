@@ -27,19 +27,9 @@ _KEY = ("k_proj", "key", "k", "k_lin", "key_proj", "wk", "to_k", "linear_k")
 _VALUE = ("v_proj", "value", "v", "v_lin", "value_proj", "wv", "to_v", "linear_v")
 _FUSED = ("qkv", "qkv_proj", "Wqkv", "query_key_value", "c_attn", "in_proj", "W_pack")
 _OUTPUT = (
-    "o_proj",
-    "out_proj",
-    "o",
-    "out_lin",
-    "dense",
-    "wo",
-    "Wo",
-    "c_proj",
-    "proj",
-    "projection_layer",
-    "linear_out",
+    "o_proj", "out_proj", "o", "out_lin", "dense", "wo", "Wo", "c_proj", "proj", "projection_layer", "linear_out",
     "..output.dense",
-)
+)  # fmt: skip
 _HEAD_DIM = ("head_dim", "attention_head_size", "head_size", "key_value_proj_dim", "d_head", "dim_head")
 _COUNT = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 _KV_COUNT = ("num_key_value_heads", "num_kv_heads")

@@ -90,6 +90,13 @@ class Sites(Sequence[Site]):
                 groups.setdefault((*site.key, head.index // site.group_size), []).append(head)
         return tuple(map(tuple, groups.values()))
 
+    def columns(self) -> Iterator[tuple[Site, slice]]:
+        """Each site with the range of its heads among all heads of the model."""
+        stop = 0
+        for site in self._sites:
+            start, stop = stop, stop + site.num_heads
+            yield site, slice(start, stop)
+
     def grid(self, value: object) -> HeadGrid:
         """The same value for every head."""
         return HeadGrid([(head, value) for head in self.heads])
