@@ -102,9 +102,6 @@ class Classification(TextTask):
         logits_BC, labels_B = logits[:, 0].float(), batch["labels"].to(logits.device)
         return nn.functional.cross_entropy(logits_BC, labels_B, label_smoothing=self.smoothing, reduction="sum")
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / len(batch["labels"])
-
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per text without smoothing, accuracy, and the task's metric if it is another one."""
         loss, tables = 0.0, []

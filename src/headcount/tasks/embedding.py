@@ -53,8 +53,8 @@ class Embedding(PlainTextTask):
     ) -> None:
         """model: the whole model, whose embeddings are the reference. It is run once and not stored."""
         super().__init__(
-            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
-            hashed=[max_length, weight_hash(model)],
+            texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
+            hashed=[weight_hash(model)],
         )  # fmt: skip
         with evaluating(model):
             self._reference_ND = torch.cat([self._embeddings(model, batch) for batch in self.batches()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,37 +14,21 @@ from headcount.metrics import LOSS, PERPLEXITY
 from headcount.sites.locate import reads_both_ways
 from headcount.sites.running import evaluating
 from headcount.tasks.soundness import check_finite, check_logits
-from headcount.tasks.task import Batch, Quality
+from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import model_inputs
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
 
 class LanguageModelling(PlainTextTask):
-    """Plain texts; quality is perplexity, from each text's log-likelihood and number of predicted tokens."""
+    """Plain texts; quality is perplexity or loss per token, from each text's log-likelihood and predicted tokens."""
 
     name = "language-modelling"
     predicts = trains = True
     measured_by = "language modelling: the loss of each token given those before it"
     METRICS = METRICS
-
-    def __init__(
-        self,
-        *,
-        texts: Sequence[str],
-        tokenizer: PreTrainedTokenizerBase,
-        batch_size: int = 16,
-        max_length: int | None = None,
-        metric: str = "perplexity",
-    ) -> None:
-        """metric: perplexity or loss, both per token."""
-        super().__init__(
-            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[max_length]
-        )
+    lacking = "No text has two tokens or more: there is nothing to predict. Give longer texts."
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         encoded = self._texts.encode(rows)
@@ -65,9 +48,6 @@ class LanguageModelling(PlainTextTask):
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over predicted tokens."""
         return _token_nll(logits, batch).sum()
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / _predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per predicted token, and perplexity if it is the task's metric."""
@@ -92,12 +72,6 @@ class LanguageModelling(PlainTextTask):
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood and predicted tokens of each text."""
         return np.stack([self.nll(model, batch).double().cpu().numpy(), _predicted(batch).sum(-1).numpy()], axis=1)
-
-    def quality(self, model: nn.Module) -> Quality:
-        quality = super().quality(model)
-        if not quality.statistics[:, 1].any():
-            raise UsageError("No text has two tokens or more: there is nothing to predict. Give longer texts.")
-        return quality
 
 
 def _token_nll(logits_BTV: Tensor, batch: Batch) -> Tensor:

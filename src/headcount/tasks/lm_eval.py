@@ -114,7 +114,6 @@ class LmEval(Task):
         return Quality.of(self.metric, np.concatenate(rows), Signature(data=self.fingerprint, arguments=arguments))
 
     def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
-        del progress
         quality = self.quality(model)
         sums = quality.statistics.sum(0)
         each = {

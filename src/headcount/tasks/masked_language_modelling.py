@@ -19,7 +19,7 @@ from headcount.sites.devices import input_device
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.soundness import check_finite, check_ids, check_logits
-from headcount.tasks.task import Batch, Quality
+from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import check_length
 
@@ -45,6 +45,7 @@ class MaskedLanguageModelling(PlainTextTask):
         "unchanged), the same ones every time"
     )
     METRICS = METRICS
+    lacking = "Every text is empty or has special tokens only: there is nothing to predict."
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class MaskedLanguageModelling(PlainTextTask):
     ) -> None:
         """metric: perplexity, loss or accuracy, all per corrupted token."""
         super().__init__(
-            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[max_length, seed]
+            texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[seed]
         )
         if tokenizer.mask_token_id is None:
             raise UsageError(
@@ -93,9 +94,6 @@ class MaskedLanguageModelling(PlainTextTask):
         """Summed over corrupted tokens."""
         return _token_nll(logits, batch).sum()
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / self.predicted(batch).sum().clamp_min(1)
-
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss and accuracy per corrupted token, and perplexity if it is the task's metric."""
         with evaluating(model):
@@ -128,12 +126,6 @@ class MaskedLanguageModelling(PlainTextTask):
         """[B, 2]: negative log-likelihood (or number of right predictions) and corrupted tokens of each text."""
         contributions_B3 = self._contributions(model, batch)
         return contributions_B3[:, [1, 2] if self.metric is TOKEN_ACCURACY else [0, 2]]
-
-    def quality(self, model: nn.Module) -> Quality:
-        quality = super().quality(model)
-        if not quality.statistics[:, 1].any():
-            raise UsageError("Every text is empty or has special tokens only: there is nothing to predict.")
-        return quality
 
     def _contributions(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 3]: negative log-likelihood, right predictions and predictions of each text."""

@@ -6,13 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from torch import nn
 
 from headcount.corpora.plain import SUFFIX
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
+from headcount.errors import UsageError
 from headcount.metrics import Metric
-from headcount.tasks.batches import Batches
-from headcount.tasks.task import USUAL, Batch, Reading, Task, check_texts, chosen_metric, chunks, fingerprint
+from headcount.tasks.task import (
+    USUAL,
+    Batch,
+    Batches,
+    Quality,
+    Reading,
+    Task,
+    check_texts,
+    chosen_metric,
+    chunks,
+    fingerprint,
+)
 from headcount.tasks.texts import Texts
 
 if TYPE_CHECKING:
@@ -69,6 +81,29 @@ class PlainTextTask(TextTask):
     """A task on texts without labels."""
 
     suffixes = (SUFFIX,)
+    lacking = ""  # why quality is not defined if there are no predictions at all
+
+    def __init__(
+        self,
+        *,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        batch_size: int = 16,
+        max_length: int | None = None,
+        metric: str | None = None,
+        hashed: Sequence[object] = (),
+    ) -> None:
+        """metric: name of one of METRICS, by default the first. hashed: as in `TextTask`."""
+        super().__init__(
+            texts, tokenizer, metric=metric or next(iter(self.METRICS)), batch_size=batch_size, max_length=max_length,
+            hashed=[max_length, *hashed],
+        )  # fmt: skip
+
+    def quality(self, model: nn.Module) -> Quality:
+        quality = super().quality(model)
+        if self.lacking and not quality.statistics[:, 1].any():
+            raise UsageError(self.lacking)
+        return quality
 
     @classmethod
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
@@ -85,20 +120,14 @@ class PlainTextTask(TextTask):
         *,
         targets: Sequence[str] | None = None,
     ) -> Task:
-        del targets
         return cls(
-            texts=texts,
-            tokenizer=tokenizer,
-            batch_size=reading.batch_size,
-            max_length=reading.max_length,
-            **reading.named_metric,
-            **cls._further(reading),
-        )
+            texts=texts, tokenizer=tokenizer, batch_size=reading.batch_size, max_length=reading.max_length,
+            **reading.named_metric, **cls._further(reading),
+        )  # fmt: skip
 
     @classmethod
     def _further(cls, reading: Reading) -> dict[str, Any]:
         """Further arguments of the task."""
-        del reading
         return {}
 
     @classmethod

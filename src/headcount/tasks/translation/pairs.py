@@ -23,11 +23,11 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
-from headcount.tasks.batches import Batches
 from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import (
     USUAL,
     Batch,
+    Batches,
     Evaluation,
     Quality,
     Reading,
@@ -105,14 +105,8 @@ class Translation(Task):
         *,
         targets: Sequence[str] | None = None,
     ) -> Translation:
-        return cls(
-            source=texts,
-            target=targets or (),
-            tokenizer=tokenizer,
-            max_length=reading.max_length,
-            **reading.named_metric,
-            **reading.decoding,
-        )
+        options = {"max_length": reading.max_length, **reading.named_metric, **reading.decoding}
+        return cls(source=texts, target=targets or (), tokenizer=tokenizer, **options)
 
     @classmethod
     def splits(cls, source: Source) -> tuple[str, ...]:
@@ -172,9 +166,6 @@ class Translation(Task):
         """Smoothed loss summed over target tokens."""
         return _cross_entropy(logits, batch["labels"].to(logits.device), self.smoothing).sum()
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / (batch["labels"] != IGNORED).sum().clamp_min(1)
-
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         return _predict(model, batch)[0]
 
@@ -214,8 +205,9 @@ class Translation(Task):
     def written(self, model: nn.Module, rows: np.ndarray | None = None) -> list[list[int]]:
         source = self.source_ids if rows is None else Ragged.of([self.source_ids[row] for row in rows])
         padding, end = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
-        ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
-        return [_between(row[1:], end) for row in ids]
+        rows_of_ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
+        outputs = (row[1:] for row in rows_of_ids)  # without the start token, and without padding after the end token
+        return [ids[: ids.index(end) + 1] if end in ids else ids for ids in outputs]
 
     def drafted(self, model: nn.Module, rows: np.ndarray, drafts: Sequence[Sequence[int]]) -> Drafts:
         padding = self.tokenizer.pad_token_id
@@ -279,11 +271,6 @@ def _encoded(
     return sides(encode(pairs, tokenizer, max_length=max_length))
 
 
-def _between(ids: list[int], end: int) -> list[int]:
-    """The generated tokens with the end token, without the padding after it."""
-    return ids[: ids.index(end) + 1] if end in ids else ids
-
-
 def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and labels [B, T] of every target token given those before it."""
     config: Any = getattr(model, "module", model).config  # the model is wrapped if there are several processes
@@ -306,10 +293,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
 
 def _cross_entropy(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float = 0.0) -> Tensor:
     """[B * T]: cross-entropy of each token; 0 at padding."""
+    logits, labels = logits_BTV.float().flatten(0, 1), labels_BT.flatten()
     return nn.functional.cross_entropy(
-        logits_BTV.float().flatten(0, 1),
-        labels_BT.flatten(),
-        ignore_index=IGNORED,
-        reduction="none",
-        label_smoothing=smoothing,
+        logits, labels, ignore_index=IGNORED, reduction="none", label_smoothing=smoothing
     )
