@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,8 +58,7 @@ class GateLearning:
         _check_removable(live, gates)
         recipe = tuner.recipe(live, task, tuning, self.steps, falls=not pipeline.tunes, seed=pipeline.seed)
         kinds = tuner.trained_kinds(pipeline.kinds)
-        with tempfile.TemporaryDirectory() if execution.folder is None else nullcontext(execution.folder) as parent:
-            folder = Path(parent) / "gates"
+        with execution.stage_folder("gates") as folder:
             with only_trained(live, kinds, weights=self.weights) as trained, attached(live, gates, redraw=False):
                 took = learn(
                     live, task, recipe, folder, execution, judge=data.measure, partner=partner, stage=self.stage,

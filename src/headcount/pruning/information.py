@@ -16,7 +16,7 @@ import numpy as np
 from torch import nn
 
 from headcount import processes
-from headcount.errors import UnknownName
+from headcount.errors import check_name
 from headcount.heads import HeadGrid
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.budget import Budget
@@ -35,8 +35,7 @@ _SETS = 20_000  # most sets of heads of one site that are all tried; beyond, pai
 
 def information(model: nn.Module, task: Task, *, granularity: Granularity = "example") -> np.ndarray:
     """[H, H]: sum over examples (or batches) of g g', g the gradient of the loss with respect to all masks, at 1."""
-    if granularity not in get_args(Granularity):
-        raise UnknownName("granularity", granularity, get_args(Granularity))
+    check_name("granularity", granularity, get_args(Granularity))
     heads = len(locate(model).heads)
     total_HH = np.zeros((heads, heads))
     with evaluating(model, gradients=True):
@@ -117,12 +116,10 @@ def search(
     mask = select(diagonal, budget, kinds=kinds, shape=shape, groups=sites.groups, price=price)
     if not rearrange:
         return mask
-    start = 0
-    for site in sites:
-        block, names = slice(start, start + site.num_heads), site.head_names()
+    for site, block in sites.columns():
+        names = site.head_names()
         gone = [index for index, head in enumerate(names) if not mask[head]]
         groups = _group_places(site) if shape.groups == "even" or shape.unit == "group" else []
         removed = rearranged(information_HH[block, block], gone, _keeps_shape(shape, groups)) if gone else []
         mask = mask.replace({head: int(index not in removed) for index, head in enumerate(names)})
-        start += site.num_heads
     return mask

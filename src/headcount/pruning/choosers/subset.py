@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import UsageError
 from headcount.options import option
-from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
-from headcount.pruning.shared import Gated
+from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Gated, Pipeline
 
 if TYPE_CHECKING:
     from torch import nn
