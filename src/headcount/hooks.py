@@ -9,7 +9,6 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -105,9 +104,7 @@ class Hooks:
         forget_compiled_code()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._handles.close()
         forget_compiled_code()
 

@@ -23,10 +23,10 @@ _VERSION = 1
 
 def write_chosen_on(folder: Path, examples: Iterable[Examples]) -> None:
     """Write the file, also without examples: a folder that is replaced must not keep an older one."""
-    entries = [
-        {"split": part.split, "data": part.fingerprint, "hashes": _few(part.example_hashes)}
-        for part in dict.fromkeys(examples)
-    ]
+    entries = []
+    for part in dict.fromkeys(examples):
+        hashes = part.example_hashes if len(part.example_hashes or ()) <= MOST_HASHES else None
+        entries.append({"split": part.split, "data": part.fingerprint, "hashes": hashes})
     journal.write_text(folder / FILE, json.dumps({"version": _VERSION, "examples": entries}) + "\n")
 
 
@@ -46,10 +46,6 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
         Examples(entry["split"], entry["data"], None if entry["hashes"] is None else tuple(entry["hashes"]))
         for entry in entries
     )
-
-
-def _few(hashes: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if hashes is None or len(hashes) > MOST_HASHES else hashes
 
 
 def _is_entry(entry: Any) -> bool:

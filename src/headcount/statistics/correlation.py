@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,10 +32,7 @@ def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     """Spearman correlation; ranks are computed again in every resample."""
     from scipy.stats import rankdata, spearmanr
 
-    def ranks(table: np.ndarray) -> np.ndarray:
-        return rankdata(table, axis=-1)
-
-    return _correlation(x, y, ranks, lambda a, other: float(spearmanr(a, other).pvalue), seed)
+    return _correlation(x, y, partial(rankdata, axis=-1), lambda a, other: float(spearmanr(a, other).pvalue), seed)
 
 
 def _correlation(

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -74,10 +73,8 @@ class Ascent:
         self._target()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._aside.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._aside.__exit__()
 
     @property
     def sites(self) -> list[Site]:
