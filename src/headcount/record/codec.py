@@ -18,13 +18,8 @@ from headcount.errors import RecordError
 T = TypeVar("T")
 _ROW = tuple[float, ...]
 _NAMES = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-}
+    str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "an object",
+}  # fmt: skip
 
 
 def encode(value: object) -> Any:
