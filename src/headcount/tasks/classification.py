@@ -73,14 +73,10 @@ class Classification(TextTask):
         data = source.labelled(reading.classes)
         rows = source.rows(zip(*(texts for texts in (data.texts, data.pairs) if texts is not None), strict=True))
         return cls(
-            texts=[data.texts[row] for row in rows],
-            labels=[data.labels[row] for row in rows],
-            pairs=None if data.pairs is None else [data.pairs[row] for row in rows],
-            tokenizer=tokenizer,
-            batch_size=reading.batch_size,
-            max_length=reading.max_length,
-            **reading.named_metric,
-        )
+            texts=[data.texts[row] for row in rows], labels=[data.labels[row] for row in rows],
+            pairs=None if data.pairs is None else [data.pairs[row] for row in rows], tokenizer=tokenizer,
+            batch_size=reading.batch_size, max_length=reading.max_length, **reading.named_metric,
+        )  # fmt: skip
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
@@ -88,7 +84,7 @@ class Classification(TextTask):
         return Sentences(data.texts, None, data.skipped)
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        return {**self._texts.encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}
+        return {**self._encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         return len(rows)

@@ -67,7 +67,7 @@ class Embedding(PlainTextTask):
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """The output of the tokenizer, and the indices of the texts."""
-        return {**self._texts.encode(rows), "rows": torch.as_tensor(np.asarray(rows, dtype=np.int64))}
+        return {**self._encode(rows), "rows": torch.as_tensor(np.asarray(rows, dtype=np.int64))}
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: the cosine distance of each text, used as its loss."""

@@ -31,14 +31,14 @@ class LanguageModelling(PlainTextTask):
     lacking = "No text has two tokens or more: there is nothing to predict. Give longer texts."
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        encoded = self._texts.encode(rows)
+        encoded = self._encode(rows)
         mask_BT = encoded["attention_mask"]
         labels_BT = encoded["input_ids"].masked_fill(mask_BT == 0, -100)
         return {"input_ids": encoded["input_ids"], "attention_mask": mask_BT, "labels": labels_BT}
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         """Number of tokens that have a token before them."""
-        return int(np.maximum(self._texts.lengths[rows] - 1, 0).sum())
+        return int(np.maximum(self.lengths[rows, 0] - 1, 0).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         nll_B = _token_nll(self.logits(model, batch), batch).sum(-1)

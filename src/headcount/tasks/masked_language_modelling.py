@@ -71,7 +71,7 @@ class MaskedLanguageModelling(PlainTextTask):
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """The output of the tokenizer with corrupted ids; labels are the original ids of corrupted tokens."""
-        encoded = dict(self._texts.encode(rows))
+        encoded = dict(self._encode(rows))
         ids_BT, real_BT = encoded["input_ids"].clone(), encoded["attention_mask"].bool()
         labels_BT = torch.full_like(ids_BT, IGNORED)
         for number in range(len(ids_BT)):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from torch import nn
 
+from headcount.corpora.examples import example_hash
 from headcount.corpora.plain import SUFFIX
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
@@ -25,7 +28,6 @@ from headcount.tasks.task import (
     chunks,
     fingerprint,
 )
-from headcount.tasks.texts import Texts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -49,12 +51,10 @@ class TextTask(Task):
     ) -> None:
         """pairs: second texts. hashed: further data to include in the fingerprint."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
-        checked = check_texts(texts)
-        checked_pairs = None if pairs is None else check_texts(pairs, "pairs")
-        self.tokenizer = tokenizer
-        self._texts = Texts(checked, tokenizer, checked_pairs, max_length)
-        self._chunks = list(chunks(len(checked), batch_size))
-        self._fingerprint = fingerprint([checked, *hashed])
+        self._texts, self._pairs = check_texts(texts), None if pairs is None else check_texts(pairs, "pairs")
+        self.tokenizer, self._max_length = tokenizer, max_length
+        self._chunks = list(chunks(len(self._texts), batch_size))
+        self._fingerprint = fingerprint([self._texts, *hashed])
         self.identity = {"batch_size": batch_size, "max_length": max_length}
 
     def __len__(self) -> int:
@@ -64,17 +64,48 @@ class TextTask(Task):
     def fingerprint(self) -> str:
         return self._fingerprint
 
-    @property
+    @cached_property
     def example_hashes(self) -> Sequence[str]:
-        return self._texts.hashes
+        columns = [self._texts] if self._pairs is None else [self._texts, self._pairs]
+        return [example_hash(*texts) for texts in zip(*columns, strict=True)]
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """[N, 2]: tokens of each text, and 0."""
-        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
+        blocks = chunks(len(self), 1000)
+        lengths = [len(ids) for rows in blocks for ids in self._tokenized(rows)["input_ids"]]
+        return np.stack([lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
 
     def batches(self) -> Iterator[Batch]:
         return Batches(self.batch, self._chunks)
+
+    def _encode(self, rows: Iterable[int]) -> Any:
+        """The output of the tokenizer (input_ids, attention_mask, ...) as tensors padded to the longest text.
+
+        Padding goes to the right, whatever side the tokenizer prefers: GPT-2 and others count positions from the left,
+        and a text must not depend on how long the others in its batch are.
+        """
+        return self._tokenized(list(rows), padding=True, padding_side="right", return_tensors="pt")
+
+    def _tokenized(self, rows: Sequence[int], **options: Any) -> Any:
+        if self._max_length:
+            options |= {"truncation": True, "max_length": self._max_length}
+        pairs = [self._pairs[row] for row in rows] if self._pairs is not None else None
+        return self._padding_tokenizer([self._texts[row] for row in rows], pairs, **options)
+
+    @cached_property
+    def _padding_tokenizer(self) -> Any:
+        """The tokenizer, or a copy that pads with the end token if it has no padding token (Llama, GPT-2)."""
+        if self.tokenizer.pad_token is not None:
+            return self.tokenizer
+        if self.tokenizer.eos_token is None:
+            raise UsageError(
+                "The tokenizer has neither a padding nor an end token, so texts cannot be batched. "
+                "Set tokenizer.pad_token to one of its tokens."
+            )
+        padded = copy.deepcopy(self.tokenizer)
+        padded.pad_token = padded.eos_token
+        return padded
 
 
 class PlainTextTask(TextTask):

@@ -74,11 +74,7 @@ def _generate(
     input_BT = torch.from_numpy(ids_BT).to(input_device(model))
     beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
     output_BT = model.generate(
-        input_ids=input_BT,
-        attention_mask=(input_BT != padding).long(),
-        do_sample=False,
-        max_length=None,
-        max_new_tokens=most_new_tokens(model, input_BT.shape[1]),
-        **beam,
-    )
+        input_ids=input_BT, attention_mask=(input_BT != padding).long(), do_sample=False, max_length=None,
+        max_new_tokens=most_new_tokens(model, input_BT.shape[1]), **beam,
+    )  # fmt: skip
     return output_BT.tolist()
