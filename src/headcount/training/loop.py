@@ -24,7 +24,6 @@ from headcount.training.batching import Step, epoch_steps, share
 from headcount.training.log import Log
 from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
-from headcount.training.schedule import learning_rate
 from headcount.training.standing import Standing
 from headcount.training.state import read_state, write_state
 
@@ -140,7 +139,7 @@ class Loop:
     def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: Step, number: int) -> Tensor:
         """One update of the weights. Returns the loss per prediction of this process."""
         accelerator, recipe = self.accelerator, self.recipe
-        rate = learning_rate(number, self.width, recipe)
+        rate = recipe.learning_rate(number, self.width)
         for group in optimizer.param_groups:
             group["lr"] = rate
         if self.partner:
@@ -182,7 +181,7 @@ class Loop:
             return
         recipe = self.recipe
         loss = float(self.accelerator.reduce(losses.mean(), "sum"))
-        rate = learning_rate(progress.step, self.width, recipe)
+        rate = recipe.learning_rate(progress.step, self.width)
         if self.accelerator.is_main_process:
             ends = [end for end in (recipe.steps, recipe.epochs and recipe.epochs * steps_of_epoch) if end]
             report = Report(progress.step, min(ends, default=0), progress.epoch + 1, loss, losses.speed(), rate)
