@@ -23,16 +23,11 @@ What = str | Reduction
 Sink = Callable[[Site, Any], None]
 
 
-def _entropy(attention_BHQK: Tensor) -> Tensor:
-    """In nats; 0 log 0 = 0."""
-    return torch.special.entr(attention_BHQK).sum(-1)
-
-
 REDUCTIONS: dict[str, Reduction] = {
     "attention": lambda attention_BHQK: attention_BHQK,
     "max": lambda attention_BHQK: attention_BHQK.amax(-1),
     "argmax": lambda attention_BHQK: attention_BHQK.argmax(-1),
-    "entropy": _entropy,
+    "entropy": lambda attention_BHQK: torch.special.entr(attention_BHQK).sum(-1),  # in nats; 0 log 0 = 0
 }
 WHAT = ("outputs", *REDUCTIONS)
 

@@ -122,14 +122,10 @@ def _check_removable(model: nn.Module, gates: Gates) -> None:
 def _step(line: Mapping[str, Any]) -> GateStep:
     factors = line.get("lambda")
     return GateStep(
-        line["step"],
-        line["loss"],
-        line["open"],
-        line["settled"],
-        expected=line.get("expected"),
+        line["step"], line["loss"], line["open"], line["settled"], expected=line.get("expected"),
         penalties=None if factors is None else tuple(factors) if isinstance(factors, list) else (factors,),
         temperature=line.get("temperature"),
-    )
+    )  # fmt: skip
 
 
 def head_counts(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] | None) -> int | dict[str, int] | None:
