@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from headcount.errors import UsageError
@@ -26,6 +27,11 @@ def is_main() -> bool:
 def is_mine(number: int) -> bool:
     """Whether this process does a piece of the work: pieces are distributed in turn."""
     return number % count() == rank()
+
+
+def mine(items: Iterable[Value]) -> Iterator[Value]:
+    """The pieces of the work that this process does."""
+    return (item for number, item in enumerate(items) if is_mine(number))
 
 
 def gather(value: Value) -> list[Value]:

@@ -39,12 +39,11 @@ def information(model: nn.Module, task: Task, *, granularity: Granularity = "exa
     heads = len(locate(model).heads)
     total_HH = np.zeros((heads, heads))
     with evaluating(model, gradients=True):
-        for number, batch in enumerate(task.batches()):
-            if processes.is_mine(number):
-                gradient_NH = signed_gradients(model, task, batch)
-                if granularity == "batch":
-                    gradient_NH = gradient_NH.sum(0, keepdims=True)
-                total_HH += gradient_NH.T @ gradient_NH
+        for batch in processes.mine(task.batches()):
+            gradient_NH = signed_gradients(model, task, batch)
+            if granularity == "batch":
+                gradient_NH = gradient_NH.sum(0, keepdims=True)
+            total_HH += gradient_NH.T @ gradient_NH
     return sum(processes.gather(total_HH))  # type: ignore[return-value]
 
 

@@ -19,7 +19,7 @@ from headcount.errors import UsageError
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.scores.one_pass import loss_task, mean_scores, moments, sums_over
-from headcount.scores.pieces import Arrays
+from headcount.scores.pieces import NO_BATCHES, Arrays
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
 from headcount.tasks.task import Batch, Task, rows_of
@@ -49,7 +49,7 @@ def shapley(
         )
     heads, batches = len(locate(model).heads), list(task.batches())
     if not batches:
-        raise UsageError("The task has no batches: there is nothing to measure on.")
+        raise UsageError(NO_BATCHES)
     rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
 
     def contributed(number: int) -> Arrays:
