@@ -141,6 +141,11 @@ def in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
+def is_encoder_decoder(model: nn.Module) -> bool:
+    """Whether the config of a model says that it has an encoder and a decoder."""
+    return bool(getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False))
+
+
 def original_module(model: nn.Module) -> nn.Module:
     """The module behind torch.compile's wrapper."""
     inner = getattr(model, "_orig_mod", model)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
@@ -23,13 +24,10 @@ from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
 from headcount.head_roles.sight import View
 from headcount.heads import Head
-from headcount.hooks import Hooks, original_module
+from headcount.hooks import Hooks, is_encoder_decoder, original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.values import Output, recomputed
 from headcount.sites.locate import locate
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Elsewhere = Literal["own", "zero"]
 
@@ -93,8 +91,7 @@ class _Stage:
         if (trees is not None or frequencies is not None) and tokenizer is None:
             raise UsageError("trees= and frequencies= also need tokenizer=.")
         self._model: Any = original_module(model)
-        config = getattr(self._model, "config", None)
-        self._both = bool(getattr(config, "is_encoder_decoder", False))
+        self._both = is_encoder_decoder(model)
         self._specials = special_ids(model, tokenizer)
         self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
         common = reading.common if reading.common is not None or frequencies is None else frequencies.common

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
@@ -21,9 +21,6 @@ from headcount.tasks.soundness import check_finite, check_logits
 from headcount.tasks.task import USUAL, Batch, Reading, Task
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 

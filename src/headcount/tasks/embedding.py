@@ -7,11 +7,12 @@ Shapes: B batch, T tokens, D width of the model, N texts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.errors import UsageError
 from headcount.hooks import original_module
@@ -21,9 +22,6 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Reading
 from headcount.tasks.text_task import PlainTextTask
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 class Embedding(PlainTextTask):

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
@@ -25,9 +25,6 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import PREFIX, task_names
 from headcount.tasks.task import USUAL, Batch, Evaluation, Quality, Reading, Task, fingerprint
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 _SEED = 1234  # of few-shot examples, the default of the harness
 _Columns = Callable[[Any], tuple[float, float]]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
@@ -22,9 +22,6 @@ from headcount.tasks.soundness import check_finite, check_ids, check_logits
 from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import check_length
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100  # label of a token that is not predicted
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS, "accuracy": TOKEN_ACCURACY}

@@ -7,11 +7,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
@@ -23,9 +24,6 @@ from headcount.registry import Registry
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import HARNESS, is_harness, task_names
 from headcount.tasks.soundness import check_losses
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Batch = Mapping[str, Any]
 

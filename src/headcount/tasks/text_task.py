@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.examples import example_hash
 from headcount.corpora.plain import SUFFIX
@@ -28,9 +29,6 @@ from headcount.tasks.task import (
     chunks,
     fingerprint,
 )
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 class TextTask(Task):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from headcount.corpora.ragged import Ragged
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 LENGTH_PENALTY = 0.6
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.examples import example_hash
@@ -40,9 +41,6 @@ from headcount.tasks.texts import check_length
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100  # label of padding
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
