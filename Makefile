@@ -8,7 +8,7 @@ LOCK ?= requirements.lock
 # sha256 of the CPU build of torch for Linux, which is not on PyPI; pip prefers a hash of PyPI wherever one is given.
 TORCH_CPU_HASH := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
-.PHONY: venv demo test test-slow chaos fuzz bench docs lint lock clean
+.PHONY: venv demo test test-slow chaos fuzz bench docs style lint lock clean
 
 venv: .venv/.fresh
 
@@ -22,8 +22,8 @@ venv: .venv/.fresh
 demo: venv
 	$(BIN)/headcount demo --out demo
 
-# Two processes of one thread each: two OpenMP pools on few cores slow each other down.
-test: venv lint
+# Two processes of one thread each: two OpenMP pools on few cores slow each other down. mypy is one of the tests.
+test: venv style
 	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: venv
@@ -46,9 +46,11 @@ bench: venv
 docs: venv
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-lint: venv
+style: venv
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
+
+lint: style
 	$(BIN)/mypy
 
 # Write requirements-ci.lock anew after a change of requirements.lock; needs uv.

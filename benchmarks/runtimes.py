@@ -1,6 +1,8 @@
 """Half of the heads, in whole groups, in every runtime: what is saved in time beside what is saved in work and bytes.
 
-A Llama of BERT-base's shapes with random weights; for CTranslate2 the class that `headcount train` makes.
+A Llama of BERT-base's shapes with random weights; for CTranslate2 the class that `headcount train` makes, in the
+shapes of its preset `base`. Reading is held against FLOPs, writing against the bytes that each token reads: weights
+without the table of embeddings, of an encoder-decoder those of the decoder, and the cache.
 HEADCOUNT_BENCH_REPEATS, HEADCOUNT_BENCH_LENGTH and HEADCOUNT_BENCH_LAYERS make it shorter.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,14 @@ from benchmarks.resident import resident_bytes
 from benchmarks.row import Row
 from headcount.exports.load_export import load_export
 from headcount.exports.measured import files_of
+from headcount.sites.inputs import example_batch
 from headcount.statistics import Interval, median_interval
 from headcount.studies.speed import Subject, TorchSubject
 from headcount.timing import Times, interleave
+from headcount.training.preset import PRESETS
+from headcount.training.transformer import new_translation_model
 
-REPEATS = int(os.environ.get("HEADCOUNT_BENCH_REPEATS", "15"))
+REPEATS = int(os.environ.get("HEADCOUNT_BENCH_REPEATS", "31"))
 LENGTH = int(os.environ.get("HEADCOUNT_BENCH_LENGTH", "256"))  # tokens of the prompt
 WRITTEN = 16
 CONTEXTS = (2048, 32768)  # tokens for which the cache is stated
@@ -48,16 +53,13 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         yield from _measure(_llama(), _byte_tokenizer(), DECODER_RUNTIMES, Path(folder), LENGTH)
     with tempfile.TemporaryDirectory() as folder:
-        yield from _measure(laboratory.new_model(), laboratory.tokenizer(), {"ctranslate2": ""}, Path(folder), 64)
+        yield from _measure(_translator(), laboratory.tokenizer(), {"ctranslate2": ""}, Path(folder), min(LENGTH, 64))
 
 
 def _measure(model: Any, tokenizer: Any, runtimes: dict[str, str], folder: Path, length: int) -> Iterator[Row]:
     sites = hc.locate(model)
     removed = [f"{site.kind}.{site.layer}.{index}" for site in sites for index in site.heads[site.num_heads // 2 :]]
     sizes = {"full": model, "half": hc.remove(model, sites.mask(off=removed), verify=False)}
-    costs = {name: hc.cost(version, length=length) for name, version in sizes.items()}
-    flops = {name: cost.flops or 0 for name, cost in costs.items()}
-    weights = {name: 4 * cost.parameters + cost.cache_bytes for name, cost in costs.items()}
     versions = {"pytorch": _saved(sizes, tokenizer, folder)}
     versions |= {name: _exported(sizes, tokenizer, name, suffix, folder) for name, suffix in runtimes.items()}
     what_runs = {
@@ -65,13 +67,52 @@ def _measure(model: Any, tokenizer: Any, runtimes: dict[str, str], folder: Path,
         for runtime, version in versions.items()
         for size in sizes
     }
-    for what, spent, tokens in (("reading", flops, length), ("writing", weights, WRITTEN)):
+    for what, tokens in (("reading", length), ("writing", WRITTEN)):
         work = {f"{runtime} {size}": works[what] for (runtime, size), works in what_runs.items()}
         times = interleave(work, repeats=REPEATS, warmup=1)
         for runtime in versions:
+            spent = {
+                size: _flops(version, length) if what == "reading" else _bytes_read(version, length, runtime)
+                for size, version in sizes.items()
+            }
             yield _time_row(f"{type(model).__name__}, {runtime}", runtime, times, what, spent, tokens)
     for runtime, version in versions.items():
         yield from _size_rows(f"{type(model).__name__}, {runtime}", version)
+
+
+def _flops(model: Any, length: int) -> int:
+    """FLOPs of what is timed: the text and, of an encoder-decoder, the first token of its output."""
+    batch = example_batch(model, batch=1, length=length, target=1, padded=False)
+    return hc.cost(model, length=length, batch=batch).flops or 0
+
+
+def _bytes_read(model: Any, length: int, runtime: str) -> int:
+    """Bytes of weights and cache that are read while WRITTEN tokens are generated after `length` tokens.
+
+    An encoder-decoder reads neither its encoder nor the key and value projections of cross attention, whose results
+    are cached; CTranslate2 begins with the source each time and reads them once.
+    """
+    pair, output = model.config.is_encoder_decoder, model.get_output_embeddings()
+    stack = model.get_decoder() if pair else model
+    weights = {id(weight): weight.numel() for weight in (*stack.parameters(), *output.parameters())}
+    table = model.get_input_embeddings().weight
+    if table is not output.weight:
+        weights.pop(id(table), None)
+    cached = 0
+    for site in hc.locate(model):
+        if site.kind == "encoder":
+            continue
+        if site.kind == "cross":
+            for name, roles in site.attention.projections.items():
+                if set(roles) <= {"k", "v"}:
+                    for weight in getattr(site.module, name).parameters():
+                        weights.pop(id(weight), None)
+        tokens = length if site.kind == "cross" else WRITTEN // 2 + (0 if pair else length)  # in the mean
+        cached += 2 * tokens * site.kv_heads * site.head_dim
+    every_token = sum(weights.values()) + cached
+    all_weights = sum(weight.numel() for weight in model.parameters())
+    once = all_weights - sum(weights.values()) if runtime == "ctranslate2" else 0
+    return 4 * (WRITTEN * every_token + once)
 
 
 def _time_row(title: str, runtime: str, times: Times, what: str, spent: dict[str, int], tokens: int) -> Row:
@@ -99,7 +140,7 @@ def _size_rows(title: str, version: Versions) -> Iterator[Row]:
         note = f"{of_size['full'] / 1e6:.1f} -> {of_size['half'] / 1e6:.1f} MB"
         yield Row(f"{title}: {what}, half:full", Interval(share, share, share), {}, at_most=1.0, note=note)
     for context in CONTEXTS:
-        bytes_of = {size: subject.size(context).cache_bytes for size, subject in version.subjects.items()}
+        bytes_of = {size: subject.cache_bytes(context) for size, subject in version.subjects.items()}
         if not bytes_of["full"] or bytes_of["half"] is None:
             continue
         share = bytes_of["half"] / bytes_of["full"]
@@ -136,6 +177,14 @@ def _llama() -> Any:
         num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=max(CONTEXTS),
     )  # fmt: skip
     return transformers.LlamaForCausalLM(config).eval()
+
+
+def _translator() -> Any:
+    size = PRESETS["base"].size
+    layers = {name: min(LAYERS, getattr(size, name)) for name in ("encoder_layers", "decoder_layers")}
+    model = new_translation_model(replace(size, **layers), laboratory.tokenizer(), seed=0).eval()
+    model.set_attn_implementation("eager")  # as `headcount train` does on a CPU
+    return model
 
 
 def _byte_tokenizer() -> Any:

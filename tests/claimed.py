@@ -222,6 +222,9 @@ def curves(
         {"order": order, "kinds": kinds, "seed": None, "points": points(fall, width=width)}
         for order, fall in (("gradient", gradient), ("ablation", ablation))
     ]
+    lines += [
+        {"order": "random", "kinds": kinds, "seed": seed, "points": points(gradient, width=width)} for seed in range(5)
+    ]
     gains = [
         {
             "share": share, "value": gain, "low": gain - width, "high": gain + width, "beaten": 5, "random": 5,
@@ -233,11 +236,16 @@ def curves(
         {"order": "gradient", "kinds": [kind], "seed": None, "points": points(fall, width=width)}
         for kind, fall in (by_kind or {}).items()
     ]
-    by_order, kinds_alone = {line["order"]: line for line in lines}, {line["kinds"][0]: line for line in alone}
+    by_order = {line["order"]: line for line in lines if line["order"] != "random"}
+    over_random = {
+        "first": "gradient", "second": "random", "start": 0.15, "end": 0.65, "value": gain, "low": gain - width,
+        "high": gain + width, "variance": {"models": 0.0, "seeds": 0.0, "examples": (width / 1.96) ** 2},
+    }  # fmt: skip
+    kinds_alone = {line["kinds"][0]: line for line in alone}
     parts = {
         "metric": "BLEU", "higher_is_better": True, "value": 30.0, "measured_on": MEASURED_ON, "num_heads": 48,
         "curves": lines, "against_random": {"gradient": gains}, 
-        "leads": [*leads(by_order, 0.15, 0.65, width), *leads(kinds_alone, 0.61, 1.0, width)],
+        "leads": [over_random, *leads(by_order, 0.15, 0.65, width), *leads(kinds_alone, 0.61, 1.0, width)],
         "by_kind": alone,
     }  # fmt: skip
     return typed("curves", Signature("m"), parts)

@@ -62,10 +62,12 @@ def languages(holds: bool) -> Planted:
 
 
 def persons(holds: bool) -> Planted:
-    varied, uniform = (0.4, 0.05) if holds else (0.05, 0.4)
+    leads = {"dialogue": 0.4, "written": 0.05} if holds else {"dialogue": 0.05, "written": 0.4}
+    counts = {"dialogue": {"1": 30, "2": 30, "3": 40}, "written": {"1": 3, "2": 2, "3": 95}}
     return [
-        model(roles(leads=[varied], persons={"1": 30, "2": 30, "3": 40}), source={"data": "grammar:rich:dialogue"}),
-        model(roles(leads=[uniform], persons={"1": 3, "2": 2, "3": 95}), source={"data": "grammar:rich:written"}),
+        model(roles(leads=[lead + 0.01 * seed], persons=counts[domain]), source={"data": f"grammar:rich:{domain}"})
+        for domain, lead in leads.items()
+        for seed in range(3)
     ]
 
 

@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,19 @@ FILES = sorted(SOURCE.rglob("*.py"))
 TRAVELLING = ("slicing.py", "adapters.py", "reshape.py")
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_of_this_module() -> Iterator[None]:
+    yield
+    tree.cache_clear()
+
+
 def calls(path: Path) -> set[str]:
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    nodes = ast.walk(tree(path))
     return {node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
 
 
@@ -39,7 +52,7 @@ def test_nothing_starts_a_program_or_runs_text_as_code() -> None:
     forbidden = {"os.system", "os.popen", "eval", "exec", "compile"}
     wrong = []
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in forbidden:
                 wrong.append((path.name, ast.unparse(node.func)))
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -61,14 +74,13 @@ def test_no_drawers() -> None:
 
 
 def test_every_file_says_what_it_is() -> None:
-    trees = {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-    assert len(trees) > 100
-    assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
+    assert len(FILES) > 100
+    assert [str(path.relative_to(SOURCE)) for path in FILES if not ast.get_docstring(tree(path))] == []
 
 
 def test_to_json_gives_text_everywhere() -> None:
     """What gives a dict is called to_plain."""
-    nodes = ((path, node) for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = ((path, node) for path in FILES for node in ast.walk(tree(path)))
     methods = [
         (path.name, node) for path, node in nodes if isinstance(node, ast.FunctionDef) and node.name == "to_json"
     ]
@@ -83,7 +95,7 @@ def test_only_tasks_are_asked_by_name_what_they_are() -> None:
         path.relative_to(SOURCE).parts[0]
         for path in FILES
         if SOURCE / "tasks" not in path.parents
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Compare)
         for value in node.comparators
         if isinstance(value, ast.Constant) and value.value in names
@@ -110,8 +122,7 @@ def test_importing_and_help_do_not_pay_for_torch(code: str) -> None:
 
 @pytest.mark.parametrize("name", TRAVELLING)
 def test_code_that_travels_in_checkpoints_imports_nothing_else_of_headcount(name: str) -> None:
-    tree = ast.parse((SOURCE / "surgery" / name).read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in ast.walk(tree(SOURCE / "surgery" / name)):
         if isinstance(node, ast.ImportFrom) and node.level:
             assert f"{node.module}.py" in TRAVELLING
         elif isinstance(node, ast.ImportFrom | ast.Import):
@@ -140,8 +151,8 @@ def test_no_comprehension_replaces_a_variable_of_its_function() -> None:
     """`:=` in a comprehension binds in the function around it: a value once pooled was replaced so, unseen."""
     rebound = [
         f"{path.relative_to(SOURCE)}: {function.name} {sorted(_rebound(function))}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path in FILES
+        for function in ast.walk(tree(path))
         if isinstance(function, ast.FunctionDef) and _rebound(function)
     ]
     assert rebound == []

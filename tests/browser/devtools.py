@@ -21,7 +21,7 @@ from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 MISSING = f"the page is not tested: no browser is installed (looked for {', '.join(NAMES)})"
-PATIENCE = 60.0  # seconds for one answer: a machine may be busy
+PATIENCE = 300.0  # seconds for one answer: a machine may be busy
 
 
 def installed() -> str | None:

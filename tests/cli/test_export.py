@@ -152,6 +152,25 @@ def test_bench_measures_an_export_beside_the_checkpoint(models: Path, tmp_path: 
     assert "half.gguf is surely faster in" in done.output
 
 
+def test_bench_measures_the_quality_of_an_export_beside_its_speed(models: Path, tmp_path: Path) -> None:
+    files = {"f32": tmp_path / "half.onnx", "int8": tmp_path / "half-int8.onnx"}
+    for number_format, out in files.items():
+        given = ["--to", "onnx", "--type", number_format, "--out", out, "--no-check"]
+        assert run(models / "llama", *given).exit_code == 0
+    (tmp_path / "texts.txt").write_text("A little girl.\nOnce upon a time\n")
+    few = ["--batches", "1", "--lengths", "4", "--written", "1", "--repeats", "1", "--data", tmp_path / "texts.txt"]
+    bench = ["bench", str(models / "llama"), *map(str, files.values()), *map(str, few)]
+    done = CliRunner().invoke(main, bench, env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    table = done.output.partition("Size, speed and quality")[2].splitlines()
+    rows = {line.split()[0]: line.split() for line in table if line.startswith(("llama", "half"))}
+    assert rows["llama"][-1] == "reference"
+    assert rows["half.onnx"][4] == rows["llama"][4]  # perplexity: the export computes what the checkpoint computes
+    assert rows["half-int8.onnx"][4] != rows["llama"][4]
+    quality = json.loads(CliRunner().invoke(main, [*bench, "--json"]).stdout)["parts"]["quality"]
+    assert quality[str(files["f32"])]["difference"] == pytest.approx(0, abs=1e-3)
+
+
 def test_a_pruned_folder_has_a_card(models: Path, tmp_path: Path) -> None:
     given = ["--remove", "encoder.0.0", "--out", str(tmp_path / "half"), "--no-verify"]
     done = CliRunner().invoke(main, ["prune", str(models / "bert"), *given])

@@ -84,7 +84,7 @@ def check_direction(model: PreTrainedModel, name: str) -> None:
 def remedy(task: str | None, name: str) -> str:
     """Advice for a checkpoint without a trained head for a task."""
     if task in ("classification", "language-modelling"):
-        fine_tune = f"Fine-tune it first (headcount train --task {task} --from {name} ...), or load it"
+        fine_tune = f"Fine-tune it first (headcount train {name} --task {task} --data DATA --out DIR), or load it"
     else:
         fine_tune = "Load it"
     return f'{fine_tune} with hc.load(..., new_weights="head") for a training loop of your own.'

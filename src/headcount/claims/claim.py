@@ -39,6 +39,7 @@ class Claim:
     part: str  # part of a whole study that writes them
     changed_by: str  # what would change the verdict
     measure: Callable[[Sequence[StudiedModel]], Measurement]
+    compares_data: bool = False  # compares models of different target languages or domains
 
     @property
     def order(self) -> tuple[bool, int]:
@@ -66,17 +67,49 @@ def above(interval: Interval, threshold: float) -> bool | None:
     return True if interval.low > threshold else False if interval.high < threshold else None
 
 
-def pooled(intervals: Sequence[Interval]) -> Interval:
-    """The mean over models. One model keeps its interval; several get a t-interval that includes theirs."""
+def pooled(intervals: Sequence[Interval], *, shared: bool = False, tests: int = 1) -> Interval:
+    """The mean over models. One model keeps its interval; several get a t-interval that includes theirs.
+
+    shared: the intervals are over something that all models share, such as examples or relations. It does not average
+    out over models, so its variance is added undivided.
+    tests: number of intervals that are looked at together, each of which is wider for it.
+    """
     if len(intervals) == 1:
-        return intervals[0]
-    variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals) ** 2
-    return t_interval([interval.value for interval in intervals], variance)
+        return _widened(intervals[0], tests)
+    variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals)
+    values = [interval.value for interval in intervals]
+    return t_interval(values, variance if shared else variance / len(intervals), confidence=1 - 0.05 / tests)
 
 
-def pooled_correlation(intervals: Sequence[Interval]) -> Interval:
+def _widened(interval: Interval, tests: int) -> Interval:
+    """A 95% interval with the confidence that one of several needs."""
+    from scipy.stats import norm
+
+    scale = float(norm.ppf(1 - 0.025 / tests) / norm.ppf(0.975))
+    value, low, high = interval
+    return Interval(value, value - scale * (value - low), value + scale * (high - value))
+
+
+def least(parts: Sequence[Sequence[Interval]], *, shared: bool = False) -> Interval:
+    """The smallest of several numbers, each measured on the same models: [number][model].
+
+    Below its lower end there is none of them with 97.5%, as each has its own at least that high. Its upper end is
+    corrected for their number: the smallest of several is below its mean by chance.
+    """
+    low = min((pooled(part, shared=shared) for part in parts), key=_lower_end).low
+    rows = [pooled(part, shared=shared, tests=len(parts)) for part in parts]
+    if any(isnan(row.low) for row in rows):
+        low = float("nan")
+    return Interval(min(row.value for row in rows), low, min(row.high for row in rows))
+
+
+def _lower_end(interval: Interval) -> float:
+    return interval.low
+
+
+def pooled_correlation(intervals: Sequence[Interval], *, shared: bool = False) -> Interval:
     """The same for correlations, whose interval is within -1 and 1."""
-    value, low, high = pooled(intervals)
+    value, low, high = pooled(intervals, shared=shared)
     return Interval(value, max(-1.0, low), min(1.0, high))
 
 

@@ -6,17 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.encoder_heads_go_first import by_seed, of_all_kinds
-from headcount.claims.pruned import Pruning, of_kind
+from headcount.claims.claim import Claim, Measurement, above, least, missing
+from headcount.claims.encoder_heads_go_first import of_all_kinds
+from headcount.claims.pruned import Pruning, of_kind, unsettled
 from headcount.claims.studied import StudiedModel
+from headcount.statistics import Interval, mean_interval
 
 
-def _depth(pruning: Pruning, heads: Sequence[str], kind: str) -> float:
-    """Mean layer of the remaining heads minus that of all heads of the kind, relative to its depth; NaN without any."""
+def _depth(pruning: Pruning, kind: str) -> Interval | None:
+    """Mean layer of the remaining heads minus that of all heads of the kind, relative to its depth.
+
+    Heads of all budgets of a seed are taken together, as a small budget may leave no head of a kind. The interval is
+    over seeds; None if no seed leaves a head.
+    """
     layers = [head.layer for head in of_kind(pruning.heads, kind)]
-    left = [head.layer for head in of_kind(heads, kind)]
-    return float((np.mean(left) - np.mean(layers)) / max(*layers, 1)) if left else float("nan")
+    by_seed: dict[int, list[int]] = {}
+    for model in pruning.models:
+        by_seed.setdefault(model.seed, []).extend(head.layer for head in of_kind(model.heads, kind))
+    depths = [(np.mean(left) - np.mean(layers)) / max(layers) for _, left in sorted(by_seed.items()) if left]
+    return mean_interval(depths) if depths else None
 
 
 def _is_deep(pruning: Pruning) -> bool:
@@ -30,25 +38,21 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     studied = [pruning for pruning in studied if _is_deep(pruning)]
     if not studied:
         return missing("the decoder has one layer, which is neither low nor high")
-    firsts, seconds = [], []
-    for pruning in studied:
-        decoder, cross = (
-            [_depth(pruning, model.heads, kind) for model in pruning.models] for kind in ("decoder", "cross")
-        )
-        firsts.append(by_seed(pruning, [-value for value in decoder]))
-        seconds.append(by_seed(pruning, cross))
-    lower, higher = pooled(firsts), pooled(seconds)
-    if np.isnan(lower.value) or np.isnan(higher.value):
-        return missing("a pruned model has no decoder or no cross-attention head left: keep more heads")
-    verdicts = (above(lower, 0.0), above(higher, 0.0))
-    holds = True if all(verdicts) else False if False in verdicts else None
-    weaker = min(lower, higher, key=lambda interval: interval.value)
+    depths = [(pruning, _depth(pruning, "decoder"), _depth(pruning, "cross")) for pruning in studied]
+    rows = [(pruning, decoder, cross) for pruning, decoder, cross in depths if decoder and cross]
+    if not rows:
+        return missing("the pruned models have no decoder or no cross-attention head left: keep more heads")
+    lower = [Interval(-decoder.value, -decoder.high, -decoder.low) for _, decoder, _ in rows]
+    higher = [cross for _, _, cross in rows]
+    interval = least([lower, higher])
+    means = [float(np.mean([row.value for row in part])) for part in (lower, higher)]
+    empty = f"; {len(depths) - len(rows)} without heads left of a kind" if len(rows) < len(depths) else ""
     detail = (
-        f"against the middle of the stack: decoder {-lower.value:+.2f}, cross {higher.value:+.2f} of its depth"
-        f"{''.join(dict.fromkeys(pruning.unsettled for pruning in studied))}"
+        f"against the middle of the stack: decoder {-means[0]:+.2f}, cross {means[1]:+.2f} of its depth{empty}"
+        f"{unsettled([pruning for pruning, *_ in rows])}"
     )
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning in studied)
-    return Measurement(weaker, holds, len(studied), seeds, detail)
+    seeds = sum(len({model.seed for model in pruning.models}) for pruning, *_ in rows)
+    return Measurement(interval, above(interval, 0.0), len(rows), seeds, detail)
 
 
 CLAIM = Claim(
@@ -57,8 +61,8 @@ CLAIM = Claim(
     sentence="Decoder self-attention heads stay in the lower layers, cross-attention heads in the higher ones.",
     where="section 6.3.2, Figure 10",
     statistic=(
-        "mean layer of the heads left against that of all, as a share of the depth: of the decoder downwards, of "
-        "cross attention upwards, whichever is smaller; both above 0"
+        "mean layer of the heads left, budgets together, against that of all, as a share of the depth: of the decoder "
+        "downwards, of cross attention upwards, whichever is smaller; above 0"
     ),
     command="headcount study tradeoff MODEL --keep 10,7 --ways l0 --seeds 0,1,2 --task TASK --data DATA --out DIR",
     part="all-kinds",

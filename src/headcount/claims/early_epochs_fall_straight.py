@@ -11,27 +11,26 @@ from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
 
-_DRAWS = 2000
 EARLY, LATE = 2, 10  # epochs: up to, and from
 _LEARNED = 0.1  # of the last epoch's score
 
 
-def bend(values: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """[..., points] -> [...]: mean distance of a curve from the line between its ends, as a share of its fall."""
-    fall = values[..., :1] - values[..., -1:]
-    straight = values[..., :1] - fall * shares / shares[-1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result: np.ndarray = np.abs((values - straight) / fall).mean(-1)
-    return result
+def bend(values: np.ndarray, shares: np.ndarray) -> float:
+    """Mean distance of a curve from the line between its ends, as a share of its fall; above the line is positive."""
+    fall = values[0] - values[-1]
+    return float(np.mean(values - values[0]) / fall + shares.mean() / shares[-1])
 
 
-def _drawn(epoch: Epoch, random: np.random.Generator) -> tuple[float, np.ndarray]:
-    """The bend of an epoch's curve, and the bends with every point sampled from its interval."""
+def _bend(epoch: Epoch) -> tuple[float, float]:
+    """The size of the bend of an epoch's curve, and its variance with independent noise at every point."""
     values = np.array([point.value for point in epoch.points])
     noise = np.array([deviation(Interval(point.value, point.low, point.high)) for point in epoch.points])
     shares = np.array([point.share for point in epoch.points])
-    drawn = bend(values + noise * random.standard_normal((_DRAWS, len(values))), shares)
-    return float(bend(values, shares)), drawn
+    fall, mean_loss = values[0] - values[-1], np.mean(values - values[0])
+    slope = np.full(len(values), 1 / (len(values) * fall))  # derivative of the bend with respect to every point
+    slope[0] -= 1 / fall + mean_loss / fall**2
+    slope[-1] += mean_loss / fall**2
+    return abs(bend(values, shares)), float(np.square(slope * noise).sum())
 
 
 def _has_learned(epoch: Epoch, dynamics: Dynamics) -> bool:
@@ -47,11 +46,9 @@ def _straighter(dynamics: Dynamics) -> Interval | None:
     late = [epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and _has_learned(epoch, dynamics)]
     if not early or not late or len(early[0].points) < 4:
         return None
-    random = np.random.default_rng(0)
-    early_curve, last = _drawn(early[0], random), _drawn(late[-1], random)
-    gaps = last[1] - early_curve[1]
-    low, high = np.percentile(gaps[np.isfinite(gaps)], [2.5, 97.5])
-    return Interval(last[0] - early_curve[0], float(low), float(high))
+    (first, first_variance), (last, last_variance) = _bend(early[0]), _bend(late[-1])
+    half = 1.959964 * (first_variance + last_variance) ** 0.5
+    return Interval(last - first, last - first - half, last - first + half)
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
@@ -65,7 +62,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
             f"it needs an epoch up to {EARLY}, and one from {LATE} on, that lose something without heads; the last one "
             f"is {last:g}"
         )
-    interval = pooled(intervals)
+    interval = pooled(intervals, shared=True)
     return Measurement(interval, above(interval, 0.0), len(intervals), 1)
 
 
@@ -75,8 +72,8 @@ CLAIM = Claim(
     sentence="Early in training the score falls in a straight line as heads go, later it bends.",
     where="section 6, Figure 5",
     statistic=(
-        "mean distance of the pruning curve from a straight line, the last epoch less the earliest checkpoint with a "
-        "tenth of its score; above 0"
+        "size of the mean distance of the pruning curve from a straight line, the last epoch less the earliest "
+        "checkpoint with a tenth of its score; above 0"
     ),
     command="headcount study dynamics RUN --task TASK --data DATA --out DIR",
     part="dynamics",

@@ -23,7 +23,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     fifth, two_fifths = (_kept_by_models(models, share) for share in (0.2, 0.4))
     if not fifth:
         return missing("no curve by gradient scores with a step near 20%")
-    interval = pooled(fifth)
+    interval = pooled(fifth, shared=True)
     detail = f"with 40% gone {pooled(two_fifths).value:.0%}" if two_fifths else ""
     return Measurement(interval, above(interval, NOTICEABLE), len(fifth), 1, detail)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement
-from headcount.claims.leads import decided_by_lead, lead_of
+from headcount.claims.leads import decided_by_leads
 from headcount.claims.studied import StudiedModel
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    reason = "no curves by both orders, gradient and ablation"
-    return decided_by_lead(models, lambda curves: lead_of(curves, "gradient", "ablation"), reason)
+    return decided_by_leads(models, [("gradient", "ablation")], "no curves by both orders, gradient and ablation")
 
 
 CLAIM = Claim(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import PrunedModel, Pruning, of_kind, prunings
+from headcount.claims.pruned import PrunedModel, Pruning, of_kind, prunings, unsettled
 from headcount.claims.shares import pooled_share, share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
@@ -45,7 +45,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     detail = f"{sizes} heads left; delimiter, same-token and induction heads do not count"
     return Measurement(
         interval, above(interval, ALMOST_ALL), len(studied), sum(len(nearest) for _, nearest in studied),
-        detail + "".join(dict.fromkeys(pruning.unsettled for pruning, _ in studied)),
+        detail + unsettled([pruning for pruning, _ in studied]),
     )  # fmt: skip
 
 

@@ -45,10 +45,12 @@ def _correlation(left: Sequence[Leads], right: Sequence[Leads]) -> Interval | No
     """Correlate the models of two languages; of the intervals over the models of each, return the wider one.
 
     Each model counts once, with its mean over the models of the other language, because pairs that share a model are
-    not independent.
+    not independent. All are measured on the same relations, whose part does not average out over models.
     """
     sides = [[_mean_correlation(row, others) for row in rows] for rows, others in ((left, right), (right, left))]
-    intervals = [pooled_correlation(defined) for side in sides if (defined := [row for row in side if row])]
+    intervals = [
+        pooled_correlation(defined, shared=True) for side in sides if (defined := [row for row in side if row])
+    ]
     return max(intervals, key=lambda interval: interval.high - interval.low, default=None)
 
 
@@ -74,4 +76,5 @@ CLAIM = Claim(
     part="roles",
     changed_by="a language in whose models another relation leads; the runs are the models of the language with fewer",
     measure=_measure,
+    compares_data=True,
 )

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from headcount.claims.claim import Measurement, above, missing, pooled
+from headcount.claims.claim import Measurement, above, least, missing
 from headcount.claims.studied import StudiedModel
-from headcount.record.results.curves import Curves
+from headcount.record.results.curves import Curves, Lead
 from headcount.statistics import Interval
 
 
-def lead_of(curves: Curves, first: str, second: str) -> Interval | None:
+def lead_of(curves: Curves, first: str, second: str) -> Lead | None:
     """The lead of one order, or kind pruned alone, over another on the same examples; None if it is not recorded."""
-    row = next((lead for lead in curves.leads if (lead.first, lead.second) == (first, second)), None)
-    return None if row is None else Interval(row.value, row.low, row.high)
+    return next((lead for lead in curves.leads if (lead.first, lead.second) == (first, second)), None)
 
 
-def decided_by_lead(
-    models: Sequence[StudiedModel], lead: Callable[[Curves], Interval | None], reason: str
-) -> Measurement:
-    """A claim that holds if the lead, pooled over models, is above 0. reason: why no model has a lead."""
-    leads = [(curves, row) for model in models if (curves := model.first(Curves)) and (row := lead(curves))]
-    if not leads:
+def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, str]], reason: str) -> Measurement:
+    """A claim that holds if all these leads, pooled over models, are above 0; decided by the smallest.
+
+    Models without all of the leads are left out. reason: why no model has them. Examples are shared by all models.
+    """
+    studied = [curves for model in models if (curves := model.first(Curves))]
+    leads = [[lead_of(curves, *pair) for pair in pairs] for curves in studied]
+    rows = [(curves, row) for curves, row in zip(studied, leads, strict=True) if pairs and None not in row]
+    if not rows:
         return missing(reason)
-    interval = pooled([row for _, row in leads])
-    return Measurement(interval, above(interval, 0.0), len(leads), 1, leads[0][0].metric)
+    parts = [[_interval(row[number], several=len(rows) > 1) for _, row in rows] for number in range(len(pairs))]
+    interval = least(parts, shared=True)
+    return Measurement(interval, above(interval, 0.0), len(rows), 1, rows[0][0].metric)
+
+
+def _interval(lead: Lead | None, *, several: bool) -> Interval:
+    """Over examples. Random orders differ between models: with several, their variance is that between models."""
+    if lead is None:
+        raise ValueError("Models without a lead are left out before.")
+    if several and lead.variance:
+        half = 1.959964 * lead.variance["examples"] ** 0.5
+        return Interval(lead.value, lead.value - half, lead.value + half)
+    return Interval(lead.value, lead.low, lead.high)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import isnan
 
-from headcount.claims.claim import Claim, ordered
+from headcount.claims.claim import Claim, Measurement, ordered
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ledger import Ledger, Verdict
 from headcount.record.results.tradeoff import Tradeoff
@@ -17,6 +19,44 @@ def ledger(models: Sequence[StudiedModel], papers: Sequence[str] = ("voita2019",
     return Ledger(verdicts, tuple(model.name for model in models), seeds)
 
 
+def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement:
+    """The measurement of the largest group of models that are alike; what the other groups say is a detail.
+
+    Models of one shape and data that differ by their seeds are draws from one population. A mean over models of two
+    shapes would depend on how many of each happen to be there.
+    """
+    groups: dict[tuple[str, ...], list[StudiedModel]] = {}
+    for model in models:
+        groups.setdefault(_group(claim, model), []).append(model)
+    if len(groups) < 2:
+        return claim.measure(models)
+    measured = {group: claim.measure(alike) for group, alike in groups.items()}
+    deciding = max(measured, key=lambda group: measured[group].models)
+    if not measured[deciding].models:
+        return claim.measure(models)
+    others = [(group, row) for group, row in measured.items() if group != deciding and row.models]
+    apart = "".join(f"; apart: {_figure(row)} ({_difference(group, deciding)})" for group, row in others)
+    return replace(measured[deciding], detail=measured[deciding].detail + apart)
+
+
+def _group(claim: Claim, model: StudiedModel) -> tuple[str, ...]:
+    """What models have in common that are draws from one population."""
+    settings = model.settings
+    data = () if claim.compares_data else (model.language, model.domain)
+    return (model.shape, str(settings.get("task", "")), str(settings.get("metric", "")), *data)
+
+
+def _difference(group: tuple[str, ...], deciding: tuple[str, ...]) -> str:
+    """In which respect a group differs from the one that decides."""
+    return ", ".join(part for part, other in zip(group, deciding, strict=True) if part and part != other) or "others"
+
+
+def _figure(measurement: Measurement) -> str:
+    value, low, high = measurement.interval
+    ends = "" if isnan(low) else f" ({low:.2f} to {high:.2f})"
+    return f"{value:.2f}{ends}, {measurement.models} model{'s' if measurement.models > 1 else ''}"
+
+
 def _pruning_seeds(model: StudiedModel) -> set[int]:
     tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
     return {point.seed for tradeoff in tradeoffs for point in tradeoff.points}
@@ -24,7 +64,7 @@ def _pruning_seeds(model: StudiedModel) -> set[int]:
 
 def decide(claim: Claim, models: Sequence[StudiedModel]) -> Verdict:
     """Decide one claim. If a record is missing, it is open, and the verdict names the command for it."""
-    measurement = claim.measure(models)
+    measurement = _of_most_models(claim, models)
     reasons = [model.missing[claim.part] for model in models if claim.part in model.missing]
     detail = measurement.detail if measurement.models else f"{(*reasons, measurement.detail)[0]}; {claim.command}"
     return Verdict(

@@ -55,6 +55,7 @@ def _source(measured: Record[Ledger] | None) -> str:
 def _row(claim: Claim, verdict: Verdict | None, *, figures: bool) -> list[str]:
     cells = [f"{claim.number}. {claim.sentence}", claim.where, claim.statistic]
     if figures and verdict:
+        cells[2] = verdict.statistic  # of which the figure is
         cells += [_figure(verdict), f"**{verdict.word}**: {verdict.detail or claim.changed_by}"]
     elif figures:
         cells += ["", "not measured"]

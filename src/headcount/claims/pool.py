@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headcount.claims.ledger import ledger
-from headcount.claims.studied import StudiedModel
+from headcount.claims.studied import StudiedModel, joined
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.record.results.pool import Pool
@@ -22,7 +22,7 @@ def studied_papers(name: str) -> list[str]:
 def ledger_of(studies: Sequence[Record[Combined]]) -> Record:
     """The claims of the papers, decided on whole studies of the same name."""
     name, signatures = studies[0].parts.name, [study.signature for study in studies]
-    models = [StudiedModel.of(study) for study in studies]
+    models = joined([StudiedModel.of(study) for study in studies])
     return Record(
         LEDGER,
         Signature(

@@ -47,17 +47,25 @@ class Pruning:
         return {head for head, names in self.roles.items() if names & set(PAPER_ROLES)}
 
     @property
-    def unsettled(self) -> str:
-        """A note on gates that had not settled; empty if all had."""
-        least = min((model.settled for model in self.models if model.settled == model.settled), default=1.0)
-        return "" if least >= SETTLED else f"; only {100 * least:.0f}% of the gates had settled"
+    def settled(self) -> list[float]:
+        """Shares of gates that had settled, of the models that recorded it."""
+        return [model.settled for model in self.models if model.settled == model.settled]
+
+
+def unsettled(studied: Sequence[Pruning]) -> str:
+    """A note on gates that had not settled in some model; empty if all had."""
+    shares = [100 * share for pruning in studied for share in pruning.settled]
+    if not shares or min(shares) >= 100 * SETTLED:
+        return ""
+    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
+    return f"; {low if low == high else f'{low} to {high}'}% of the gates had settled"
 
 
 def prunings(model: StudiedModel, *, all_kinds: bool) -> list[Pruning]:
-    """Trade-offs of one kind of heads, or of all kinds together, that have models by gates."""
+    """The trade-off of one kind of heads, or of all kinds together, that has models by gates; the first of several."""
     tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
     rows = [_pruning(tradeoff, model.first(RolesFound)) for tradeoff in tradeoffs]
-    return [row for row in rows if (not row.kind) == all_kinds and row.models]
+    return [row for row in rows if (not row.kind) == all_kinds and row.models][:1]
 
 
 def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:

@@ -24,7 +24,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not playing:
         return missing(f"no head of the first layer looks at rare tokens beyond doubt in {len(with_both)} model(s)")
     leads = [_lead(rare, relevance) for rare, relevance in playing]
-    interval = pooled(leads)
+    interval = pooled(leads, shared=True)
     heads = ", ".join(f"{rare.head} ({rare.two_rarest:.0%} at the two rarest)" for rare, _ in playing)
     unpaired = "" if all(relevance.leads for _, relevance in playing) else "; not paired by example"
     detail = f"{heads}; of {len(with_both)} models{unpaired}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
 from headcount.claims.encoder_heads_go_first import of_all_kinds
-from headcount.claims.pruned import ALL_KINDS
+from headcount.claims.pruned import ALL_KINDS, unsettled
 from headcount.claims.studied import StudiedModel
 from headcount.record.result import Quality
 from headcount.record.results.tradeoff import Tradeoff, WayKind
@@ -52,26 +52,31 @@ def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
     return Interval(*(sum(ends) / len(rows) for ends in zip(*rows, strict=True)))
 
 
-def _steps(tradeoff: Tradeoff) -> str:
-    steps = tradeoff.steps
-    whole_steps = "an unknown number" if steps.whole is None else str(steps.whole)
-    return f"{steps.scratch} steps from scratch, the model itself had {whole_steps}"
+def _steps(studied: Sequence[Tradeoff]) -> str:
+    scratch, whole = ([getattr(tradeoff.steps, name) for tradeoff in studied] for name in ("scratch", "whole"))
+    known = _range([steps for steps in whole if steps is not None]) or "an unknown number"
+    unknown = f" ({whole.count(None)} unknown)" if 0 < whole.count(None) < len(whole) else ""
+    return f"{_range(scratch)} steps from scratch, the model itself had {known}{unknown}"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return " to ".join(map(str, sorted({min(numbers), max(numbers)}))) if numbers else ""
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    tradeoffs = [record.parts for model in models for record in model.records if isinstance(record.parts, Tradeoff)]
-    studied = [tradeoff for tradeoff in tradeoffs if _pairs(tradeoff)]
+    of_models = [[record.parts for record in model.records if isinstance(record.parts, Tradeoff)] for model in models]
+    with_pairs = [[tradeoff for tradeoff in tradeoffs if _pairs(tradeoff)] for tradeoffs in of_models]
+    studied = [tradeoffs[0] for tradeoffs in with_pairs if tradeoffs]
     if not studied:
         return missing("no trade-off over all kinds with models trained from scratch")
-    interval = pooled([_lead(tradeoff) for tradeoff in studied])
+    interval = pooled([_lead(tradeoff) for tradeoff in studied], shared=True)
     enough = all(row.steps.whole is not None and row.steps.scratch >= row.steps.whole for row in studied)
     holds = above(interval, 0.0)
     if not enough and holds:  # short training would explain it too
         holds = None
     runs = sum(len({row.seed for row in _pairs(tradeoff)}) for tradeoff in studied)
     unpaired = "" if all(map(_paired, studied)) else "; not paired by example"
-    unsettled = "".join(dict.fromkeys(pruning.unsettled for pruning in of_all_kinds(models)))
-    detail = f"{studied[0].metric}; {_steps(studied[0])}{unpaired}{unsettled}"
+    detail = f"{studied[0].metric}; {_steps(studied)}{unpaired}{unsettled(of_all_kinds(models))}"
     return Measurement(interval, holds, len(studied), runs, detail)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import Pruning, of_kind, prunings
+from headcount.claims.pruned import Pruning, of_kind, prunings, unsettled
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.statistics import Interval
@@ -86,7 +86,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     p = f"; p = {rows[0][1].p:.3g}" if len(rows) == 1 else ""
     detail = (
         f"{_by_role([pruning for pruning, _ in rows])}; {len(pruned)} pruned models{p}"
-        f"{''.join(dict.fromkeys(pruning.unsettled for pruning, _ in rows))}"
+        f"{unsettled([pruning for pruning, _ in rows])}"
     )
     return Measurement(interval, above(interval, 0.0), len(rows), len({model.seed for model in pruned}), detail)
 

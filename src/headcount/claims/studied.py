@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
+from headcount.heads import Head
 from headcount.record import Record
 from headcount.record.flat import flat
+from headcount.record.results.ablate import Ablation
 from headcount.record.results.combined import Combined
+from headcount.record.results.roles import RolesFound
 from headcount.record.results.score import Scoring
+from headcount.record.results.tradeoff import Tradeoff
 
 Parts = TypeVar("Parts")
 
@@ -30,6 +35,26 @@ class StudiedModel:
         """The model of a whole study."""
         parts = record.parts
         return cls(record.signature.model, tuple(flat(record)), parts.missing, parts.settings)
+
+    @property
+    def weights(self) -> str:
+        """The fingerprint of the model, by which records of the same model are joined; its name if they have none."""
+        return next((record.signature.weights for record in self.records if record.signature.weights), self.name)
+
+    @property
+    def shape(self) -> str:
+        """Heads of every site, in words; empty if no record names all heads."""
+        tradeoff, ablation, roles = self.first(Tradeoff), self.first(Ablation), self.first(RolesFound)
+        if tradeoff:
+            sites = dict(tradeoff.heads_by_site)
+        else:
+            scored = self.first(Scoring)
+            heads = ablation.one_out if ablation else scored.scores if scored else roles.confidence if roles else ()
+            sites = Counter("{}.{}".format(*Head.parse(name).site) for name in heads)
+        by_kind: dict[str, list[int]] = {}
+        for site, count in sites.items():
+            by_kind.setdefault(site.partition(".")[0], []).append(count)
+        return ", ".join(f"{kind} {_layers(counts)}" for kind, counts in by_kind.items())
 
     def first(self, kind: type[Parts]) -> Parts | None:
         """The result of this kind, None if there is none."""
@@ -56,6 +81,29 @@ class StudiedModel:
     @property
     def _source(self) -> Mapping[str, Any]:
         return self.settings.get("source") or {}
+
+
+def joined(models: Sequence[StudiedModel]) -> list[StudiedModel]:
+    """The models, with the records of each in one: a model of two studies counts once.
+
+    Of two records of the same part, the first counts.
+    """
+    by_weights: dict[str, list[StudiedModel]] = {}
+    for model in models:
+        by_weights.setdefault(model.weights, []).append(model)
+    return [_join(same) for same in by_weights.values()]
+
+
+def _join(models: Sequence[StudiedModel]) -> StudiedModel:
+    missing = {part: reason for model in models for part, reason in model.missing.items()}
+    missing = {part: reason for part, reason in missing.items() if all(part in model.missing for model in models)}
+    records = tuple(record for model in models for record in model.records)
+    return StudiedModel(models[0].name, records, missing, models[0].settings)
+
+
+def _layers(counts: Sequence[int]) -> str:
+    """Layers by heads: `3 x 4`."""
+    return f"{len(counts)} x {counts[0]}" if len(set(counts)) == 1 else "+".join(map(str, counts))
 
 
 def _is_grammar(source: Mapping[str, Any]) -> bool:

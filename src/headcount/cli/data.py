@@ -110,6 +110,17 @@ class TaskName(click.Choice[str]):
         return str(value)
 
 
+def inferred_task(model: str, loading: options.Loading) -> str:
+    """The task of a model according to its class, where --task is not given."""
+    objective = loading.objective(model)
+    if objective.task is None:
+        raise click.UsageError(
+            f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
+            f"does: give --task, one of {', '.join(NAMES)}."
+        )
+    return str(objective.task)
+
+
 measure_task = click.option(
     "--measure-task", metavar="lm-eval:TASK[,TASK]", callback=lambda _ctx, _param, value: _measure_task(value),
     help="Measure quality by tasks of the lm-evaluation-harness instead; heads are chosen on --data. Default: --task.",

@@ -134,15 +134,19 @@ def _run(
             record: Record = study_pool(name, settings, out, loading=loading, parts=part_names, progress=bars.show)
         else:
             record = whole_study(name, settings[0], out, loading=loading, parts=part_names, progress=bars.show)
-    _present(record, out, formats, as_json)
+    _present(record, len(settings), out, formats, as_json)
 
 
-def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
-    """Draw the figures of a study, or of all studies of a pool together, and print the ledger."""
+def _present(record: Record, models: int, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
+    """Draw the figures of a study, or of all studies of a pool together, and print the ledger.
+
+    models: how many are studied, also by other processes.
+    """
     from headcount.claims.pool import LEDGER
     from headcount.cli import show
     from headcount.record.results.pool import Pool
     from headcount.report.figure import write_together
+    from headcount.studies.parts_folder import is_unfinished
 
     console, parts = show.console(), record.parts
     studies = list(parts.studies.values()) if isinstance(parts, Pool) else [record]
@@ -151,13 +155,20 @@ def _present(record: Record, out: Path, formats: tuple[str, ...], as_json: bool)
         for part, result in study.parts.records.items():
             by_part.setdefault(part, []).append(result)
     figures: list[Path] = []
+    under_way = models - len(studies)
+    unfinished = {part for part, results in by_part.items() if any(map(is_unfinished, results))}
     for part, results in by_part.items():
-        figures += write_together(results, out / "figures" / part, formats)
+        if not under_way and part not in unfinished:  # the process that ends last draws them, of everything
+            figures += write_together(results, out / "figures" / part, formats)
     if as_json:
         show.json(console, record)
         return
     show.ledger(console, parts.ledger if isinstance(parts, Pool) else parts.records[LEDGER])
     for study in studies:
         show.missing(console, study, name=study.signature.model if len(studies) > 1 else "")
+    if under_way:
+        show.line(console, f"{under_way} of {models} models are under way in other processes.")
+    for part in sorted(unfinished):
+        show.line(console, f"{part}: points are under way in other processes.")
     files = options.written(out, figures=bool(figures))
     show.line(console, f"{files}; report: headcount report {shlex.quote(str(out))} --out report.html", dim=True)

@@ -1,4 +1,4 @@
-"""The interface of a loaded export that `bench` times and compares with PyTorch models."""
+"""The interface of a loaded export that `bench` measures and compares with PyTorch models."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
 from headcount.record.results.bench import Size
 from headcount.timing import TimedCall
@@ -40,6 +41,10 @@ class Measured(ABC):
     @abstractmethod
     def cache_bytes(self, length: int) -> int | None:
         """Return the size in bytes of the key/value cache for one text of this length, or None if it is unknown."""
+
+    def module(self) -> nn.Module | None:
+        """Return the export as a module, to measure its quality, or None if its runtime does not give logits."""
+        return None
 
     @abstractmethod
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from transformers import PreTrainedModel
 
 from headcount.exports.graphs.graph import Graph, is_pair, write_onnx
 from headcount.exports.graphs.runtime import GraphRuntime
-from headcount.exports.graphs.session import Arrays, Session
+from headcount.exports.graphs.session import PRESENT, Session
 from headcount.exports.telemetry import import_onnxruntime
 
 
@@ -56,10 +57,19 @@ class _OnnxSession(Session):
             entry.name: tuple(size if isinstance(size, int) else None for size in entry.shape)
             for entry in self._session.get_inputs()
         }
-        self._outputs = [entry.name for entry in self._session.get_outputs()]
+        self.outputs = [entry.name for entry in self._session.get_outputs()]
+        self._value = onnxruntime.OrtValue
 
-    def run(self, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        return dict(zip(self._outputs, self._session.run(None, dict(inputs)), strict=True))
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The cache stays in the runtime: as arrays, it would be copied out and in again for every token."""
+        values = {
+            name: self._value.ortvalue_from_numpy(np.ascontiguousarray(value))
+            if isinstance(value, np.ndarray)
+            else value
+            for name, value in inputs.items()
+        }
+        outputs = zip(self.outputs, self._session.run_with_ort_values(self.outputs, values), strict=True)
+        return {name: value if name.startswith(PRESENT) else value.numpy() for name, value in outputs}
 
 
 def _quantise(path: Path) -> None:

@@ -52,11 +52,11 @@ class _CompiledGraph(Session):
             _name(port): tuple(None if size.is_dynamic else size.get_length() for size in port.partial_shape)
             for port in self._model.inputs
         }
-        self._outputs = [_name(port) for port in self._model.outputs]
+        self.outputs = [_name(port) for port in self._model.outputs]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        results = self._model(dict(inputs))
-        return {name: np.array(results[index]) for index, name in enumerate(self._outputs)}
+        results = self._model(dict(inputs), share_outputs=True)  # the next run overwrites them: copied once, here
+        return {name: np.array(results[index]) for index, name in enumerate(self.outputs)}
 
 
 def _name(port: Any) -> str:

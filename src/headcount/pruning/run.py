@@ -25,7 +25,7 @@ from headcount.record.result import Quality as Measured
 from headcount.record.results.prune import ChoiceDetails, Costs, Pruning, Qualities, Seconds, TrainingStage
 from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
-from headcount.sites.fingerprint import weight_hash
+from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import bootstrap_interval
 from headcount.surgery.compensate import Compensation, compensate
@@ -71,9 +71,9 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
         check_shape(pipeline, model, pipeline.chooser.mask(model))
     if execution.verify:
         exercise(model, generate=False)  # fails early if the model cannot be verified
-    task, seed = data.train or data.choose, pipeline.seed if pipeline.random else None
-    signature = Signature("", weight_hash(model), task.fingerprint if task else "", seed, pipeline.to_plain())
-    stages = _Stages(pipeline, data, execution)
+    task, seed, weights = data.train or data.choose, pipeline.seed if pipeline.random else None, weight_hash(model)
+    signature = Signature("", weights, task.fingerprint if task else "", seed, pipeline.to_plain())
+    stages = _Stages(pipeline, data, execution, model_seed(weights, pipeline.seed))
     small, mask, parts = stages.take(model)
     return Pruned(small, mask, Record("prune", signature, parts), tuple(map(Examples.of, stages.seen())))
 
@@ -103,6 +103,7 @@ class _Stages:
     pipeline: Pipeline
     data: Data
     execution: Execution
+    training_seed: int  # of gates, new weights and fine-tuning; scores that are random have their own for each model
     qualities: dict[str, Quality] = field(default_factory=dict)  # before, cut, after
     seconds: dict[str, float] = field(default_factory=lambda: {"choosing": 0.0, "tuning": 0.0})
 
@@ -156,7 +157,8 @@ class _Stages:
 
     def _choose(self, model: nn.Module, learning: Data) -> Choice:
         with self._timed("choosing"):
-            choice = self.pipeline.chooser.choose(model, learning, self.pipeline, self.execution)
+            pipeline = self._training if self.pipeline.chooser.trains else self.pipeline
+            choice = pipeline.chooser.choose(model, learning, pipeline, self.execution)
         check_shape(self.pipeline, model, choice.mask)
         if choice.seconds is not None:
             self.seconds["choosing"] = choice.seconds
@@ -168,8 +170,13 @@ class _Stages:
         if tuner is None or not tuner.replaces_weights or choice.training:
             return choice
         fresh = model if self.execution.inplace else copy.deepcopy(model)
-        tuner.begin(fresh, seed=self.pipeline.seed)
+        tuner.begin(fresh, seed=self.training_seed)
         return replace(choice, model=fresh)
+
+    @property
+    def _training(self) -> Pipeline:
+        """The pipeline with the seed of its training."""
+        return replace(self.pipeline, seed=self.training_seed)
 
     @property
     def _tuner(self) -> Tuner | None:
@@ -208,7 +215,7 @@ class _Stages:
     def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> TrainingStage:
         tuner = self._tuner or Tuner()
         with self.execution.stage_folder("tune") as folder:
-            took = tuner.tune(small, learning, self.pipeline, self.execution, folder, after_gates=after_gates)
+            took = tuner.tune(small, learning, self._training, self.execution, folder, after_gates=after_gates)
         self.seconds["tuning"] = took.seconds
         return took
 

@@ -21,6 +21,7 @@ from headcount.progress import Progress, silent
 from headcount.scores.one_pass import loss_task, mean_scores, moments, sums_over
 from headcount.scores.pieces import NO_BATCHES, Arrays
 from headcount.scores.score import Scores
+from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
 from headcount.tasks.task import Batch, Task, rows_of
 
@@ -51,9 +52,10 @@ def shapley(
     if not batches:
         raise UsageError(NO_BATCHES)
     rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
+    seed_of_model = model_seed(weight_hash(model), seed)
 
     def contributed(number: int) -> Arrays:
-        random = np.random.default_rng([seed, number])
+        random = np.random.default_rng([seed_of_model, number])
         batch = batches[random.choice(len(batches), p=rows / rows.sum())]
         return moments(marginal(model, task, batch, random.permutation(heads), tolerance)[None], 1)
 

@@ -21,6 +21,15 @@ def weight_hash(model: nn.Module) -> str:
         return hashlib.sha256(b"".join(hashes)).hexdigest()[:40]
 
 
+def model_seed(weights: str, seed: int) -> int:
+    """The seed of random numbers for one model, whose `weight_hash` is given.
+
+    The same model and seed give the same numbers. Two models get different ones for the same seed: what is random in
+    the results of several models is then independent between them, as intervals over models require.
+    """
+    return int(hashlib.sha256(f"{weights} {seed}".encode()).hexdigest()[:12], 16)
+
+
 def tensor_hash(name: str, tensor: Tensor) -> bytes:
     """A hash of one tensor: name, type, shape and bytes."""
     digest = hashlib.sha256(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())

@@ -65,12 +65,12 @@ def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.nda
     return Runs(value, float(low), float(high), len(values), runs, "bootstrap", parts)
 
 
-def t_interval(units: Sequence[float] | np.ndarray, variance: float = 0.0) -> Interval:
-    """The mean of models or seeds with its 95% interval; variance: what examples add to that of the mean."""
+def t_interval(units: Sequence[float] | np.ndarray, variance: float = 0.0, *, confidence: float = 0.95) -> Interval:
+    """The mean of models or seeds with its interval; variance: what examples add to that of the mean."""
     from scipy.stats import t
 
     values = np.asarray(units, dtype=np.float64)
-    half = float(t.ppf(0.975, len(values) - 1) * np.sqrt(values.var(ddof=1) / len(values) + variance))
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * np.sqrt(values.var(ddof=1) / len(values) + variance))
     mean = float(values.mean())
     return Interval(mean, mean - half, mean + half)
 

@@ -135,21 +135,22 @@ def _gain(line: _Line, random: Sequence[_Line], index: int) -> Gain:
     """The mean gain over random orders, with an interval over orders and examples."""
     ours = line.steps[index]
     theirs = [other.steps[index].quality for other in random]
-    gain = gain_over([ours.quality, *theirs])
+    gain = gain_over([[ours.quality], *([quality] for quality in theirs)])
     beaten = sum(ours.quality.metric.gain(ours.quality.value - quality.value) > 0 for quality in theirs)
     share = ours.removed / len(ours.mask)
     return Gain(share, gain.value, gain.low, gain.high, beaten, len(theirs), variance=gain.parts)
 
 
-def gain_over(qualities: Sequence[Quality]) -> Runs:
-    """Mean gain of the first over the others, with the others as seeds."""
-    metric = qualities[0].metric
+def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
+    """Gain of the first line over the others, each a mean over its steps, with the others as seeds."""
+    metric = lines[0][0].metric
     sign = 1 if metric.higher_is_better else -1
-    table = np.stack([quality.statistics for quality in qualities], axis=1)  # [N, 1 + K, C]
+    table = np.stack([[quality.statistics for quality in line] for line in lines])  # [1 + K, steps, N, C]
+    table = table.transpose(2, 0, 1, 3)
 
     def gains(sums: np.ndarray) -> np.ndarray:
-        """[..., 1 + K, C] -> [..., K], positive if the first is better."""
-        values = metric.of_sums(sums)
+        """[..., 1 + K, steps, C] -> [..., K], positive if the first is better."""
+        values = metric.of_sums(sums).mean(-1)
         return np.asarray(sign * (values[..., :1] - values[..., 1:]))
 
     drawn_RK = np.concatenate([gains(sums) for sums in bootstrap_sums(table, resamples=1000)])
@@ -161,7 +162,7 @@ _BEYOND = (0.6 + 1e-6, 1.0)  # and where kinds do (Michel et al. 2019, section 5
 
 
 def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
-    """Leads of each order over every other, and of each kind pruned alone over every other."""
+    """Leads of each order over every other and over the random ones, and of each kind alone over every other."""
     orders = [line for line in lines if line.kinds == kinds and line.order != "random"]
     alone = [line for line in lines if line.kinds != kinds]
     by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
@@ -170,6 +171,11 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
             steps = [_between(named_lines[line_name], *shares) for line_name in (name, baseline)]
             if all(steps):
                 yield Lead(name, baseline, *shares, *lead(*steps))
+    random = [_between(line, *_MIDDLE) for line in lines if line.order == "random"]
+    for name, line in by_order.items():
+        if random and (steps_of_line := _between(line, *_MIDDLE)):
+            gain = gain_over([steps_of_line, *random])
+            yield Lead(name, "random", *_MIDDLE, gain.value, gain.low, gain.high, gain.parts)
 
 
 def _between(line: _Line, start: float, end: float) -> list[Quality]:

@@ -9,12 +9,12 @@ DIR/record.json      all of them
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from headcount import journal
-from headcount.errors import FolderError, HeadcountError, UsageError
+from headcount.errors import FolderError, HeadcountError, RecordError, UsageError
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
@@ -29,12 +29,14 @@ def run_parts(
     out: Path,
     *,
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
+    complete: Callable[[Record[Combined]], Record[Combined]] = lambda record: record,
 ) -> Record[Combined]:
-    """Run parts in order and save each in the folder."""
+    """Run parts in order and save each in the folder. complete adds what is computed from all parts."""
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes of the same command share the points of the trade-off
-        return _run(name, subject, makers, out, refresh)
+        record = _run(name, subject, makers, out, refresh)
+        return _save_last(record, makers, out, complete)
 
 
 def _run(
@@ -45,15 +47,16 @@ def _run(
     refresh: Callable[[Record[Combined]], None],
 ) -> Record[Combined]:
     settings = subject.settings
-    unfinished = not all((out / "parts" / f"{part}.json").is_file() for part in makers)
+    unfinished = not all(_file(out, part).is_file() for part in makers)
     fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
     signature = Signature(settings.model, arguments={"data": settings.source.data})
     combined = Combined(name, {}, {}, json.loads(json.dumps(asdict(settings))))
+    saved_parts = _parts_of_record(out)
     for part, maker in makers.items():
-        file = out / "parts" / f"{part}.json"
+        file = _file(out, part)
         try:
             part_record = Record.load(file) if file.is_file() else maker(subject)
         except FolderError:  # nothing can be written, not only this part
@@ -62,16 +65,60 @@ def _run(
             subject.missing[part] = str(error)
             combined = replace(combined, missing={**combined.missing, part: str(error)})
         else:
-            if not file.is_file() and not _unfinished(part_record):
+            if not file.is_file() and not is_unfinished(part_record):
                 part_record.save(file)
             subject.finished_parts[part] = part_record
             combined = replace(combined, records={**combined.records, part: part_record})
         record = Record("combined", signature, combined)
-        record.save(out / "record.json")
+        if not set(combined.records) <= saved_parts:  # a record with more parts, of an earlier run, stays until the end
+            record.save(out / "record.json")
         refresh(record)
     return Record("combined", signature, combined)
 
 
-def _unfinished(record: Record) -> bool:
+def _save_last(
+    record: Record[Combined],
+    makers: Mapping[str, Part],
+    out: Path,
+    complete: Callable[[Record[Combined]], Record[Combined]],
+) -> Record[Combined]:
+    """Save the record with the parts as their files have them, because other processes may have finished some.
+
+    If a file changes while the record is written, it is written again. If one changes later, the process that changed
+    it writes its record later still.
+    """
+    while True:
+        versions = _versions(out, makers)
+        from_files = {part: Record.load(_file(out, part)) for part in versions}
+        by_part = {**record.parts.records, **from_files}
+        missing = {part: reason for part, reason in record.parts.missing.items() if part not in from_files}
+        records = {part: by_part[part] for part in makers if part in by_part}
+        last = complete(replace(record, parts=replace(record.parts, records=records, missing=missing)))
+        last.save(out / "record.json")
+        if _versions(out, makers) == versions:
+            return last
+
+
+def _file(out: Path, part: str) -> Path:
+    return out / "parts" / f"{part}.json"
+
+
+def _versions(out: Path, parts: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Part -> what tells its file from the one that replaces it, for every part that has a file."""
+    statuses = {part: file.stat() for part in parts if (file := _file(out, part)).is_file()}
+    return {part: (status.st_ino, status.st_mtime_ns) for part, status in statuses.items()}
+
+
+def _parts_of_record(out: Path) -> set[str]:
+    """The parts in the record of an earlier run, or of another process."""
+    try:
+        combined = Record.load(out / "record.json").parts
+    except RecordError:  # there is none, or it is damaged
+        return set()
+    records = combined.records if isinstance(combined, Combined) else {}
+    return {part for part, record in records.items() if not is_unfinished(record)}
+
+
+def is_unfinished(record: Record) -> bool:
     """Whether other processes work on the rest of a trade-off."""
     return isinstance(record.parts, Tradeoff) and record.parts.unfinished > 0

@@ -46,9 +46,17 @@ def study_pool(
                     )  # fmt: skip
             except FolderInUse:
                 continue
-        record = pool(_finished(folders))
+        return _save_pool(folders, out)
+
+
+def _save_pool(folders: Sequence[Path], out: Path) -> Record[Pool]:
+    """Save the record of all finished studies; again if another process has finished one meanwhile."""
+    while True:
+        studies = _finished(folders)
+        record = pool(studies)
         record.save(out / "record.json")
-    return record
+        if len(_finished(folders)) == len(studies):
+            return record
 
 
 def folder_names(models: Sequence[str]) -> list[str]:

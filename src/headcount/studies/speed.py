@@ -9,23 +9,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
-from headcount.record.results.bench import Size, Speed, Timing
+from headcount.record.results.bench import ComparedQuality, Size, Speed, Timing
 from headcount.sites.devices import compute_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.statistics import bootstrap_interval, paired_bootstrap
 from headcount.surgery.cost import cost
+from headcount.tasks.task import Task
 from headcount.timing import TimedCall, Times, interleave
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+_RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,23 @@ class Subject(Protocol):
 
     def size(self, length: int) -> Size: ...
 
+    def cache_bytes(self, length: int) -> int | None:
+        """Bytes of the key/value cache of one text of this length."""
+
+    def module(self) -> nn.Module | None:
+        """A module with the outputs of a Hugging Face model, to measure quality; None if the runtime lacks them."""
+
 
 def speed(
-    models: Mapping[str, nn.Module | Subject], *, bench: Bench | None = None, progress: Progress = silent
+    models: Mapping[str, nn.Module | Subject],
+    *,
+    bench: Bench | None = None,
+    task: Task | None = None,
+    progress: Progress = silent,
 ) -> Record[Speed]:
     """The first model against each of the others.
+
+    task: measures the quality of every model too, exports in their runtimes.
 
     Rows have the examples read per second (one forward pass, or the time to the first token), the tokens written per
     second, and the ratio to the first model with its interval.
@@ -74,6 +91,7 @@ def speed(
     if not models:
         raise UsageError("No model to measure: give at least one.")
     subjects = {name: TorchSubject(model) if isinstance(model, nn.Module) else model for name, model in models.items()}
+    quality = _quality(subjects, task, progress) if task else {}
     rows: list[Timing] = []
     reference = next(iter(subjects.values()))
     lengths = sorted({min(subject.limit(length) for subject in subjects.values()) for length in bench.lengths})
@@ -91,9 +109,39 @@ def speed(
         models={name: subject.size(max(lengths)) for name, subject in subjects.items()},
         threads=torch.get_num_threads(),
         device=reference.device,
+        quality=quality,
     )
     arguments = {"written": bench.written, "repeats": bench.repeats}
-    return Record("bench", Signature(next(iter(models)), reference.fingerprint(), arguments=arguments), parts)
+    data = task.fingerprint if task else ""
+    return Record("bench", Signature(next(iter(models)), reference.fingerprint(), data, arguments=arguments), parts)
+
+
+def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) -> dict[str, ComparedQuality]:
+    """The quality of every model that can be measured, and its paired difference from the first of them."""
+    if not task.in_one_run:
+        raise UsageError(
+            f"Beside speed, quality is measured by one pass over the data, but {task.metric.name} needs generated "
+            "text. Give --metric loss."
+        )
+    measured: dict[str, np.ndarray] = {}
+    for number, (name, subject) in enumerate(subjects.items(), start=1):
+        module = subject.module()
+        if module is not None:
+            measured[name] = task.quality(module).statistics
+        progress("measuring quality", number, len(subjects))
+    of_sums = task.metric.of_sums
+    compared = {}
+    for name, statistics in measured.items():
+        first = next(iter(measured.values()))
+        against = paired_bootstrap(first, statistics[None], of_sums, resamples=_RESAMPLES)[0]
+        compared[name] = ComparedQuality(
+            task.metric.name,
+            *bootstrap_interval(statistics, of_sums, resamples=_RESAMPLES),
+            difference=against.difference,
+            difference_low=against.low,
+            difference_high=against.high,
+        )
+    return compared
 
 
 class TorchSubject:
@@ -117,6 +165,14 @@ class TorchSubject:
 
     def size(self, length: int) -> Size:
         return _size(self._model, length)
+
+    def cache_bytes(self, length: int) -> int:
+        """Nothing runs at this length, which may be longer than memory allows."""
+        short = example_batch(self._model, batch=1, length=1, target=1, padded=False)
+        return cost(self._model, length=length, batch=short).cache_bytes
+
+    def module(self) -> nn.Module:
+        return self._model
 
 
 def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, TimedCall]:

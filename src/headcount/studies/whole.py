@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from headcount import journal
 from headcount.checkpoints.loading import Loading
 from headcount.claims.pool import LEDGER, ledger_of
 from headcount.errors import UnknownName
@@ -43,11 +42,14 @@ def whole_study(
     """
     part_names = _wanted(name, parts)
     subject = StudySubject(settings, loading or Loading(), out / "unfinished", progress)
-    with journal.reserved(out, shared=True):
-        record = run_parts(name, subject, {part: PARTS[part] for part in part_names}, out, refresh=refresh)
+
+    def complete(record: Record[Combined]) -> Record[Combined]:
         record = with_ledger(record)
         record.parts.records[LEDGER].save(out / "parts" / f"{LEDGER}.json")
-        record.save(out / "record.json")
+        return record
+
+    makers = {part: PARTS[part] for part in part_names}
+    record = run_parts(name, subject, makers, out, refresh=refresh, complete=complete)
     refresh(record)
     return record
 

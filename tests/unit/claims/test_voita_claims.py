@@ -13,6 +13,7 @@ from headcount.claims.gates_open_for_roles import within_layers
 from headcount.claims.ledger import decide
 from headcount.claims.relevance_concentrates import broken_stick, gini
 from headcount.claims.specialised_heads_survive import survival
+from headcount.claims.studied import StudiedModel
 from headcount.record import Record, Signature
 from truths import ENCODER_SITES, SITES, TRUTHS, from_scratch, functions, gated
 
@@ -162,3 +163,48 @@ def test_relations_shared_by_all_models_count_once() -> None:
     assert nine.holds is None
     error = float(np.std(leads, ddof=1)) / len(leads) ** 0.5
     assert nine.high - nine.value == pytest.approx(2.306 * error, rel=1e-3)
+
+
+def test_one_model_of_a_domain_decides_nothing() -> None:
+    """Two models differ by their seeds too, however many sentences they were measured on."""
+    planted = TRUTHS["V7"](True)
+    assert decide(CLAIMS["V7"], planted).holds is True
+    assert decide(CLAIMS["V7"], [planted[0], planted[3]]).holds is None
+
+
+def test_confidence_is_about_models_not_about_one_head() -> None:
+    """Two of three models have only confident heads: what another model has is open."""
+    models = [
+        model(roles(confidence=dict.fromkeys(ENCODER, value), positional=ENCODER[:3]), name=str(value))
+        for value in (0.9, 0.95, 0.6)
+    ]
+    verdict = decide(CLAIMS["V3"], models)
+    assert verdict.holds is None
+    assert verdict.value == pytest.approx((0.9 + 0.95 + 0.6) / 3)
+    assert "6 of 9 positional heads are above 0.8, the lowest is at 0.60" in verdict.detail
+
+
+def test_relations_of_two_languages_do_not_multiply_with_models() -> None:
+    """Ten models of each language that all follow the same eight relations are one draw of relations, not ten."""
+    random = np.random.default_rng(3)
+    profile = {"rich": random.normal(0, 0.2, 8), "bare": random.normal(0, 0.2, 8)}
+
+    def models(count: int) -> list[StudiedModel]:
+        return [
+            model(roles(leads=(leads + 0.001 * number).tolist()), source={"data": f"grammar:{language}"})
+            for language, leads in profile.items()
+            for number in range(count)
+        ]
+
+    one, ten = (decide(CLAIMS["V6"], models(count)) for count in (1, 10))
+    assert ten.high - ten.value >= 0.95 * (one.high - one.low) / 2
+
+
+def test_gates_that_had_not_settled_are_one_sentence() -> None:
+    (planted,) = TRUTHS["V8"](True)
+    tradeoffs = []
+    for share in (0.33, 0.5, 0.58):
+        parts = planted.records[0].parts
+        points = tuple(replace(point, gates=replace(point.gates, settled=share)) for point in parts.points)
+        tradeoffs.append(model(Record("tradeoff", Signature("m"), replace(parts, points=points)), name=str(share)))
+    assert decide(CLAIMS["V8"], tradeoffs).detail.endswith("; 33 to 58% of the gates had settled")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headcount as hc
 import zoo
 from headcount.errors import UsageError
+from headcount.exports.export import RUNTIMES
 from headcount.exports.load_export import load_export
-from headcount.studies.speed import Bench, speed
-from tokens import byte_level_tokenizer, word_tokenizer
+from headcount.studies.speed import Bench, TorchSubject, speed
+from tokens import byte_level_tokenizer, sentences, word_tokenizer
 
 LAYERS, KV_HEADS, HEAD_DIM, FLOAT = 3, 2, 16, 4
 BENCH = Bench(batches=(2,), lengths=(6,), written=2, repeats=2, warmup=0)
@@ -69,3 +71,79 @@ def test_a_runtime_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: p
     (tmp_path / "half.gguf").write_bytes(b"")
     with pytest.raises(UsageError, match=r"needs gguf, xllamacpp: pip install headcount\[gguf\]"):
         load_export(tmp_path / "half.gguf")
+
+
+def test_the_quality_of_a_decoder_is_measured_in_its_runtime(tmp_path: Path) -> None:
+    """Texts of different lengths: padding must not count."""
+    model = llama()
+    small = hc.remove(model, hc.locate(model).mask(off=["decoder.1.0", "decoder.1.1"]), verify=False)
+    tokenizer = byte_level_tokenizer()
+    task = hc.task(
+        "language-modelling", texts=["A little girl.", "Once upon a time", "x"], tokenizer=tokenizer, batch_size=2
+    )
+    paths = {
+        "gguf": exported(small, "gguf", tmp_path / "half.gguf", tokenizer),
+        "onnx": exported(small, "onnx", tmp_path / "half.onnx"),
+        "openvino": exported(small, "openvino", tmp_path / "half"),
+    }
+    record = speed(
+        {"whole": model, "half": small, **{name: load_export(path) for name, path in paths.items()}},
+        bench=BENCH,
+        task=task,
+    )
+    quality = record.parts.quality
+    for name in paths:
+        assert quality[name].metric == "perplexity"
+        assert quality[name].value == pytest.approx(quality["half"].value, rel=2e-3)
+        assert quality[name].difference == pytest.approx(quality[name].value - quality["whole"].value)
+        assert quality[name].difference_low <= quality[name].difference <= quality[name].difference_high
+    assert quality["whole"].difference == 0
+    assert abs(quality["half"].difference) > 0.01 * quality["whole"].value
+    assert record.signature.data == task.fingerprint
+
+
+def test_the_quality_of_a_classifier_and_of_an_encoder_is_measured(tmp_path: Path) -> None:
+    tokenizer, texts = word_tokenizer(), sentences(6)
+    classifier, encoder = zoo.build("bert"), zoo.build("bert").base_model
+    tasks = {
+        "classifier": hc.task("classification", texts=texts, labels=[0, 1] * 3, tokenizer=tokenizer),
+        "encoder": hc.task("embedding", texts=texts, tokenizer=tokenizer, model=encoder),
+    }
+    for name, model in (("classifier", classifier), ("encoder", encoder)):
+        graph = load_export(exported(model, "onnx", tmp_path / f"{name}.onnx"))
+        assert graph is not None
+        measured = tasks[name].quality(graph.module())
+        np.testing.assert_allclose(measured.statistics, tasks[name].quality(model).statistics, atol=1e-5)
+        other = tasks["encoder" if name == "classifier" else "classifier"]
+        with pytest.raises(UsageError, match="but the task needs"):
+            other.quality(graph.module())
+
+
+def test_the_loss_of_an_encoder_decoder_is_measured_and_bleu_refused(tmp_path: Path) -> None:
+    model, tokenizer = zoo.build("pegasus"), word_tokenizer(framed=True)
+    data = {"source": sentences(4), "target": sentences(4, seed=1), "tokenizer": tokenizer}
+    task = hc.task("translation", **data, metric="loss")
+    graphs = load_export(exported(model, "onnx", tmp_path / "graphs", tokenizer))
+    assert graphs is not None
+    assert task.quality(graphs.module()).value == pytest.approx(task.quality(model).value, rel=1e-5)
+    with pytest.raises(UsageError, match=r"BLEU needs generated text\. Give --metric loss"):
+        speed({"whole": model, "graphs": graphs}, bench=BENCH, task=hc.task("translation", **data))
+
+
+def test_the_cache_of_onnx_stays_in_the_runtime(tmp_path: Path) -> None:
+    """Arrays would be copied out of the runtime and in again for every token."""
+    graphs = RUNTIMES["onnx"].model(exported(llama(), "onnx", tmp_path / "whole.onnx"))  # type: ignore[attr-defined]
+    ids = np.array([[5, 6, 7]])
+    progress = graphs.begin({"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    for _ in range(2):
+        graphs.step(progress, ids)
+    assert len(progress.cache) == 2 * LAYERS
+    assert not any(isinstance(value, np.ndarray) for value in progress.cache.values())
+    assert {value.shape()[2] for value in progress.cache.values()} == {6}
+
+
+def test_bytes_of_a_long_cache_are_counted_without_running_the_model() -> None:
+    tokens = 1_000_000_000  # a text of this length could not be run
+    model = llama()
+    model.config.max_position_embeddings = tokens
+    assert TorchSubject(model).cache_bytes(tokens) == 2 * tokens * LAYERS * KV_HEADS * HEAD_DIM * FLOAT

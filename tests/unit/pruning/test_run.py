@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 from dataclasses import replace
@@ -89,6 +90,23 @@ def test_from_scratch_the_heads_are_those_of_the_trained_model() -> None:
     assert result.mask == hc.prune(model, data, keep="50%").mask
     name = "bert.embeddings.word_embeddings.weight"
     assert not torch.allclose(result.model.state_dict()[name], model.state_dict()[name], atol=0.05)
+
+
+def test_models_do_not_share_random_numbers_of_training() -> None:
+    """New weights, gates and the order of data would otherwise be the same in all models of a study."""
+    model, data = zoo.build("bert").eval(), task()
+    other = copy.deepcopy(model)
+    next(other.parameters()).data.mul_(0.5)
+    scratch = hc.Tuning(steps=1, tuner="scratch", batch=60, chunk=60, rate=1e-9)
+    name = "bert.encoder.layer.0.intermediate.dense.weight"
+    made = [
+        hc.prune(source, data, choose=hc.locate(source).mask(off=["encoder.0.1"]), tune=scratch, seed=1)
+        for source in (model, model, other)
+    ]
+    first, again, different = (result.model.state_dict()[name] for result in made)
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, different, atol=1e-3)
+    assert {result.record.signature.seed for result in made} == {1}, "the seed of the command"
 
 
 def test_what_verification_refuses_is_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:

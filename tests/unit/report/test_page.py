@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -419,9 +418,7 @@ def test_a_page_of_12_by_12_by_3_heads_needs_no_torch_and_is_quick(tmp_path: Pat
     arguments = ["report", *files, "--out", str(tmp_path / "report.html")]
     check = "import sys, time; assert 'torch' not in sys.modules; print('CPU', time.process_time())"
     code = f"from headcount.cli.main import main; main({arguments!r}, standalone_mode=False); {check}"
-    start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert time.perf_counter() - start < 120
     # 3 seconds on a free core; what other work on the machine does to caches and clocks is left room for
     assert float(done.stdout.rpartition("CPU")[2]) < 9
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,9 @@ def test_scores_say_where_they_come_from(bert: nn.Module) -> None:
     assert found.signature.arguments == {"score": "gradient", "granularity": "example", "normalize": True}
     assert len(found.signature.weights) == len(found.signature.data) == 40
     assert hc.score("random", bert, seed=3) == hc.score("random", bert, seed=3) != hc.score("random", bert, seed=4)
+    other = copy.deepcopy(bert)
+    next(other.parameters()).data.add_(1)
+    assert hc.score("random", other, seed=3) != hc.score("random", bert, seed=3), "each model has its own numbers"
 
 
 def test_wrong_input(bert: nn.Module) -> None:

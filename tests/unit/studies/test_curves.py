@@ -62,7 +62,7 @@ def test_a_good_order_beats_random_ones() -> None:
         values = [line.points[place].value for line in lines]
         assert point.value == pytest.approx(values[0] - np.mean(values[1:]))
         assert point.low <= point.value <= point.high
-    assert record.parts.leads == (), "there is no other order"
+    assert [row.second for row in record.parts.leads] == ["random"], "there is no other order"
 
 
 def test_each_kind_alone(tmp_path: Path) -> None:
@@ -164,6 +164,33 @@ def test_writing_is_repeatable() -> None:
     assert lengths == [5, 6, 7, 5, 6, 7]
 
 
+def test_random_orders_differ_between_models_and_not_between_runs() -> None:
+    """Orders that all models share would not be independent draws in an interval over models."""
+    plan = CurvePlan(orders=("magnitude",), random=2, step=0.5)
+    first, again, other = (
+        pruning_curves(model, labelled(model), plan=plan).parts
+        for model in (classifier(0), classifier(0), classifier(1))
+    )
+
+    def orders(parts: Curves) -> list[tuple[str, ...]]:
+        return [line.points[1].heads for line in parts.curves if line.order == "random"]
+
+    assert orders(first) == orders(again)
+    assert not set(orders(first)) & set(orders(other))
+    assert len(set(orders(first))) == 2
+
+
+def test_the_lead_over_random_orders_is_a_mean_of_steps_over_orders_and_examples() -> None:
+    model = one_head_does_it()
+    parts = pruning_curves(model, labelled(model), plan=CurvePlan(orders=("gradient",), random=4, step=0.25)).parts
+    (row,) = [row for row in parts.leads if row.second == "random"]
+    middle = [gain for gain in parts.against_random["gradient"] if 0.15 <= gain.share <= 0.65]
+    assert row.value == pytest.approx(np.mean([gain.value for gain in middle]))
+    assert row.low < row.value < row.high
+    assert row.variance is not None
+    assert row.variance["seeds"] > 0
+
+
 def test_which_random_orders_were_drawn_is_in_the_interval() -> None:
     """Random orders that differ much, on examples that all say the same: the examples alone would be sure."""
 
@@ -171,7 +198,7 @@ def test_which_random_orders_were_drawn_is_in_the_interval() -> None:
         return Quality.of(LOSS, np.stack([np.full(50, loss), np.ones(50)], axis=1))
 
     worse = [2.0, 3.0, 7.0]
-    found = gain_over([quality(1.0), *map(quality, worse)])
+    found = gain_over([[quality(1.0)], *([quality(loss)] for loss in worse)])
     half = stats.t.ppf(0.975, 2) * np.std(worse, ddof=1) / np.sqrt(3)
     assert (found.value, found.low, found.high) == pytest.approx((3.0, 3.0 - half, 3.0 + half))
     assert found.low < 0

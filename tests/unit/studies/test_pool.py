@@ -12,9 +12,11 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 from headcount import locks
+from headcount.claims.pool import pool
 from headcount.cli.main import main
 from headcount.errors import UsageError
 from headcount.record import Record
+from headcount.studies import pool as studies_pool
 from headcount.studies.pool import folder_names, study_pool
 from headcount.studies.study_settings import StudySettings, trained_on
 from subjects import training
@@ -57,6 +59,25 @@ def test_several_models_are_studied_and_pooled(study: list[str], tmp_path: Path)
     drawn = CliRunner().invoke(main, ["figure", "all", str(out), "--format", "svg", "--out", str(tmp_path / "figures")])
     assert "ablation-map.svg" in drawn.output, drawn.output
     assert report.output.count("9 claims of the papers") == 1
+
+
+def test_a_study_that_ends_while_the_others_are_pooled_is_pooled_too(
+    study: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    assert CliRunner().invoke(main, study).exit_code == 0
+    late = out / "m-1" / "record.json"
+    late.rename(out / "late.json")
+
+    def slow_pool(studies: list[Record]) -> Record:
+        if not late.is_file():  # the process of the other model ends, and has written its record of both
+            (out / "late.json").rename(late)
+        return pool(studies)
+
+    monkeypatch.setattr(studies_pool, "pool", slow_pool)
+    record = studies_pool._save_pool([out / "m-0", out / "m-1"], out)
+    assert list(record.parts.studies) == study[2:4]
+    assert Record.load(out / "record.json").to_json() == record.to_json()
 
 
 def test_wrong_pools_are_refused(study: list[str], tmp_path: Path) -> None:

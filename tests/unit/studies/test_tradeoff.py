@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 import headcount as hc
 import laboratory
 import records
-from forks import shared_by
+from forks import PATIENCE, shared_by
 from headcount import journal, locks, processes
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
@@ -371,9 +371,9 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
         found: list[Any] = []
         waiting = threading.Thread(target=lambda: found.append(point(work, arm, wait=True)))
         waiting.start()
-        assert free.wait(10), "it waits"
+        assert free.wait(PATIENCE), "it waits"
         finished.write(work.file(arm))
-        waiting.join(10)
+        waiting.join(PATIENCE)
     assert found == [finished]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 import laboratory
+from forks import PATIENCE, started
 from headcount.checkpoints.loading import Loading
 from headcount.claims.pool import LEDGER
 from headcount.corpora.source import Source
@@ -22,7 +26,7 @@ from headcount.report.figure import figures
 from headcount.report.papers import shown
 from headcount.report.section import ordered
 from headcount.report.subject import subjects
-from headcount.studies import parts
+from headcount.studies import parts, point
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import StudySubject
 from headcount.studies.whole import whole_study
@@ -76,6 +80,20 @@ def test_finished_parts_are_not_run_again(
     twice = whole_study("michel2019", settings, tmp_path / "twice", parts=["gradient", "ablation", "curves"])
     for part, found in once.parts.records.items():
         assert encode(twice.parts.records[part].parts) == encode(found.parts)
+
+
+def test_a_record_is_not_replaced_by_one_with_fewer_parts(settings: StudySettings, tmp_path: Path) -> None:
+    """The same command again, or a slower process of it, may be killed at any moment."""
+    out = tmp_path / "out"
+    whole_study("michel2019", settings, out, parts=["gradient", "ablation"])
+    at_each_part: list[set[str]] = []
+
+    def refresh(_: Record) -> None:
+        at_each_part.append(set(Record.load(out / "record.json").parts.records))
+
+    whole_study("michel2019", settings, out, parts=["gradient", "ablation", "curves"], refresh=refresh)
+    assert at_each_part[:2] == [{"gradient", "ablation", LEDGER}] * 2
+    assert at_each_part[2:] == [{"gradient", "ablation", "curves"}, {"gradient", "ablation", "curves", LEDGER}]
 
 
 def test_other_settings_need_another_folder(settings: StudySettings, tmp_path: Path) -> None:
@@ -148,6 +166,46 @@ def test_the_trade_off_gives_its_tables_and_figures(translation: StudySettings, 
     assert lines["Figure 9"].section == lines["Figure 10"].section == "all-kinds"
     assert lines["Table 1"].reason == "the sentences had no trees"
     assert lines["Figure 5"].reason.startswith("not measured; headcount study voita2019")
+
+
+def test_the_slower_of_two_processes_keeps_the_points_of_the_other(
+    translation: StudySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process holds a point while this one passes it, and ends the study before this one does."""
+    plan = replace(translation, ways=("random/untuned",))
+    out, making = tmp_path / "out", point._make
+    under_way, passed = multiprocessing.Event(), multiprocessing.Event()
+
+    def held(*inputs: Any) -> point.PointFile:
+        under_way.set()
+        assert passed.wait(PATIENCE)
+        return making(*inputs)
+
+    def study(refresh: Callable[[Record], None] = lambda _: None) -> Record:
+        return whole_study("voita2019", plan, out, parts=["tradeoff"], refresh=refresh)
+
+    def wait_for_other(record: Record) -> None:
+        if LEDGER not in record.parts.records:
+            unfinished.append(record.parts.records["tradeoff"].parts.unfinished)
+            passed.set()
+            other.join(PATIENCE)
+
+    unfinished: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(point, "_make", held)
+        other = started(study)
+    assert under_way.wait(PATIENCE)
+    record = study(wait_for_other)
+    assert (unfinished, other.exitcode) == ([1], 0)
+    alone = whole_study("voita2019", plan, tmp_path / "alone", parts=["tradeoff"])
+    assert Record.load(out / "record.json").to_json() == record.to_json()
+    for part in ("tradeoff", LEDGER):
+        assert Record.load(out / "parts" / f"{part}.json").to_json() == record.parts.records[part].to_json()
+    assert record.parts.records["tradeoff"].parts.unfinished == 0
+    points = [[row.heads for row in study.parts.records["tradeoff"].parts.points] for study in (record, alone)]
+    assert points[0] == points[1]
+    verdicts = [encode(study.parts.records[LEDGER].parts) for study in (record, alone)]
+    assert verdicts[0] == verdicts[1]
 
 
 def test_what_the_trade_off_cannot_give_is_said(

@@ -1,13 +1,14 @@
-"""headcount bench: compare the speed of models."""
+"""headcount bench: compare the speed of models and, on data, their quality."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from headcount.cli import options
+from headcount.cli import data, options
 
 
 @click.command("bench")
@@ -25,6 +26,7 @@ from headcount.cli import options
     type=click.IntRange(1),
     help="Number of times that each model runs; models take turns.",
 )
+@data.tasked(split="test", required=False, inferred=True)
 @options.output
 @options.as_json
 def COMMAND(  # noqa: N802
@@ -33,13 +35,15 @@ def COMMAND(  # noqa: N802
     loading: options.Loading,
     batches: str,
     lengths: str,
+    work: data.Workload | None,
     output: options.Output,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Measure the speed and memory of MODEL and its PRUNED versions side by side.
 
-    Each is a checkpoint or an export, such as half.gguf, half.onnx or a folder of OpenVINO.
+    Each is a checkpoint or an export, such as half.gguf, half.onnx or a folder of OpenVINO. With --data their quality
+    is measured too, exports in their runtimes; MODEL is then a checkpoint, whose tokenizer reads the data.
 
     Run nothing else at the same time: other load slows all models and widens the intervals.
     """
@@ -48,19 +52,24 @@ def COMMAND(  # noqa: N802
 
     bench = Bench(options.numbers(batches, "--batches"), options.numbers(lengths, "--lengths"), **settings)
     with show.working("Loading the models"):
-        models = {name: _load(name, loading) for name in dict.fromkeys((model, *pruned_models))}
+        if work is not None:
+            work = replace(work, task=work.task or data.inferred_task(model, loading))
+        task = work.build(model, loading) if work else None
+        models = {name: _load(name, loading, work) for name in dict.fromkeys((model, *pruned_models))}
     with show.Bars() as bars:
-        record = speed(models, bench=bench, progress=bars.show)
+        record = speed(models, bench=bench, task=task, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )
     output.present(record, as_json, "" if pruned_models else small)
 
 
-def _load(name: str, loading: options.Loading) -> Any:
+def _load(name: str, loading: options.Loading, work: data.Workload | None) -> Any:
     """An export in its runtime, everything else in PyTorch."""
     import torch
 
     from headcount.exports.load_export import load_export
 
-    return load_export(name, threads=torch.get_num_threads()) or loading.load(name)
+    return load_export(name, threads=torch.get_num_threads()) or loading.load(
+        name, task=work.loaded_for if work else None
+    )

@@ -52,7 +52,7 @@ def COMMAND(  # noqa: N802
     from headcount.cli import show
     from headcount.studies.evaluation import evaluate
 
-    work = replace(work, task=work.task or _task(model, loading), reference=against)
+    work = replace(work, task=work.task or data.inferred_task(model, loading), reference=against)
     _check(work)
     if work.kind.writes:  # up to the limit of the model
         work = replace(work, max_length=None, decoding={**work.decoding, **decoding})
@@ -78,16 +78,6 @@ def COMMAND(  # noqa: N802
             f"--measure-task {shlex.quote(work.task)} --out DIR"
         )
     output.present(record, as_json, next_command)
-
-
-def _task(model: str, loading: options.Loading) -> str:
-    objective = loading.objective(model)
-    if objective.task is None:
-        raise click.UsageError(
-            f"The class of {model}, {objective.architecture or 'not named in its config'}, does not say what the model "
-            f"does: give --task, one of {', '.join(data.NAMES)}."
-        )
-    return str(objective.task)
 
 
 def _check(work: data.Workload) -> None:

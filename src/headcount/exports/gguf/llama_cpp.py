@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 from headcount.errors import UsageError, VerificationError
 
 _LIKELIEST = 20  # most likely tokens whose log-probabilities are compared at each step
+_LIKELY = 200  # most likely tokens among which the next token of a text is looked for first
 _CERTAIN = 1e6  # logit bias that forces a token
 
 
@@ -53,7 +54,7 @@ class LlamaCpp:
             }
         )
 
-    def predict(self, ids: Sequence[int]) -> dict[int, float]:
+    def predict(self, ids: Sequence[int], likeliest: int = _LIKELIEST) -> dict[int, float]:
         """Return the log-probabilities of the most likely next tokens before sampling, most likely first.
 
         The sampled token is forced to be a letter, because the server returns no probabilities for a token that
@@ -65,7 +66,7 @@ class LlamaCpp:
             {
                 "prompt": list(ids),
                 "n_predict": 1,
-                "n_probs": _LIKELIEST,
+                "n_probs": likeliest,
                 "logit_bias": [[self._letter, _CERTAIN]],
                 "temperature": 0.0,
                 "cache_prompt": True,
@@ -73,6 +74,21 @@ class LlamaCpp:
         )
         content = answer["choices"][0]["logprobs"]["content"]
         return {entry["id"]: entry["logprob"] for entry in content[0]["top_logprobs"]}
+
+    def log_probabilities(self, ids: Sequence[int], vocabulary: int) -> list[float]:
+        """Return the log-probability of each token of a text but the first, given those before it.
+
+        Args:
+            ids: Token ids of the text.
+            vocabulary: Number of tokens of the model. All are asked for where the next token is an unlikely one.
+        """
+        values = []
+        for index in range(1, len(ids)):
+            likeliest = self.predict(ids[:index], min(_LIKELY, vocabulary))
+            if ids[index] not in likeliest:
+                likeliest = self.predict(ids[:index], vocabulary)
+            values.append(likeliest[ids[index]])
+        return values
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of a text, including special tokens."""

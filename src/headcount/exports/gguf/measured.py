@@ -1,13 +1,22 @@
-"""Timing of a GGUF file in llama.cpp."""
+"""Speed and quality of a GGUF file in llama.cpp.
+
+Shape suffixes: B batch, T tokens, V vocabulary entries.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from headcount.exports.gguf.llama_cpp import LlamaCpp, load
 from headcount.exports.measured import Measured, token_ids
+from headcount.exports.module import RuntimeModule
 from headcount.timing import TimedCall
 
 _FLOAT = 4  # bytes per value in the cache
@@ -15,7 +24,7 @@ _MARGIN = 32  # tokens of context beyond the requested length
 
 
 class MeasuredGguf(Measured):
-    """A GGUF file to time; llama.cpp processes the texts of a batch one after another."""
+    """A GGUF file to measure; llama.cpp processes the texts of a batch one after another."""
 
     def __init__(self, path: Path, *, threads: int) -> None:
         super().__init__(path)
@@ -44,6 +53,27 @@ class MeasuredGguf(Measured):
                 llama_cpp.write(texts[0], written, remember=True)
 
         return {"reading": reading, "writing": writing}
+
+    def module(self) -> RuntimeModule:
+        return RuntimeModule(self._compute, self.path)
+
+    def _compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Logits that give the next token of each text its probability, and another token the rest.
+
+        llama.cpp's server gives no logits of a prompt: it is asked for the next token after each beginning of a text.
+        """
+        ids_BT, mask_BT = inputs["input_ids"], inputs["attention_mask"]
+        vocabulary = int(self._fields["vocab_size"])
+        llama_cpp = self._loaded(ids_BT.shape[1] + _MARGIN)
+        logits_BTV = torch.zeros(*ids_BT.shape, vocabulary)
+        for row, length in enumerate(mask_BT.sum(-1).tolist()):
+            text = ids_BT[row, :length].tolist()
+            for index, value in enumerate(llama_cpp.log_probabilities(text, vocabulary)):
+                token = text[index + 1]
+                logits_V = logits_BTV[row, index].fill_(-math.inf)
+                logits_V[token] = value
+                logits_V[int(token == 0)] = math.log(-math.expm1(value)) if value < 0 else -math.inf
+        return {"logits": logits_BTV}
 
     def _loaded(self, context: int) -> LlamaCpp:
         if self._llama_cpp is None or context > self._context:

@@ -1,21 +1,25 @@
-"""Timing of graphs that a runtime has loaded."""
+"""Speed and quality of graphs that a runtime has loaded."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from headcount.exports.graphs.session import GraphModel, Progress
 from headcount.exports.measured import Measured, token_ids
+from headcount.exports.module import RuntimeModule
 from headcount.timing import TimedCall
 
 _FLOAT = 4  # bytes per value in the cache
 
 
 class MeasuredGraphs(Measured):
-    """The loaded graphs of one model to time."""
+    """The loaded graphs of one model to measure."""
 
     def __init__(self, model: GraphModel, path: Path) -> None:
         super().__init__(path)
@@ -23,6 +27,18 @@ class MeasuredGraphs(Measured):
 
     def cache_bytes(self, length: int) -> int:
         return _FLOAT * length * sum(prod(size for size in shape if size) for shape in self._model.cache_shapes)
+
+    def module(self) -> RuntimeModule:
+        return RuntimeModule(self._compute, self.path)
+
+    def _compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        model, text = self._model, {name: tensor.numpy() for name, tensor in inputs.items()}
+        if not model.writes:
+            text.setdefault("token_type_ids", np.zeros_like(text["input_ids"]))
+            return {model.output: torch.from_numpy(model.read(text))}
+        progress = model.begin(text)
+        target = (text["decoder_input_ids"],) if model.is_pair else (text["input_ids"], text["attention_mask"])
+        return {model.output: torch.from_numpy(model.step(progress, *target))}
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
         ids, model = token_ids(batch, length), self._model

@@ -6,8 +6,9 @@ Shape suffixes: B batch, T new tokens, V vocabulary entries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +21,18 @@ class Session(ABC):
 
     Attributes:
         shapes: Shape of each input by name. None stands for a dynamic size.
+        outputs: Names of the outputs.
     """
 
     shapes: Mapping[str, tuple[int | None, ...]]
+    outputs: Sequence[str]
 
     @abstractmethod
-    def run(self, inputs: Mapping[str, np.ndarray]) -> Arrays:
-        """Run the graph and return its outputs by name."""
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the graph and return its outputs by name.
+
+        Outputs of the cache may be values of the runtime instead of arrays; they are only given back to `run`.
+        """
 
 
 @dataclass
@@ -35,11 +41,11 @@ class Progress:
 
     Attributes:
         mask: Attention mask of the tokens processed so far, or of the source for an encoder-decoder.
-        cache: Key/value cache by input name.
+        cache: Key/value cache by input name, as arrays or values of the runtime.
     """
 
     mask: np.ndarray
-    cache: Arrays = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
 
 
 class GraphModel:
@@ -62,14 +68,20 @@ class GraphModel:
         """The shape [batch, heads, tokens, head dimension] of each cache input; None stands for a dynamic size."""
         return [shape for name, shape in self._main.shapes.items() if name.startswith(PAST)]
 
+    @property
+    def output(self) -> str:
+        """The name of the main output, logits or last_hidden_state."""
+        return self._main.outputs[0]
+
     def read(self, text: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the output of a model without a cache for a batch."""
-        return next(iter(self._main.run({name: text[name] for name in self._main.shapes}).values()))
+        outputs = self._main.run({name: text[name] for name in self._main.shapes})
+        return np.asarray(outputs[self.output])
 
     def begin(self, text: Mapping[str, np.ndarray]) -> Progress:
         """Return the initial state of generation; an encoder, if there is one, processes the text."""
         batch, mask = len(text["input_ids"]), text["attention_mask"]
-        cache = {
+        cache: dict[str, Any] = {
             name: np.zeros([batch, *(size or 0 for size in shape[1:])], dtype=np.float32)
             for name, shape in self._main.shapes.items()
             if name.startswith(PAST)
@@ -90,8 +102,8 @@ class GraphModel:
             inputs["encoder_attention_mask"] = progress.mask
         outputs = self._main.run({name: inputs[name] for name in self._main.shapes})
         progress.cache |= _carried(outputs)
-        return outputs["logits"]
+        return np.asarray(outputs["logits"])
 
 
-def _carried(outputs: Mapping[str, np.ndarray]) -> Arrays:
+def _carried(outputs: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace(PRESENT, PAST): array for name, array in outputs.items() if name.startswith(PRESENT)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from headcount.record.result import Result
+from headcount.record.result import Quality, Result
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,15 @@ class Size:
 
 
 @dataclass(frozen=True)
+class ComparedQuality(Quality):
+    """Quality of one model, and how far it is from that of the first model on the same examples."""
+
+    difference: float
+    difference_low: float  # 95% interval over examples, paired
+    difference_high: float
+
+
+@dataclass(frozen=True)
 class Speed(Result):
     """The first model against each of the others."""
 
@@ -45,6 +54,7 @@ class Speed(Result):
     models: Mapping[str, Size]
     threads: int
     device: str
+    quality: Mapping[str, ComparedQuality] = field(default_factory=dict)  # by model, if there was data
 
     @property
     def others(self) -> list[Timing]:

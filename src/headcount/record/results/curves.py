@@ -37,12 +37,13 @@ class Lead:
     """Mean lead of one curve over another on the same examples, over some steps."""
 
     first: str  # order, or kind that was pruned alone
-    second: str
+    second: str  # "random": the mean of the random orders
     start: float  # shares of removed heads between which steps count
     end: float
     value: float  # of the metric, positive if the first is better
-    low: float  # 95% interval over examples
+    low: float  # 95% interval over examples, and over random orders
     high: float
+    variance: Mapping[str, float] | None = None  # of the mean, by source, if the second are the random orders
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Curves(Result):
     num_heads: int
     curves: tuple[Curve, ...]
     against_random: Mapping[str, tuple[Gain, ...]]  # order -> gain after each step
-    leads: tuple[Lead, ...]  # of one order over another, and of each kind alone over another
+    leads: tuple[Lead, ...]  # of one order over another or random ones, and of each kind alone over another
     by_kind: tuple[Curve, ...] | None = None  # each kind alone; None if not requested, or if there is only one kind
 
 

@@ -13,6 +13,8 @@ from headcount.record.results.curves import Curves
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, digits_for, interval
 
+_MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
+
 
 def spared(points: Sequence[Step], higher_is_better: bool) -> float:
     """The share of heads that can be removed before the value is worse than the 95% interval of the whole model."""
@@ -80,7 +82,8 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
         ]
         against_orders = [
             [
-                lead.first, lead.second, f"{100 * lead.start:.0f} to {100 * lead.end:.0f}%, mean", lead.value,
+                lead.first, _MEANS.get(lead.second, lead.second),
+                f"{100 * lead.start:.0f} to {100 * lead.end:.0f}%, mean", lead.value,
                 interval(lead.low, lead.high, digits),
             ]
             for lead in parts.leads

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from headcount.record import Record
-from headcount.record.results.bench import Speed
+from headcount.record.results.bench import ComparedQuality, Speed
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Table, interval
 
 _RATIO = (
     "The result is times as fast as the first model: in each repeat the models run one after the other, and the median "
     "of their time ratios is shown with its 95% interval."
+)
+_TOGETHER = (
+    "Times as fast: the median over all settings. Quality of all models on the same texts, exports in their runtimes; "
+    "the change from the first model has a paired interval. A dash: the runtime gives no logits."
 )
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
 
@@ -58,6 +63,17 @@ def _tables(labelled: Labelled) -> list[Table]:
             for name, size in record.parts.models.items()
         ]  # fmt: skip
 
+    def qualities(record: Record[Speed]) -> list[list[Any]]:
+        quality = record.parts.quality
+        reference = next(iter(quality))
+        return [
+            [
+                _short(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
+                *(_quality(quality[name], is_reference=name == reference) if name in quality else [None] * 4),
+            ]
+            for name, size in record.parts.models.items()
+        ]  # fmt: skip
+
     columns = [
         Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("times as fast", 2),
         Column("95% interval"), Column("median ms", 1), Column("median per second", unit=""),
@@ -71,10 +87,33 @@ def _tables(labelled: Labelled) -> list[Table]:
         f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
         f"number. Per second: examples read, or tokens written. On {parts.device}, {parts.threads} threads."
     )
-    return [
+    tables = [
         table_of("Speed side by side", labelled, columns, rows, note=note),
         table_of("Size", labelled, weights, sizes),
     ]
+    measured = [(label, record) for label, record in labelled if record.parts.quality]
+    if measured:
+        metric = next(iter(measured[0][1].parts.quality.values())).metric
+        together = [
+            Column("model measured"), Column("weights", unit="B"), Column("reading, times as fast", 2),
+            Column("writing, times as fast", 2), Column(metric, 3), Column("95% interval"),
+            Column("change", 3, signed=True), Column("95% interval of change"),
+        ]  # fmt: skip
+        tables.append(table_of("Size, speed and quality", measured, together, qualities, note=_TOGETHER))
+    return tables
+
+
+def _faster(record: Record[Speed], model: str, what: str) -> float | None:
+    """The median over settings of how much faster a model is than the first."""
+    ratios = [row.faster for row in record.parts.rows if row.model == model and row.what == what]
+    return statistics.median(ratios) if ratios else None
+
+
+def _quality(quality: ComparedQuality, *, is_reference: bool) -> list[Any]:
+    measured = [quality.value, interval(quality.low, quality.high, 3)]
+    if is_reference:
+        return [*measured, None, "reference"]
+    return [*measured, quality.difference, interval(quality.difference_low, quality.difference_high, 3)]
 
 
 def _printed(record: Record[Speed]) -> list[Printed]:
