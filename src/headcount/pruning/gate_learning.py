@@ -42,7 +42,7 @@ def gate_steps(steps: int | None, pipeline: Pipeline) -> int:
 class GateLearning:
     """Trains gates, and the weights with them."""
 
-    begin: Callable[[nn.Module], tuple[Gates, Partner]]  # creates the gates and their training partner
+    begin: Callable[[nn.Module], Partner]  # creates the gates
     steps: int
     stage: str  # for progress
     settings: GateSettings  # for the record
@@ -54,7 +54,8 @@ class GateLearning:
         tuner: Tuner = tuners[tuning.tuner]
         live = model if execution.inplace else copy.deepcopy(model)
         tuner.begin(live, seed=pipeline.seed)
-        gates, partner = self.begin(live)
+        partner = self.begin(live)
+        gates = partner.gates
         _check_removable(live, gates)
         recipe = tuner.recipe(live, task, tuning, self.steps, falls=not pipeline.tunes, seed=pipeline.seed)
         kinds = tuner.trained_kinds(pipeline.kinds)
@@ -64,14 +65,14 @@ class GateLearning:
                     live, task, recipe, folder, execution, judge=data.measure, partner=partner, stage=self.stage,
                     trained=trained,
                 )  # fmt: skip
-            budgets = getattr(partner, "groups", ()) or getattr(gates, "groups", ())
-            mask, by_rank = shaped_mask(live, gates, budgets, pipeline.shape)
-            learned = self._described(gates, partner, mask, by_rank, folder)
+            mask, by_rank = shaped_mask(live, gates, partner.groups, pipeline.shape)
+            learned = self._described(partner, mask, by_rank, folder)
         fold_gates(live, gates)
         return Choice(mask, live, ChoiceDetails(gates=learned), training=took, seconds=took.seconds)
 
-    def _described(self, gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
+    def _described(self, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
         """The gates as stored in the record."""
+        gates = partner.gates
         if not any(head in gates.heads for head in mask.kept) and any(mask.heads):
             warnings.warn(
                 "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger "

@@ -79,7 +79,7 @@ class GateCallback(TrainerCallback):
         self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
         self.partner.to(next(model.parameters()).device)
         self._block.enter_context(attached(model, self.gates, redraw=False))
-        self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate(1), betas=(0.9, 0.98))
+        self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate, betas=(0.9, 0.98))
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         self.partner.before(state.global_step + 1)

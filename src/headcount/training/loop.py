@@ -79,7 +79,7 @@ class Loop:
     def run(self) -> Standing:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)
-        if isinstance(self.partner, nn.Module):
+        if self.partner:
             self.partner.to(accelerator.device)
         bare = torch.optim.Adam(self._trained(), lr=0.0, betas=recipe.betas, eps=recipe.epsilon, fused=True)
         progress = self._resume(bare)
@@ -143,7 +143,7 @@ class Loop:
         for group in optimizer.param_groups:
             group["lr"] = rate
         if self.partner:
-            optimizer.param_groups[-1]["lr"] = self.partner.rate(number)
+            optimizer.param_groups[-1]["lr"] = self.partner.rate
             self.partner.before(number)
         rank, processes = accelerator.process_index, accelerator.num_processes
         torch.manual_seed(int(np.random.SeedSequence([recipe.seed, number, rank]).generate_state(1)[0]))
@@ -169,9 +169,9 @@ class Loop:
     def _penalise(self, partner: Partner) -> None:
         """Average the partner's gradients over processes, as it is not wrapped, and add those of the penalty."""
         if self.accelerator.num_processes > 1:
-            for leaf in partner.leaves():
-                if leaf.grad is not None:
-                    leaf.grad = self.accelerator.reduce(leaf.grad, "mean")
+            for parameter in partner.parameters():
+                if parameter.grad is not None:
+                    parameter.grad = self.accelerator.reduce(parameter.grad, "mean")
         penalty = partner.penalty()
         if penalty.requires_grad:
             self.accelerator.backward(penalty)
