@@ -9,6 +9,7 @@ import importlib.util
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -210,14 +211,9 @@ def _harness_model(
         raise UsageError(f"lm-eval tasks need a model that generates text; {type(live).__name__} does not.")
 
     class Quiet(HFLM):
-        def loglikelihood(self, requests: Any, disable_tqdm: bool = True) -> Any:
-            return super().loglikelihood(requests, disable_tqdm=True)
-
-        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = True) -> Any:
-            return super().loglikelihood_rolling(requests, disable_tqdm=True)
-
-        def generate_until(self, requests: Any, disable_tqdm: bool = True) -> Any:
-            return super().generate_until(requests, disable_tqdm=True)
+        loglikelihood = partialmethod(HFLM.loglikelihood, disable_tqdm=True)
+        loglikelihood_rolling = partialmethod(HFLM.loglikelihood_rolling, disable_tqdm=True)
+        generate_until = partialmethod(HFLM.generate_until, disable_tqdm=True)
 
     return Quiet(pretrained=live, tokenizer=tokenizer, batch_size=batch_size, max_length=max_length)
 
