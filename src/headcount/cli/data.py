@@ -34,13 +34,7 @@ _FIELDS = {
         "--columns",
         help="Columns with a pair of texts: SOURCE,TARGET (translation). Default: the languages, or source,target.",
     ),
-    "longest": click.option(
-        "--longest",
-        default=LONGEST,
-        show_default=True,
-        type=click.IntRange(1),
-        help="Skip sentences with more words than this (translation).",
-    ),
+    "longest": options.integer("--longest", "Skip sentences with more words than this (translation).", LONGEST),
     "limit": options.limit(),
     "text_column": click.option(
         "--text-column",
@@ -70,9 +64,7 @@ def source(
             split_name = arguments.pop("split") if split else None
             return function(source=_source(data or "", split_name, values), **arguments)
 
-        for option in decorators:
-            command = option(command)
-        return command
+        return options.stacked(command, decorators)
 
     return decorate
 
@@ -157,13 +149,7 @@ def tasked(
     decorators: tuple[Command, ...] = (
         *([options.measure_split] if measured else []),
         click.option("--metric", help=_METRICS),
-        click.option(
-            "--beams",
-            default=beams,
-            show_default=True,
-            type=click.IntRange(1),
-            help="Beams of beam search; 1 is greedy decoding (translation).",
-        ),
+        options.integer("--beams", "Beams of beam search; 1 is greedy decoding (translation).", beams),
         options.max_length,
         options.batch_size,
         source(ANY, split=split, required=required and not harness),
@@ -196,8 +182,6 @@ def tasked(
                 work = Workload(task or "", source, measure_split, batch_size, max_length, metric, {"beams": beams})
             return function(work=work, **arguments)
 
-        for option in decorators:
-            command = option(command)
-        return command
+        return options.stacked(command, decorators)
 
     return decorate

@@ -12,33 +12,59 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headcount.checkpoints.loading import Loading as Loading
+from headcount.registry import Registry
 
 if TYPE_CHECKING:
     from headcount.record import Record
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def stacked(function: Command, options: Iterable[Command]) -> Command:
+    """A command with options, the last one first in --help."""
+    for option in options:
+        function = option(function)
+    return function
+
+
+def integer(flag: str, about: str, default: int | None = None, *, least: int = 1) -> Command:
+    """An option for a whole number."""
+    return click.option(flag, default=default, show_default=True, type=click.IntRange(least), help=about)
+
+
+def percent(flag: str, default: float) -> Command:
+    """An option for a share of the heads."""
+    within = click.FloatRange(0, 100, min_open=True)
+    return click.option(flag, default=default, show_default=True, type=within, help="Percent.")
+
+
+def choice(flag: str, choices: Iterable[str], about: str, default: str | None = None) -> Command:
+    """An option for one of several names."""
+    return click.option(flag, default=default, show_default=True, type=click.Choice(tuple(choices)), help=about)
+
+
+def toggle(flags: str, about: str) -> Command:
+    """An option that is on by default; flags: --name/--no-name."""
+    return click.option(flags, default=True, show_default=True, help=about)
+
+
 figure_formats = click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    default=["png", "svg", "pdf"],
-    show_default=True,
-    type=click.Choice(["png", "svg", "pdf"]),
-    help="Format of figures; may be repeated.",
-)
-
-
+    "--format", "formats", multiple=True, default=["png", "svg", "pdf"], show_default=True,
+    type=click.Choice(["png", "svg", "pdf"]), help="Format of figures; may be repeated.",
+)  # fmt: skip
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 every_row = click.option("--all", "all_rows", is_flag=True, help="Print every head instead of the first and last ten.")
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where results go: nowhere, or a folder with record.json and figures."""
+    """Where results go, nowhere or a folder with record.json and figures, and how they are printed."""
 
     out: Path | None
     formats: tuple[str, ...]
-    all_rows: bool = False  # print every row of tables of many heads
+    all_rows: bool  # print every row of tables of many heads
+    as_json: bool
 
     @property
     def unfinished(self) -> Path | None:
@@ -57,23 +83,17 @@ class Output:
         journal.remove_folder(self.unfinished)
         return figures
 
-    def present(self, record: Record, as_json: bool, command: str = "") -> None:
-        """Save a record and print it, as JSON or as its sections of the report, with the paths of its files.
+    def present(self, record: Record, command: str = "") -> None:
+        """Save a record and print it, with the paths of its files. command: the next useful command, to print."""
+        figures = self.save(record)
+        files = [written(self.out, figures=bool(figures))] if self.out else []
+        self.show(record, hints=[*files, *([f"Next: {command}"] if command else [])])
 
-        command: the next useful command, to print.
-        """
+    def show(self, record: Record, *, note: str = "", hints: Iterable[str] = ()) -> None:
+        """Print a record without saving it."""
         from headcount.cli import show
 
-        figures = self.save(record)
-        console = show.console()
-        if as_json:
-            show.json(console, record)
-            return
-        show.result(console, record, all_rows=self.all_rows)
-        if self.out:
-            show.line(console, written(self.out, figures=bool(figures)), dim=True)
-        if command:
-            show.line(console, f"Next: {command}", dim=True)
+        show.result(record, as_json=self.as_json, all_rows=self.all_rows, note=note, hints=hints)
 
 
 def written(out: Path, *, figures: bool) -> str:
@@ -117,18 +137,15 @@ def out_folder(about: str, *, shared: bool = False, **settings: Any) -> Callable
 
 
 def output(function: Command, *, shared: bool = False) -> Command:
-    """The options --out and --format, given to the command as `output`."""
+    """The options --out, --format, --all and --json, given to the command as `output`."""
 
     @wraps(function)
-    def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, **rest: Any) -> Any:
+    def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
         refuse_checkpoint(out)
-        return function(output=Output(out, formats, all_rows), **rest)
+        return function(output=Output(out, formats, all_rows, as_json), **rest)
 
-    return every_row(
-        figure_formats(
-            out_folder("Folder for record.json and figures. Default: nothing is saved.", shared=shared)(command)
-        )
-    )
+    saved = out_folder("Folder for record.json and figures. Default: nothing is saved.", shared=shared)
+    return every_row(figure_formats(saved(as_json(command))))
 
 
 def refuse_checkpoint(out: Path | None) -> None:
@@ -151,6 +168,8 @@ def read_records(paths: Iterable[Path]) -> list[Any]:
     return [Record.load(path / "record.json" if path.is_dir() else path) for path in paths]
 
 
+# The same folder as in exports/export.py, listed here without importing torch for --help.
+RUNTIMES: Registry[Any] = Registry("runtime", "headcount.exports", "RUNTIME")
 model = click.argument("model")
 _LOADING = (
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model. Look at it first."),
@@ -160,11 +179,7 @@ _LOADING = (
         metavar="auto|JSON",
         help="Spread the model over devices, memory and disk as accelerate does; instead of --device. Default: no.",
     ),
-    click.option(
-        "--dtype",
-        type=click.Choice(["float32", "float16", "bfloat16"]),
-        help="Data type of the weights. Default: that of the checkpoint.",
-    ),
+    choice("--dtype", ["float32", "float16", "bfloat16"], "Data type of the weights. Default: that of the checkpoint."),
     click.option(
         "--device", help="Device to run on: cpu, cuda, cuda:1, mps. Default: the accelerator that is found, else cpu."
     ),
@@ -185,9 +200,7 @@ def loading_only(function: Command) -> Command:
     ) -> Any:
         return function(loading=Loading(dtype, revision, trust_remote_code, device, device_map), **arguments)
 
-    for decorate in _LOADING:
-        command = decorate(command)
-    return command
+    return stacked(command, _LOADING)
 
 
 def loading(function: Command) -> Command:
@@ -197,11 +210,14 @@ def loading(function: Command) -> Command:
 
 def refuse(names: Iterable[str], why: str) -> None:
     """Raise if one of these options was given, because it would do nothing."""
-    context = click.get_current_context()
-    spelled = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    for name in names:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{spelled[name]} {why}.")
+    spelled = {parameter.name: parameter.opts[0] for parameter in click.get_current_context().command.params}
+    for name in filter(is_typed, names):
+        raise click.UsageError(f"{spelled[name]} {why}.")
+
+
+def is_typed(name: str) -> bool:
+    """Whether an option of the running command was given on the command line."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def split(default: str | None) -> Command:
@@ -211,8 +227,7 @@ def split(default: str | None) -> Command:
 
 _JOINED = "several of parallel text joined by +, such as test+test2017"
 measure_split = click.option(
-    "--measure-split",
-    help=f"Split to measure on, or {_JOINED}. Default: test, or half of the texts if there is none.",
+    "--measure-split", help=f"Split to measure on, or {_JOINED}. Default: test, or half of the texts if there is none."
 )
 other_split = click.option(
     "--other-split", help="Second split, to test whether the same heads matter there. Default: none."
@@ -220,23 +235,23 @@ other_split = click.option(
 
 
 def limit(default: int | None = None) -> Command:
-    return click.option(
-        "--limit", default=default, show_default=True, type=click.IntRange(1), help="Use at most this many texts."
-    )
+    return integer("--limit", "Use at most this many texts.", default)
 
 
-max_length = click.option(
-    "--max-length", default=256, show_default=True, type=click.IntRange(2), help="Truncate texts to this many tokens."
-)
-batch_size = click.option(
-    "--batch-size", default=16, show_default=True, type=click.IntRange(1), help="Texts in a batch."
-)
+gate_steps = integer("--steps", "Training steps with gates.", 150)
+tune_steps = integer("--tune", "Fine-tuning steps after the gates.", 1050, least=0)
+choose_limit = integer("--choose-limit", "Most texts to score heads on.", 300)
+train_limit = integer("--train-limit", "Train on at most this many texts. Default: all.")
+save_seconds = click.option(
+    "--save-seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
+    help="Seconds between saved training states.",
+)  # fmt: skip
+max_length = integer("--max-length", "Truncate texts to this many tokens.", 256, least=2)
+batch_size = integer("--batch-size", "Texts in a batch.", 16)
 
 
 def seed(what: str, default: int | None = 0) -> Command:
-    return click.option(
-        "--seed", default=default, show_default=True, type=click.IntRange(0), help=f"Random seed of {what}."
-    )
+    return integer("--seed", f"Random seed of {what}.", default, least=0)
 
 
 def names(text: str | None) -> tuple[str, ...]:
@@ -262,11 +277,4 @@ def _range(text: str) -> range:
     return range(int(start), int(end) + 1)
 
 
-length = click.option(
-    "--length",
-    default=128,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Example length in tokens, for FLOPs and cache.",
-)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+length = integer("--length", "Example length in tokens, for FLOPs and cache.", 128)

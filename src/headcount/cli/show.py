@@ -64,11 +64,24 @@ def title(console: Console, name: str, rest: str) -> None:
     console.print(f"[bold]{escape(name)}[/]  {escape(rest)}\n", soft_wrap=True)
 
 
-def result(console: Console, record: Record, *, all_rows: bool) -> None:
-    """Print a record as its sections of the report. all_rows: print every row of long tables."""
+def result(
+    record: Record, *, as_json: bool = False, all_rows: bool = False, note: str = "", hints: Iterable[str] = ()
+) -> None:
+    """Print a record as JSON, or as its sections of the report, a note and hints such as the next useful command.
+
+    all_rows: print every row of long tables.
+    """
     from headcount.report.text import show_result
 
-    show_result(console, record, all_rows=all_rows)
+    output = console()
+    if as_json:
+        json(output, record)
+        return
+    show_result(output, record, all_rows=all_rows)
+    if note:
+        line(output, note)
+    for hint in hints:
+        line(output, hint, dim=True)
 
 
 def ledger(console: Console, record: Record) -> None:

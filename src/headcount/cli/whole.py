@@ -33,15 +33,12 @@ def whole(name: str, about: str) -> click.Command:
     @click.command(name, help=f"{about} {_SEVERAL}")
     @click.argument("models", nargs=-1)
     @options.loading_only
-    @click.option("--task", type=click.Choice(data.NAMES), help="Task of the model. Default: translation.")
+    @options.choice("--task", data.NAMES, "Task of the model. Default: translation.")
     @data.source(data.ANY, split="dev", required=False, fields=_SOURCE)
     @options.measure_split
     @options.other_split
     @click.option("--metric", help="Metric. Default: that of the task.")
-    @click.option(
-        "--beams", default=1, show_default=True, type=click.IntRange(1),
-        help="Beams of beam search; 1, greedy decoding, is much faster.",
-    )  # fmt: skip
+    @options.integer("--beams", "Beams of beam search; 1, greedy decoding, is much faster.", 1)
     @options.batch_size
     @options.max_length
     @click.option(
@@ -52,12 +49,9 @@ def whole(name: str, about: str) -> click.Command:
     @click.option("--show", "show_settings", is_flag=True, help="Print every setting as TOML and stop.")
     @click.option("--parts", help="Run only these parts, separated by commas. Default: all.")
     @click.option(
-        "--out",
-        default=f"study-{name}",
-        show_default=True,
-        type=options.FOLDER,
+        "--out", default=f"study-{name}", show_default=True, type=options.FOLDER,
         help="Folder for the records, figures and unfinished work of the study.",
-    )
+    )  # fmt: skip
     @options.figure_formats
     @options.as_json
     def command(
@@ -80,7 +74,8 @@ def whole(name: str, about: str) -> click.Command:
             click.echo(settings[0].to_toml(), nl=False)
             return
         with options.reserved(out, shared=True):  # processes of the same command share the work
-            _run(name, settings, loading, out, parts, formats, as_json)
+            record = _run(name, settings, loading, out, options.names(parts) or None)
+            _present(record, len(settings), out, formats, as_json)
 
     return command
 
@@ -89,15 +84,11 @@ def _combined(values: dict[str, Any], model: str, source: data.Source, arguments
     """The settings of a file, overridden by those of the command line; data defaults to that of the training."""
     from headcount.studies.study_settings import trained_on
 
-    context, nothing = click.get_current_context(), data.Source("")
-
-    def typed(name: str) -> bool:
-        return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-
+    nothing = data.Source("")
     of_source = {name: value for name, value in asdict(source).items() if value != getattr(nothing, name)}
-    if not typed("split"):
+    if not options.is_typed("split"):
         del of_source["split"]
-    settings = {name: arguments[name] for name in _SETTINGS if typed(name)}
+    settings = {name: arguments[name] for name in _SETTINGS if options.is_typed(name)}
     settings |= {"model": model} if model else {}
     corpus = trained_on(model)
     by_default = {"data": corpus} if corpus else {}
@@ -116,25 +107,16 @@ def _read(config: Path | None) -> dict[str, Any]:
 
 
 def _run(
-    name: str,
-    settings: Sequence[StudySettings],
-    loading: options.Loading,
-    out: Path,
-    parts: str | None,
-    formats: tuple[str, ...],
-    as_json: bool,
-) -> None:
+    name: str, settings: Sequence[StudySettings], loading: options.Loading, out: Path, parts: Sequence[str] | None
+) -> Record:
     from headcount.cli import show
     from headcount.studies.pool import study_pool
     from headcount.studies.whole import whole_study
 
-    part_names = options.names(parts) or None
     with show.Bars(every_part=True) as bars:
         if len(settings) > 1:
-            record: Record = study_pool(name, settings, out, loading=loading, parts=part_names, progress=bars.show)
-        else:
-            record = whole_study(name, settings[0], out, loading=loading, parts=part_names, progress=bars.show)
-    _present(record, len(settings), out, formats, as_json)
+            return study_pool(name, settings, out, loading=loading, parts=parts, progress=bars.show)
+        return whole_study(name, settings[0], out, loading=loading, parts=parts, progress=bars.show)
 
 
 def _present(record: Record, models: int, out: Path, formats: tuple[str, ...], as_json: bool) -> None:

@@ -15,27 +15,20 @@ from headcount.cli import data, options
 @data.tasked(split="test")
 @click.option("--other-data", help="Second data set, to test whether the same heads matter there. Default: none.")
 @options.other_split
-@click.option(
-    "--alone/--no-alone", default=True, show_default=True, help="Also mask all heads of a layer but one, for each head."
-)
+@options.toggle("--alone/--no-alone", "Also mask all heads of a layer but one, for each head.")
 @click.option("--early", is_flag=True, help="Stop measuring a head once it is significant at --alpha (accuracy only).")
 @click.option(
-    "--alpha",
-    default=0.01,
-    show_default=True,
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    "--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Significance level: a head matters if the p-value of its loss is below it.",
-)
+)  # fmt: skip
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
     other_data: str | None,
     other_split: str | None,
     output: options.Output,
-    as_json: bool,
     **settings: Any,
 ) -> None:
     """Mask every head of MODEL alone and measure the loss of quality; then mask all other heads of its layer."""
@@ -53,4 +46,4 @@ def COMMAND(  # noqa: N802
         )
     effects = record.parts.one_out
     least = sorted(effects, key=lambda head: abs(effects[head].difference))[:3]
-    output.present(record, as_json, f"headcount prune {shlex.quote(model)} --remove {','.join(least)} --out DIR")
+    output.present(record, f"headcount prune {shlex.quote(model)} --remove {','.join(least)} --out DIR")

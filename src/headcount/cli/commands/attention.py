@@ -15,15 +15,8 @@ from headcount.cli import options
 @click.option("--text", required=True, help="Sentence to show attention on.")
 @click.option("--target", help="Decoder input, for decoder and cross heads. Default: what the model generates.")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
-    model: str,
-    loading: options.Loading,
-    head: str,
-    text: str,
-    target: str | None,
-    output: options.Output,
-    as_json: bool,
+def COMMAND(
+    model: str, loading: options.Loading, head: str, text: str, target: str | None, output: options.Output
 ) -> None:
     """Show the attention of one head of MODEL in a sentence: a map in the terminal, and a picture with --out."""
     from headcount.cli import show
@@ -34,4 +27,4 @@ def COMMAND(  # noqa: N802
         live = loading.load(model)
         record = attention_map(live, tokenizer, text, head=head, target=target, name=model)
     repeated = f"--head {head} --text {shlex.quote(text)} --out DIR"
-    output.present(record, as_json, "" if output.out else f"headcount attention {shlex.quote(model)} {repeated}")
+    output.present(record, "" if output.out else f"headcount attention {shlex.quote(model)} {repeated}")

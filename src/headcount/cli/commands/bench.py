@@ -16,20 +16,11 @@ from headcount.cli import data, options
 @click.argument("pruned_models", nargs=-1, metavar="[PRUNED]...")
 @click.option("--batches", default="1,4,16,64", show_default=True, help="Batch sizes, separated by commas.")
 @click.option("--lengths", default="32,128", show_default=True, help="Input lengths in tokens, separated by commas.")
-@click.option(
-    "--written", default=16, show_default=True, type=click.IntRange(1), help="Tokens to generate, for models that can."
-)
-@click.option(
-    "--repeats",
-    default=7,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Number of times that each model runs; models take turns.",
-)
+@options.integer("--written", "Tokens to generate, for models that can.", 16)
+@options.integer("--repeats", "Number of times that each model runs; models take turns.", 7)
 @data.tasked(split="test", required=False, inferred=True)
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     pruned_models: tuple[str, ...],
     loading: options.Loading,
@@ -37,7 +28,6 @@ def COMMAND(  # noqa: N802
     lengths: str,
     work: data.Workload | None,
     output: options.Output,
-    as_json: bool,
     **settings: Any,
 ) -> None:
     """Measure the speed and memory of MODEL and its PRUNED versions side by side.
@@ -61,7 +51,7 @@ def COMMAND(  # noqa: N802
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )
-    output.present(record, as_json, "" if pruned_models else small)
+    output.present(record, "" if pruned_models else small)
 
 
 def _load(name: str, loading: options.Loading, work: data.Workload | None) -> Any:

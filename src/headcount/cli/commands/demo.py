@@ -14,7 +14,7 @@ from headcount.cli import options
 @options.out_folder("Folder for models and report.", default="demo", show_default=True)
 @click.option("--quick", is_flag=True, help="Run a smaller version of everything, in a few minutes.")
 @options.seed("the model")
-def COMMAND(out: Path, quick: bool, seed: int) -> None:  # noqa: N802
+def COMMAND(out: Path, quick: bool, seed: int) -> None:
     """Train a small translation model on the embedded corpus, run the experiments of both papers on it, prune it.
 
     If interrupted, run the same command again to resume. The page is written as soon as the first part is done, and

@@ -21,23 +21,15 @@ _OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pai
 @click.option(
     "--length-penalty", default=0.6, show_default=True, type=float, help="Length penalty of beam search (translation)."
 )
-@click.option(
-    "--tokens",
-    default=4096,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most source tokens times beams in a batch (translation).",
-)
+@options.integer("--tokens", "Most source tokens times beams in a batch (translation).", 4096)
 @click.option("--against", metavar="MODEL", help="Model whose embeddings are the reference (embedding).")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
     against: str | None,
     output: options.Output,
-    as_json: bool,
     **decoding: Any,
 ) -> None:
     """Measure the quality of MODEL at its task on a data set, with an interval.
@@ -77,7 +69,7 @@ def COMMAND(  # noqa: N802
             f"headcount prune {quoted} --choose gradient --keep 50% --task language-modelling --data TEXTS "
             f"--measure-task {shlex.quote(work.task)} --out DIR"
         )
-    output.present(record, as_json, next_command)
+    output.present(record, next_command)
 
 
 def _check(work: data.Workload) -> None:

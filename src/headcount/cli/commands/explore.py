@@ -35,14 +35,12 @@ _TEXTS = 12  # that fit on a page
     help="Token frequencies: .json, .tsv, or text to count them in. Default: counted in the text.",
 )
 @click.option(
-    "--one-out",
-    default=0,
-    type=click.IntRange(0),
+    "--one-out", default=0, type=click.IntRange(0),
     help="Sentences for masking one head at a time; 0 chooses by the size of the model.",
-)
+)  # fmt: skip
 @click.option("--out", type=options.FOLDER, help="Folder for the page and the records. Default: explore-MODEL.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser at the end.")
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     source: data.Source,

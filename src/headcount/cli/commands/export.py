@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headcount.cli import options
-from headcount.registry import Registry
 
 if TYPE_CHECKING:
     from headcount.exports.export import Export
@@ -18,28 +17,19 @@ if TYPE_CHECKING:
 
 @click.command("export")
 @options.loading
+@click.option("--to", required=True, type=click.Choice(options.RUNTIMES.names()), help="Runtime to write for.")
 @click.option(
-    "--to",
-    required=True,
-    type=click.Choice(Registry[Any]("runtime", "headcount.exports", "RUNTIME").names()),
-    help="Runtime to write for.",
-)
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
+    "--out", required=True, type=click.Path(path_type=Path),
     help="A file for formats that are one file, such as half.gguf; a folder for the others.",
-)
+)  # fmt: skip
 @click.option(
-    "--type",
-    "number_format",
-    metavar="FORMAT",
+    "--type", "number_format", metavar="FORMAT",
     help="Number format of the weights, such as f16, q8_0 (gguf) or int8 (onnx, ctranslate2). Default: f32.",
-)
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace an existing export.")
 @click.option("--no-check", is_flag=True, help="Skip running the result in its runtime.")
 @options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     to: str,

@@ -23,7 +23,7 @@ _FIGURES = Registry[object]("figure", "headcount.report.figures", "FIGURE")
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @options.figure_formats
 @options.out_folder("Folder for the figures.", shared=True, default="figures", show_default=True)
-def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out: Path) -> None:  # noqa: N802
+def COMMAND(name: str, records: tuple[Path, ...], formats: tuple[str, ...], out: Path) -> None:
     """Draw a figure of RECORDS (record.json, or the folder that holds it): the picture, its caption, its data as CSV.
 
     FIGURE all draws every figure that the records have data for. Several records are shown side by side if the figure

@@ -14,10 +14,7 @@ from headcount.cli import options
 @options.loading
 @options.output
 @options.length
-@options.as_json
-def COMMAND(  # noqa: N802
-    model: str, length: int, output: options.Output, as_json: bool, loading: options.Loading
-) -> None:
+def COMMAND(model: str, length: int, output: options.Output, loading: options.Loading) -> None:
     """Show the heads of MODEL: a table and a map of its attention sites, their costs, and supported runtimes."""
     from headcount.cli import show
     from headcount.exports.export import fits
@@ -30,6 +27,4 @@ def COMMAND(  # noqa: N802
     record = replace(record, parts=replace(record.parts, runtimes=runtimes))
     removable = (site for site in record.parts.sites if site.indices and not site.obstacle)
     heads = [f"{site.site}.{site.indices[0]}" for site in removable]
-    output.present(
-        record, as_json, f"headcount prune {shlex.quote(model)} --remove {heads[0]} --out DIR" if heads else ""
-    )
+    output.present(record, f"headcount prune {shlex.quote(model)} --remove {heads[0]} --out DIR" if heads else "")

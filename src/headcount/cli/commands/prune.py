@@ -13,16 +13,8 @@ import click
 from headcount.cli import data, options, stages
 from headcount.errors import UsageError
 from headcount.pruning.choosers.given import Given
-from headcount.pruning.pipeline import (
-    Chooser,
-    Pipeline,
-    chooser_of,
-    choosers,
-    compensations,
-    split_name,
-)
+from headcount.pruning.pipeline import Chooser, Pipeline, chooser_of, choosers, compensations, split_name
 from headcount.pruning.tuning import Tuning
-from headcount.registry import Registry
 from headcount.selection.budget import parse_budgets
 from headcount.selection.shape import Shape
 
@@ -34,8 +26,6 @@ _LOADED_BY = {
     "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",
     "headcount": "Its layers differ, so stock code refuses it; in Python: hc.load({out!r}).",
 }
-# The same folder as in exports/export.py, listed here without importing torch for --help.
-RUNTIMES: Registry[Any] = Registry("runtime", "headcount.exports", "RUNTIME")
 _CHOOSERS = stages.chooser_options()
 _TUNING = {stages.parameter(name, Tuning): name for name in Tuning.limits()}
 _SHAPE = {stages.parameter(name, Shape): name for name in Shape.limits()}
@@ -53,12 +43,10 @@ _HEADINGS = {
 }  # fmt: skip
 
 
-def _generated(function: object) -> Any:
+def _generated(function: options.Command) -> options.Command:
     """The options of shapes, of training and of all choosers."""
     members = (option for option, _ in _CHOOSERS.values())
-    for decorate in reversed([*stages.options_of(Shape), *stages.options_of(Tuning), *members]):
-        function = decorate(function)
-    return function
+    return options.stacked(function, reversed([*stages.options_of(Shape), *stages.options_of(Tuning), *members]))
 
 
 @click.command("prune", cls=stages.Grouped, headings=_HEADINGS)
@@ -76,17 +64,15 @@ def _generated(function: object) -> Any:
 @click.option("--remove", metavar="HEADS", help="Heads to remove: encoder.0.3,decoder.1.* (* matches any number).")
 @click.option("--kinds", help="Kinds of heads that may be removed, such as encoder,cross. Default: all.")
 @click.option(
-    "--for", "runtime", type=click.Choice(RUNTIMES.names()),
+    "--for", "runtime", type=click.Choice(options.RUNTIMES.names()),
     help="A runtime that the smaller model is for: heads are chosen in a shape that it takes without workarounds.",
 )  # fmt: skip
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Random seed of everything that is random."
+@options.seed("everything that is random")
+@options.choice(
+    "--compensate",
+    compensations.names(),
+    "Fit the remaining heads to make up for the removed ones, without training. Default: none; lstsq with greedy.",
 )
-@click.option(
-    "--compensate", type=click.Choice(compensations.names()),
-    help="Fit the remaining heads to make up for the removed ones, without training. Default: none; lstsq "
-         "with greedy.",
-)  # fmt: skip
 @click.option("--add-bias", is_flag=True, help="Add a bias to output projections that have none, to compensate with.")
 @click.option(
     "--calibrate-split",
@@ -94,27 +80,21 @@ def _generated(function: object) -> Any:
 )
 @_generated
 @click.option("--train-split", default="train", show_default=True, help="Split to train on.")
-@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts. Default: all.")
-@click.option(
-    "--save-seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
-    help="Seconds between saved training states.",
-)  # fmt: skip
+@options.train_limit
+@options.save_seconds
 @data.tasked(split="dev", required=False, measured=True)
 @data.measure_task
 @click.option("--out", required=True, type=options.FOLDER, help="Folder for the pruned model and record.json.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing checkpoint.")
 @click.option("--standalone", is_flag=True, help="Add code that loads the model without headcount.")
-@click.option(
-    "--verify/--no-verify", default=True, show_default=True,
-    help="Compare the masked and the pruned model before saving; a model that fails is saved in "
-         "OUT.unverified.",
-)  # fmt: skip
+@options.toggle(
+    "--verify/--no-verify",
+    "Compare the masked and the pruned model before saving; a model that fails is saved in OUT.unverified.",
+)
 @options.length
 @options.as_json
 @options.every_row
-def COMMAND(  # noqa: N802
-    model: str, loading: options.Loading, out: Path, as_json: bool, all_rows: bool, **values: Any
-) -> None:
+def COMMAND(model: str, loading: options.Loading, out: Path, as_json: bool, all_rows: bool, **values: Any) -> None:
     """Remove heads from MODEL physically and save a smaller model.
 
     Four stages, of which only the third is required: choose heads (--choose and --keep N on your data, or by name with
@@ -129,13 +109,8 @@ def COMMAND(  # noqa: N802
         options.refuse_checkpoint(out)  # its models go to folders inside, and its record to record.json
     with options.reserved(out, shared=len(pipelines) > 1):  # processes share the models of a sweep
         record = job.run(pipelines)
-    console = show.console()
-    if as_json:
-        show.json(console, record)
-        return
-    show.result(console, record, all_rows=all_rows)
-    for number, line in enumerate(_closing_lines(out, record, swept=len(pipelines) > 1)):
-        show.line(console, line, dim=number > 0)
+    note, hint = _closing_lines(out, record, swept=len(pipelines) > 1)
+    show.result(record, as_json=as_json, all_rows=all_rows, note=note, hints=[hint])
 
 
 @dataclass(frozen=True)
@@ -317,12 +292,12 @@ def _measuring(work: data.Workload) -> dict[str, Any]:
     return {**work.decoding, "lowercase": work.source.lowercase, **metric}
 
 
-def _closing_lines(out: Path, record: Record, *, swept: bool) -> list[str]:
+def _closing_lines(out: Path, record: Record, *, swept: bool) -> tuple[str, str]:
     """Where the models are, and the next useful command."""
     folder = shlex.quote(str(out))
     if not swept:
         loaded_by = _LOADED_BY[record.parts.loaded_by].format(out=str(out))
-        return [f"\nSaved in {out}. {loaded_by}", f"Next: headcount inspect {folder}"]
+        return f"\nSaved in {out}. {loaded_by}", f"Next: headcount inspect {folder}"
     elsewhere = record.parts.elsewhere
     others = f" Another process works on: {', '.join(elsewhere)}." if elsewhere else ""
-    return [f"\nSaved in {out}, a folder for each lambda.{others}", f"Next: headcount inspect {folder}/LAMBDA"]
+    return f"\nSaved in {out}, a folder for each lambda.{others}", f"Next: headcount inspect {folder}/LAMBDA"

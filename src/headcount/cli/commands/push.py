@@ -11,7 +11,7 @@ import click
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("name")
 @click.option("--private", is_flag=True, help="Create a new repository as private.")
-def COMMAND(folder: Path, name: str, private: bool) -> None:  # noqa: N802
+def COMMAND(folder: Path, name: str, private: bool) -> None:
     """Upload the model in FOLDER to the Hugging Face Hub as NAME, which is user/name."""
     from headcount.checkpoints.push import push
     from headcount.cli import show

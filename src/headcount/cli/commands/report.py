@@ -18,9 +18,7 @@ from headcount.cli import options
 @click.option("--plain", is_flag=True, help="Show the report in the terminal instead of writing a page.")
 @click.option("--short", is_flag=True, help="With --plain: print only the answers, without tables.")
 @options.every_row
-def COMMAND(  # noqa: N802
-    records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool, all_rows: bool
-) -> None:
+def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool, short: bool, all_rows: bool) -> None:
     """Write a page about RECORDS (record.json, or the folder that holds it): one file that opens anywhere.
 
     Records of several commands on one model make one report. Two records of the same command are compared.

@@ -23,62 +23,46 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @click.option("--encoder-only", is_flag=True, help="Skip the decoder of a translation model.")
 @click.option("--roles", "names", help="Roles to measure, separated by commas. Default: all.")
 @click.option("--relations", help="Dependency relations, separated by commas. Default: nsubj,obj,amod,advmod.")
-@click.option(
-    "--directions",
-    default="both",
-    show_default=True,
-    type=click.Choice(list(_DIRECTIONS)),
-    help="Directions of a dependency relation that syntactic heads are searched for.",
-)
-@click.option(
-    "--margin", default="relative", show_default=True, type=click.Choice(["relative", "points"]),
-    help="Whether a syntactic head must exceed its baseline by a factor (relative) or a difference "
-         "(absolute); see --excess.",
+@options.choice(
+    "--directions", list(_DIRECTIONS), "Directions of a dependency relation that syntactic heads are searched for.",
+    "both",
 )  # fmt: skip
+@options.choice(
+    "--margin",
+    ["relative", "points"],
+    "Whether a syntactic head must exceed its baseline by a factor (relative) or a difference "
+    "(absolute); see --excess.",
+    "relative",
+)
 @click.option(
-    "--excess",
-    default=0.10,
-    show_default=True,
-    type=click.FloatRange(0),
+    "--excess", default=0.10, show_default=True, type=click.FloatRange(0),
     help="How far above its baseline a syntactic head must be: 0.1 is 10 % (relative) or 10 points (absolute).",
-)
-@click.option(
-    "--diagonal/--no-diagonal",
-    default=True,
-    show_default=True,
-    help="Count queries whose largest weight is on the token itself.",
-)
-@click.option(
-    "--edges", default="possible", show_default=True, type=click.Choice(["possible", "all"]),
-    help="Queries that count for positional roles: those with a token at the offset (possible), or all.",
+)  # fmt: skip
+@options.toggle("--diagonal/--no-diagonal", "Count queries whose largest weight is on the token itself.")
+@options.choice(
+    "--edges", ["possible", "all"],
+    "Queries that count for positional roles: those with a token at the offset (possible), or all.", "possible",
 )  # fmt: skip
 @click.option(
     "--frequencies", default="train", show_default=True,
     help="Token frequencies for the rare role: train (of the grammar or of parallel text), corpus, "
          "tokenizer, or a file: .json or .tsv with counts, or text (.conllu or lines) to count.",
 )  # fmt: skip
-@click.option(
-    "--common", type=click.IntRange(0),
-    help="Number of most frequent tokens that are not rare. Default: the paper's 500 of 32,000, scaled to "
-         "the vocabulary.",
-)  # fmt: skip
+@options.integer(
+    "--common",
+    "Number of most frequent tokens that are not rare. Default: the paper's 500 of 32,000, scaled to the vocabulary.",
+    least=0,
+)
 @click.option(
     "--relevance",
     type=click.Path(exists=True, path_type=Path),
     help="Record of headcount score --method relevance, to compare with roles.",
 )
 @click.option("--play", is_flag=True, help="Also replace heads by their roles and measure the loss; takes longer.")
-@click.option(
-    "--resamples",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(10),
-    help="Bootstrap samples of sentences behind each interval.",
-)
+@options.integer("--resamples", "Bootstrap samples of sentences behind each interval.", 1000, least=10)
 @options.seed("the resampling")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     source: data.Source,
@@ -89,7 +73,6 @@ def COMMAND(  # noqa: N802
     relevance: Path | None,
     play: bool,
     output: options.Output,
-    as_json: bool,
     **reading: Any,
 ) -> None:
     """Measure what every head of MODEL does: positions, syntax, rare tokens and more, each against its baseline."""
@@ -123,7 +106,7 @@ def COMMAND(  # noqa: N802
         )  # fmt: skip
     roles = record.parts.roles
     head = next((head for head, held in roles.items() if held), next(iter(roles)))
-    output.present(record, as_json, f"headcount attention {shlex.quote(model)} --head {head} --text '...'")
+    output.present(record, f"headcount attention {shlex.quote(model)} --head {head} --text '...'")
 
 
 def _frequencies(option: str, source: data.Source, tokenizer: PreTrainedTokenizerBase) -> Any:

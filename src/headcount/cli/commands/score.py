@@ -17,18 +17,12 @@ _RULES: Registry[Any] = Registry("rule", "headcount.probes.relevance.rules", "RU
 
 @click.command("score")
 @options.loading
-@click.option(
-    "--method",
-    default="gradient",
-    show_default=True,
-    type=click.Choice(_METHODS.names()),
-    help="How heads are scored.",
-)
+@options.choice("--method", _METHODS.names(), "How heads are scored.", "gradient")
 @data.tasked(split="dev")
-@click.option(
+@options.choice(
     "--granularity",
-    type=click.Choice(["example", "token", "batch"]),
-    help="Take absolute values per token, example or batch (gradient). Default: example.",
+    ["example", "token", "batch"],
+    "Take absolute values per token, example or batch (gradient). Default: example.",
 )
 @click.option(
     "--normalize/--no-normalize", default=None, help="Divide by the norm of each layer. Default: as the method does."
@@ -36,36 +30,21 @@ _RULES: Registry[Any] = Registry("rule", "headcount.probes.relevance.rules", "RU
 @click.option(
     "--preset", help="Exact variant: michel2019-paper, michel2019-code or hf-bertology (gradient). Default: none."
 )
-@click.option(
-    "--rule",
-    type=click.Choice(_RULES.names()),
-    help="Rule by which relevance is passed back (relevance). Default: ding.",
-)
-@click.option(
+@options.choice("--rule", _RULES.names(), "Rule by which relevance is passed back (relevance). Default: ding.")
+@options.choice(
     "--bias",
-    type=click.Choice(["absorb", "redistribute"]),
-    help="Whether biases absorb relevance or it is redistributed (relevance). Default: absorb.",
+    ["absorb", "redistribute"],
+    "Whether biases absorb relevance or it is redistributed (relevance). Default: absorb.",
 )
-@click.option(
+@options.choice(
     "--target",
-    type=click.Choice(["own", "reference"]),
-    help="Decoder input while tracing relevance: the model's own output or the reference (relevance). Default: own.",
+    ["own", "reference"],
+    "Decoder input while tracing relevance: the model's own output or the reference (relevance). Default: own.",
 )
-@click.option(
-    "--chunk",
-    type=click.IntRange(1),
-    help="Most padded tokens in one pass; bounds the memory (relevance). Default: 1024.",
-)
+@options.integer("--chunk", "Most padded tokens in one pass; bounds the memory (relevance). Default: 1024.")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
-    model: str,
-    method: str,
-    work: data.Workload,
-    output: options.Output,
-    as_json: bool,
-    loading: options.Loading,
-    **settings: Any,
+def COMMAND(
+    model: str, method: str, work: data.Workload, output: options.Output, loading: options.Loading, **settings: Any
 ) -> None:
     """Score every head of MODEL on your data; higher means more important."""
     from headcount.cli import show
@@ -81,4 +60,4 @@ def COMMAND(  # noqa: N802
         )
     scores = record.parts.scores
     worst = sorted(scores, key=lambda head: scores[head])[:5]
-    output.present(record, as_json, f"headcount prune {shlex.quote(model)} --remove {','.join(worst)} --out DIR")
+    output.present(record, f"headcount prune {shlex.quote(model)} --remove {','.join(worst)} --out DIR")

@@ -11,5 +11,5 @@ STUDIES: Registry[click.Command] = Registry("study", "headcount.cli.studies", "C
 
 
 @click.command("study", cls=Files, members=STUDIES)
-def COMMAND() -> None:  # noqa: N802
+def COMMAND() -> None:
     """Run a whole experiment on a model: its record, its table and its figures."""

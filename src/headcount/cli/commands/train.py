@@ -28,19 +28,12 @@ _COLUMNS = ("text_column", "label", "pair")
 _TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # options only for a MODEL
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # translation only
 _SNAPSHOTS = 3  # of a new model
-_COUNT, _ANY = click.IntRange(1), click.IntRange(0)
 _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
 
 
 @click.command("train")
 @click.argument("model", required=False)
-@click.option(
-    "--task",
-    default="translation",
-    show_default=True,
-    type=click.Choice(data.NAMES),
-    help="What to train for; all but translation fine-tune MODEL.",
-)
+@options.choice("--task", data.NAMES, "What to train for; all but translation fine-tune MODEL.", "translation")
 @click.option(
     "--like",
     metavar="PRUNED",
@@ -51,34 +44,28 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     "--out", required=True, type=options.FOLDER,
     help="Folder for the model. An unfinished run in it is resumed. With --seeds OUT-0, OUT-1 and so on.",
 )  # fmt: skip
-@click.option(
-    "--preset",
-    default="small",
-    show_default=True,
-    type=click.Choice(_PRESETS),
-    help="Size of the model and training settings.",
-)
+@options.choice("--preset", _PRESETS, "Size of the model and training settings.", "small")
 @click.option("--dev-split", default="dev", show_default=True, help="Split to monitor training on.")
 @options.max_length
-@click.option("--encoder-layers", type=_COUNT, help="Layers of the encoder. Default: of the preset.")
-@click.option("--decoder-layers", type=_COUNT, help="Layers of the decoder. Default: of the preset.")
-@click.option("--heads", type=_COUNT, help="Attention heads of each layer. Default: of the preset.")
-@click.option("--width", type=_COUNT, help="Width of the model (d_model). Default: of the preset.")
-@click.option("--inner", type=_COUNT, help="Width of its feed-forward layers. Default: of the preset.")
-@click.option(
+@options.integer("--encoder-layers", "Layers of the encoder. Default: of the preset.")
+@options.integer("--decoder-layers", "Layers of the decoder. Default: of the preset.")
+@options.integer("--heads", "Attention heads of each layer. Default: of the preset.")
+@options.integer("--width", "Width of the model (d_model). Default: of the preset.")
+@options.integer("--inner", "Width of its feed-forward layers. Default: of the preset.")
+@options.choice(
     "--norm",
-    type=click.Choice(["pre", "post"]),
-    help="Normalise before each sublayer (pre, the default: one vocabulary for both sides) or after it (post).",
+    ["pre", "post"],
+    "Normalise before each sublayer (pre, the default: one vocabulary for both sides) or after it (post).",
 )
 @click.option("--dropout", type=_SHARE, help="Dropout of residual connections. Default: of the preset.")
 @click.option("--attention-dropout", type=_SHARE, help="Dropout of attention weights. Default: of the preset.")
 @click.option(
     "--activation-dropout", type=_SHARE, help="Dropout inside the feed-forward layers. Default: of the preset."
 )
-@click.option(
+@options.integer(
     "--vocabulary",
-    type=click.IntRange(8),
-    help="Most subword pieces: of both languages together, or of each (--norm post). Default: of the preset.",
+    "Most subword pieces: of both languages together, or of each (--norm post). Default: of the preset.",
+    least=8,
 )
 @click.option(
     "--shared",
@@ -86,11 +73,9 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     help="Share one vocabulary and one embedding between both languages; always so with --norm pre.",
 )
 @click.option("--lowercase", is_flag=True, help="Lowercase both languages, in the model and in BLEU.")
-@click.option(
-    "--examples", type=_COUNT, help="Mean number of texts per step (fine-tuning). Default: 32, unless --batch is given."
-)
-@click.option("--batch", type=_COUNT, help="Source tokens per step, over all processes. Default: of the preset.")
-@click.option("--chunk", type=_COUNT, help="Most source tokens in one forward pass. Default: of the preset.")
+@options.integer("--examples", "Mean number of texts per step (fine-tuning). Default: 32, unless --batch is given.")
+@options.integer("--batch", "Source tokens per step, over all processes. Default: of the preset.")
+@options.integer("--chunk", "Most source tokens in one forward pass. Default: of the preset.")
 @click.option(
     "--factor",
     type=_POSITIVE,
@@ -99,34 +84,27 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 @click.option(
     "--rate", type=_POSITIVE, help="Learning rate after warm-up. Default: of the preset; 5e-5 for fine-tuning."
 )
-@click.option("--warmup", type=_COUNT, help="Warm-up steps. Default: of the preset; 6% of the run for fine-tuning.")
-@click.option(
-    "--cooldown",
-    type=_ANY,
-    help="Steps at the end over which the learning rate decays to zero. Default: of the preset.",
+@options.integer("--warmup", "Warm-up steps. Default: of the preset; 6% of the run for fine-tuning.")
+@options.integer(
+    "--cooldown", "Steps at the end over which the learning rate decays to zero. Default: of the preset.", least=0
 )
-@click.option("--steps", type=_COUNT, help="Stop after this many steps. Default: of the preset.")
-@click.option(
-    "--epochs", type=_COUNT, help="Stop after this many passes over the data. Default: no limit, or 2 for fine-tuning."
-)
-@click.option(
-    "--patience",
-    type=_ANY,
-    help="Stop after this many epochs without improvement; 0 never stops. Default: of the preset.",
+@options.integer("--steps", "Stop after this many steps. Default: of the preset.")
+@options.integer("--epochs", "Stop after this many passes over the data. Default: no limit, or 2 for fine-tuning.")
+@options.integer(
+    "--patience", "Stop after this many epochs without improvement; 0 never stops. Default: of the preset.", least=0
 )
 @click.option(
     "--metric",
     help="Metric on the dev split (fine-tuning): accuracy, f1, matthews, perplexity or loss. Default: of the task.",
 )
-@click.option(
+@options.choice(
     "--watch",
-    type=click.Choice(["loss", "bleu", "accuracy", "f1", "matthews"]),
-    help="Metric on the dev split that selects the best epoch. Default: loss.",
+    ["loss", "bleu", "accuracy", "f1", "matthews"],
+    "Metric on the dev split that selects the best epoch. Default: loss.",
 )
-@click.option(
+@options.integer(
     "--average",
-    type=_COUNT,
-    help="Number of last epochs to average, if the average is better than the best epoch. Default: of the preset.",
+    "Number of last epochs to average, if the average is better than the best epoch. Default: of the preset.",
 )
 @click.option("--smoothing", type=_SHARE, help="Label smoothing. Default: 0.1 for translation, else 0.")
 @click.option(
@@ -138,19 +116,16 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
     help="One model for each of these seeds, such as 0-4; processes of the same command share them. Default: --seed.",
 )
 @click.option("--dev-bleu", is_flag=True, help="Translate dev after every epoch.")
-@click.option(
-    "--precision", default="no", show_default=True, type=click.Choice(["no", "bf16", "fp16"]), help="Mixed precision."
+@options.choice("--precision", ["no", "bf16", "fp16"], "Mixed precision.", "no")
+@options.save_seconds
+@options.integer(
+    "--snapshots",
+    "Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on. Default: 3; 0 with MODEL.",
+    least=0,
 )
-@click.option(
-    "--save-seconds", default=60.0, show_default=True, type=_POSITIVE, help="Seconds between saved training states."
-)
-@click.option(
-    "--snapshots", type=_ANY,
-    help="Models to keep within the first epoch, after 1/2, 1/4, 1/8 of it and so on. Default: 3; 0 with MODEL.",
-)  # fmt: skip
 @click.option("--tensorboard", is_flag=True, help="Also write TensorBoard events (needs the package tensorboard).")
 @options.every_row
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str | None,
     task: str,
     like: str | None,
@@ -275,12 +250,7 @@ def _translation(
 
 
 def _fine_tuned(
-    task: str,
-    model: str,
-    source: data.Source,
-    out: Path,
-    arguments: dict[str, Any],
-    options_of_run: dict[str, Any],
+    task: str, model: str, source: data.Source, out: Path, arguments: dict[str, Any], options_of_run: dict[str, Any]
 ) -> Any:
     import torch
 
@@ -344,7 +314,5 @@ def _show(record: Record, task: str, source: data.Source, out: Path, *, all_rows
     from headcount.cli import show
     from headcount.tasks.task import tasks
 
-    console = show.console()
-    show.result(console, record, all_rows=all_rows)
     then = f"evaluate {shlex.quote(str(out))}" + ("" if tasks[task].writes else f" --task {task}")
-    show.line(console, f"Next: headcount {then} {source.as_options()}", dim=True)
+    show.result(record, all_rows=all_rows, hints=[f"Next: headcount {then} {source.as_options()}"])

@@ -14,24 +14,13 @@ _AT_ONCE = 1000  # sentences read before translating, so that batches have simil
 @click.command("translate")
 @options.loading
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
+@options.integer("--beams", "Beams of beam search; 1 is greedy decoding.", 4)
 @click.option(
-    "--beams", default=4, show_default=True, type=click.IntRange(1), help="Beams of beam search; 1 is greedy decoding."
-)
-@click.option(
-    "--length-penalty",
-    default=0.6,
-    show_default=True,
-    type=float,
+    "--length-penalty", default=0.6, show_default=True, type=float,
     help="Exponent of the length by which the log-probability of a beam is divided.",
-)
-@click.option(
-    "--tokens",
-    default=4096,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most source tokens times beams in a batch.",
-)
-def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any) -> None:  # noqa: N802
+)  # fmt: skip
+@options.integer("--tokens", "Most source tokens times beams in a batch.", 4096)
+def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any) -> None:
     """Translate FILE, or stdin, line by line with MODEL. Empty lines give empty lines."""
     from headcount.cli import show
     from headcount.studies.evaluation import translate

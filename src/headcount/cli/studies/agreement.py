@@ -14,14 +14,8 @@ from headcount.cli import data, options
 @data.tasked(split="dev", measured=True)
 @click.option("--methods", help="Scores to compare, separated by commas. Default: all.")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
-    model: str,
-    loading: options.Loading,
-    work: data.Workload,
-    methods: str | None,
-    output: options.Output,
-    as_json: bool,
+def COMMAND(
+    model: str, loading: options.Loading, work: data.Workload, methods: str | None, output: options.Output
 ) -> None:
     """Score every head of MODEL by every method; compare the ranks with ablation, and the loss of pruning by each."""
     from headcount.cli import show
@@ -36,4 +30,4 @@ def COMMAND(  # noqa: N802
             live, task, measure_on=measure_on, methods=names, name=model, folder=output.unfinished, progress=bars.show
         )
     repeated = f"--orders gradient,ablation {work.as_options()} --out DIR"
-    output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {repeated}")
+    output.present(record, f"headcount study curves {shlex.quote(model)} {repeated}")

@@ -14,33 +14,17 @@ from headcount.cli import data, options
 @options.loading
 @data.tasked(split="train", measured=True)
 @click.option("--calibrate-data", help="Data to score, search and calibrate on. Default: a split of --data.")
-@click.option(
-    "--calibrate-limit",
-    default=400,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Use at most this many calibration texts.",
-)
+@options.integer("--calibrate-limit", "Use at most this many calibration texts.", 400)
 @click.option("--order", default="gradient", show_default=True, help="Score by which heads are removed.")
-@click.option("--step", default=5.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
-@click.option("--most", default=60.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
+@options.percent("--step", 5.0)
+@options.percent("--most", 60.0)
 @click.option("--points", type=float, help="Loss of the metric at which compensations are compared. Default: 2 points.")
-@click.option(
-    "--greedy/--no-greedy",
-    default=True,
-    show_default=True,
-    help="Also run the greedy search with compensation in the loop.",
-)
-@click.option(
-    "--candidates", default=6, show_default=True, type=click.IntRange(1), help="Heads to try at each greedy step."
-)
-@click.option(
-    "--group", default=1, show_default=True, type=click.IntRange(1), help="Heads to remove at each greedy step."
-)
+@options.toggle("--greedy/--no-greedy", "Also run the greedy search with compensation in the loop.")
+@options.integer("--candidates", "Heads to try at each greedy step.", 6)
+@options.integer("--group", "Heads to remove at each greedy step.", 1)
 @click.option("--add-bias", is_flag=True, help="Add a bias to output projections that have none.")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
@@ -52,7 +36,6 @@ def COMMAND(  # noqa: N802
     candidates: int,
     group: int,
     output: options.Output,
-    as_json: bool,
     **settings: Any,
 ) -> None:
     """Remove more and more heads of MODEL without training and compare how well each compensation makes up for them."""
@@ -71,4 +54,4 @@ def COMMAND(  # noqa: N802
             greedy=GreedySteps(candidates, group) if greedy else None, **settings,
         )  # fmt: skip
     repeated = f"--choose greedy --keep N {work.as_options()} --out DIR"
-    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {repeated}")
+    output.present(record, f"headcount prune {shlex.quote(model)} {repeated}")

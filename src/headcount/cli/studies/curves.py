@@ -16,18 +16,13 @@ from headcount.cli import data, options
 @click.option(
     "--orders", default="gradient,ablation", show_default=True, help="Scores to rank heads by, separated by commas."
 )
-@click.option(
-    "--random", default=5, show_default=True, type=click.IntRange(0), help="Number of random orders, as a control."
-)
-@click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
-@click.option("--upto", default=100.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
-@click.option(
-    "--by-kind/--no-by-kind", default=True, show_default=True, help="Also prune each kind of attention alone."
-)
+@options.integer("--random", "Number of random orders, as a control.", 5, least=0)
+@options.percent("--step", 10.0)
+@options.percent("--upto", 100.0)
+@options.toggle("--by-kind/--no-by-kind", "Also prune each kind of attention alone.")
 @click.option("--recompute", is_flag=True, help="Score the remaining heads again after each step.")
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
@@ -35,7 +30,6 @@ def COMMAND(  # noqa: N802
     step: float,
     upto: float,
     output: options.Output,
-    as_json: bool,
     **plan: Any,
 ) -> None:
     """Prune MODEL step by step in several orders, and each kind of attention alone (Michel et al. 2019, section 4)."""
@@ -49,4 +43,4 @@ def COMMAND(  # noqa: N802
     with show.Bars() as bars:
         record = pruning_curves(live, task, measure_on=measure_on, plan=curve_plan, name=model, progress=bars.show)
     repeated = f"--choose gradient --keep 70% {work.as_options()} --out DIR"
-    output.present(record, as_json, f"headcount prune {shlex.quote(model)} {repeated}")
+    output.present(record, f"headcount prune {shlex.quote(model)} {repeated}")

@@ -15,10 +15,9 @@ from headcount.cli import data, options
 @data.tasked(split="dev", measured=True)
 @click.option("--epochs", help="Epochs to measure, such as 1,2,5,10. Default: all.")
 @click.option("--order", default="gradient", show_default=True, help="Score to rank heads by.")
-@click.option("--step", default=10.0, show_default=True, type=click.FloatRange(0, 100, min_open=True), help="Percent.")
+@options.percent("--step", 10.0)
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
@@ -26,7 +25,6 @@ def COMMAND(  # noqa: N802
     order: str,
     step: float,
     output: options.Output,
-    as_json: bool,
 ) -> None:
     """Prune the model of every epoch of a training run in MODEL (Michel et al. 2019, section 6)."""
     from headcount.cli import show
@@ -41,4 +39,4 @@ def COMMAND(  # noqa: N802
             checkpoints, lambda folder: loading.load(str(folder), task=work.task), task,
             measure_on=measure_on, order=order, step=step / 100, name=model, progress=bars.show,
         )  # fmt: skip
-    output.present(record, as_json, f"headcount study curves {shlex.quote(model)} {work.as_options()} --out DIR")
+    output.present(record, f"headcount study curves {shlex.quote(model)} {work.as_options()} --out DIR")

@@ -15,18 +15,10 @@ _FEW = 200  # sentences to search for short ones
 @click.command("examples")
 @options.loading
 @data.source(data.SENTENCES, split="test", fields=("languages",))
-@click.option("--count", default=4, show_default=True, type=click.IntRange(1), help="Most sentences.")
-@click.option("--longest", default=20, show_default=True, type=click.IntRange(2), help="Most tokens of a sentence.")
+@options.integer("--count", "Most sentences.", 4)
+@options.integer("--longest", "Most tokens of a sentence.", 20, least=2)
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
-    model: str,
-    loading: options.Loading,
-    source: data.Source,
-    output: options.Output,
-    as_json: bool,
-    **limits: Any,
-) -> None:
+def COMMAND(model: str, loading: options.Loading, source: data.Source, output: options.Output, **limits: Any) -> None:
     """Store the attention of every head of MODEL on a few sentences, for the cards of the report."""
     from headcount.cli import show
     from headcount.studies.examples import examples
@@ -37,4 +29,4 @@ def COMMAND(  # noqa: N802
     with show.Bars() as bars:
         limits |= {"name": model, "data": f"{source.data} {source.split}"}
         record = examples(live, tokenizer, sentences, targets=sentences.targets, progress=bars.show, **limits)
-    output.present(record, as_json, "headcount report DIR --out report.html")
+    output.present(record, "headcount report DIR --out report.html")

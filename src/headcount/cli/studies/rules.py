@@ -12,13 +12,12 @@ from headcount.cli import data, options
 @click.command("rules")
 @options.loading
 @data.tasked(split="dev")
-@click.option("--target", type=click.Choice(["own", "reference"]), default="own", show_default=True,
-              help="Decoder input while tracing relevance: the model's own output or the reference.")  # fmt: skip
+@options.choice(
+    "--target", ["own", "reference"], "Decoder input while tracing relevance: the model's own output or the reference.",
+    "own",
+)  # fmt: skip
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
-    model: str, loading: options.Loading, work: data.Workload, target: str, output: options.Output, as_json: bool
-) -> None:
+def COMMAND(model: str, loading: options.Loading, work: data.Workload, target: str, output: options.Output) -> None:
     """Score every head of MODEL by every rule of relevance, and correlate their ranks."""
     from headcount.cli import show
     from headcount.studies.rules import compare_rules
@@ -28,4 +27,4 @@ def COMMAND(  # noqa: N802
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = compare_rules(live, task, name=model, target=target, progress=bars.show)
-    output.present(record, as_json, f"headcount score {shlex.quote(model)} --method relevance --rule ding ...")
+    output.present(record, f"headcount score {shlex.quote(model)} --method relevance --rule ding ...")

@@ -16,17 +16,12 @@ from headcount.cli import data, options
 @data.tasked(split="dev", measured=True)
 @click.option("--trees", help="Treebank (.conllu) to measure roles on. Default: the trees of --data.")
 @click.option("--kind", default="encoder", show_default=True, help="Kind of heads to study.")
-@click.option("--keep", type=click.IntRange(1), help="Heads of the kind that gates keep. Default: a third of them.")
-@click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Training steps with gates.")
-@click.option(
-    "--tune", default=1050, show_default=True, type=click.IntRange(0), help="Fine-tuning steps after the gates."
-)
-@click.option(
-    "--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Most texts to score heads on."
-)
+@options.integer("--keep", "Heads of the kind that gates keep. Default: a third of them.")
+@options.gate_steps
+@options.tune_steps
+@options.choose_limit
 @options.output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     models: tuple[str, ...],
     loading: options.Loading,
     work: data.Workload,
@@ -37,7 +32,6 @@ def COMMAND(  # noqa: N802
     tune: int,
     choose_limit: int,
     output: options.Output,
-    as_json: bool,
 ) -> None:
     """Test over several MODELS whether specialised heads do the work and survive pruning (Voita et al. 2019).
 
@@ -63,7 +57,7 @@ def COMMAND(  # noqa: N802
             data=f"{work.source.data} {measure.source.split_label}",
             progress=bars.show,
         )
-    output.present(record, as_json)
+    output.present(record)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ import click
 
 from headcount.cli import data, options
 
-DEFAULT = click.core.ParameterSource.DEFAULT
-
 _WAYS = (
     "Ways of pruning, separated by commas: rank-SCORE, random, fisher, greedy, l0, subset, scratch. "
     "rank-SCORE and random are fine-tuned; rank-SCORE/untuned is not, rank-SCORE+lstsq (+bias, +scale) is "
@@ -32,10 +30,8 @@ _WAYS = (
 @click.option("--ways", default="l0,subset,rank-gradient,random", show_default=True, help=_WAYS)
 @click.option("--seeds", default="0", show_default=True, help="Random seeds, one run each: 0,1,2.")
 @click.option("--against", default="rank-gradient", show_default=True, help="Way that the others are compared with.")
-@click.option("--steps", default=150, show_default=True, type=click.IntRange(1), help="Training steps with gates.")
-@click.option(
-    "--tune", default=1050, show_default=True, type=click.IntRange(0), help="Fine-tuning steps after the gates."
-)
+@options.gate_steps
+@options.tune_steps
 @click.option(
     "--distill", metavar="SHARE", default=0.5, show_default=True, type=click.FloatRange(0, 1, min_open=True),
     help="Weight of the distillation loss (KL divergence from MODEL's predictions), 0 to 1, of ways with "
@@ -46,26 +42,16 @@ _WAYS = (
     type=click.FloatRange(0, min_open=True),
     help="Learning rate of the weights (except scratch). Default: as in headcount prune.",
 )
-@click.option(
-    "--scratch-steps", default=3200, show_default=True, type=click.IntRange(1), help="Training steps of scratch."
-)
-@click.option("--train-limit", type=click.IntRange(1), help="Train on at most this many texts. Default: all.")
-@click.option(
-    "--choose-limit", default=300, show_default=True, type=click.IntRange(1), help="Most texts to score heads on."
-)
-@click.option(
-    "--roles/--no-roles",
-    default=True,
-    show_default=True,
-    help="Measure the roles of the remaining heads, in the whole and in the pruned model.",
-)
+@options.integer("--scratch-steps", "Training steps of scratch.", 3200)
+@options.train_limit
+@options.choose_limit
+@options.toggle("--roles/--no-roles", "Measure the roles of the remaining heads, in the whole and in the pruned model.")
 @click.option(
     "--trees", help="Sentences to measure roles on: a treebank (.conllu) or a text file. Default: those of --data."
 )
 @click.option("--save-models", is_flag=True, help="Save the model of every point as OUT/models/WAY-HEADS-SEED.")
 @options.shared_output
-@options.as_json
-def COMMAND(  # noqa: N802
+def COMMAND(
     model: str,
     loading: options.Loading,
     work: data.Workload,
@@ -74,7 +60,6 @@ def COMMAND(  # noqa: N802
     seeds: str,
     against: str,
     output: options.Output,
-    as_json: bool,
     **settings: Any,
 ) -> None:
     """Prune MODEL to several sizes by several pipelines with the same training each (Voita et al. 2019, section 6)."""
@@ -90,7 +75,7 @@ def COMMAND(  # noqa: N802
         options.refuse(["distill"], "is for ways with /distilled, and --ways has none")
     counts, seed_numbers = options.numbers(numbers, "--keep"), options.numbers(seeds, "--seeds")
     names = options.names(ways)
-    if against not in names and click.get_current_context().get_parameter_source("against") is not DEFAULT:
+    if against not in names and options.is_typed("against"):
         raise click.UsageError(f"--against {against} is not one of --ways ({', '.join(names)}).")
     plan = Plan(
         counts, names, (kind,) if kind else None, seed_numbers, settings["steps"],
@@ -116,26 +101,19 @@ def COMMAND(  # noqa: N802
             folder=output.unfinished, models=models, progress=bars.show,
             command=_command(model, choose_on, settings["train_limit"], measure_on),
         )  # fmt: skip
-    if not record.parts.unfinished:
-        smallest = min(record.parts.points, key=lambda point: point.keep)
-        output.present(record, as_json, smallest.command)
-        return
-    console = show.console()  # the process that measures the last point writes the record
-    if as_json:
-        show.json(console, record)
-        return
-    show.result(console, record, all_rows=output.all_rows)
-    show.line(console, f"{record.parts.unfinished} points are under way in other processes.")
+    if record.parts.unfinished:  # the process that measures the last point writes the record
+        output.show(record, note=f"{record.parts.unfinished} points are under way in other processes.")
+    else:
+        output.present(record, min(record.parts.points, key=lambda point: point.keep).command)
 
 
 def _command(model: str, work: data.Workload, train_limit: int | None, measured: data.Workload) -> tuple[str, str]:
     """The command that makes a point, before and after the arguments of its pipeline."""
     reading = [work.as_options(), f"--split {shlex.quote(work.source.split or 'dev')}", f"--limit {work.source.limit}"]
     reading += [f"--train-limit {train_limit}"] if train_limit else []
-    context = click.get_current_context()
-    for name in ("max_length", "batch_size", "longest"):
-        if context.get_parameter_source(name) is not DEFAULT:
-            reading.append(f"--{name.replace('_', '-')} {context.params[name]}")
+    values = click.get_current_context().params
+    for name in filter(options.is_typed, ("max_length", "batch_size", "longest")):
+        reading.append(f"--{name.replace('_', '-')} {values[name]}")
     if measured.by_harness:
         reading.append(f"--measure-task {shlex.quote(measured.task)}")
     elif measured.source.split:
