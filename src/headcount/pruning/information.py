@@ -24,7 +24,6 @@ from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
 from headcount.surgery.price import Price
 from headcount.tasks.task import Task
 
@@ -73,14 +72,6 @@ def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
     return check
 
 
-def _group_places(site: Site) -> list[list[int]]:
-    """Indices of the heads of a site, in groups that share a key/value head."""
-    groups: dict[int, list[int]] = {}
-    for index, head in enumerate(site.heads):
-        groups.setdefault(head // site.group_size, []).append(index)
-    return list(groups.values())
-
-
 def _swapped(block_PP: np.ndarray, gone: list[int], allowed: Allowed = lambda _: True) -> list[int]:
     def cost(indices: Sequence[int]) -> float:
         return float(block_PP[np.ix_(indices, indices)].sum())
@@ -118,7 +109,8 @@ def search(
     for site, block in sites.columns():
         names = site.head_names()
         gone = [index for index, head in enumerate(names) if not mask[head]]
-        groups = _group_places(site) if shape.groups == "even" or shape.unit == "group" else []
+        grouped = site.groups if shape.groups == "even" or shape.unit == "group" else ()
+        groups = [[site.heads.index(head) for head in group] for group in grouped]
         removed = rearranged(information_HH[block, block], gone, _keeps_shape(shape, groups)) if gone else []
         mask = mask.replace({head: int(index not in removed) for index, head in enumerate(names)})
     return mask
