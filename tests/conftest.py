@@ -29,6 +29,7 @@ def _quiet() -> None:
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()  # the million objects of torch and transformers are not searched for garbage again and again
+    gc.set_threshold(10_000)  # a model has thousands of objects: 700 would mean a search for garbage with each
 
 
 def _built(architecture: str) -> nn.Module:

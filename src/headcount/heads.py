@@ -194,6 +194,8 @@ class HeadGrid(Mapping[Head, Any]):
             grid = cls([(Head.parse(name), _unplain(value, dtype)) for name, value in values], dtype)
             if grid._values.dtype.name != dtype:
                 raise UsageError(f"a value is not of its dtype, {dtype}")
+            if not dtype.startswith("float") and [*grid._values] != [*data["values"].values()]:
+                raise UsageError(f"a value is not of its dtype, {dtype}: it would be rounded")
             return grid
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
             raise UsageError(

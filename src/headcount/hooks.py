@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
@@ -14,39 +15,47 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from headcount.errors import UsageError
+
 # [.., width] -> the same or another tensor of that shape; None leaves the input as it is
 InputFunction = Callable[[Tensor], Tensor | None]
 # what the module returned -> what it should return instead; None leaves it
 OutputFunction = Callable[[Any], Any]
 
 
-_attached: set[int] = set()  # ids of all hooks that are registered now; torch gives every hook its own
+# id of every hook that is registered now (torch gives each its own) -> the thread that registered it
+_attached: dict[int, int] = {}
 
 
 class Hooks:
     """A block within which functions are attached to modules.
 
     Functions that change an input run before those that only read it, whatever the order they were attached in: a tap
-    sees the input of the output projection after masking.
+    sees the input of the output projection after masking. A copy of the model made inside the block has its functions
+    too; after the block they do nothing there either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module | None = None) -> None:
+        """model: the model to attach functions to. Raises if another thread has functions attached to it."""
+        if model is not None:
+            _check_thread(model)
         self._handles = ExitStack()
+        self._ended = False
 
     def change_input(self, module: nn.Module, function: InputFunction) -> None:
         """Attach a function that replaces the module's first positional input."""
-        self._keep(module.register_forward_pre_hook(_on_input(function), prepend=True))
+        self._before(module, _on_input(function), prepend=True)
 
     def see_input(self, module: nn.Module, function: InputFunction) -> None:
         """Attach a function that reads the module's first positional input, after all changes.
 
         If the function returns a tensor (of the same values), it is passed on, so that gradients flow through it.
         """
-        self._keep(module.register_forward_pre_hook(_on_input(function)))
+        self._before(module, _on_input(function))
 
     def see_call(self, module: nn.Module, function: Callable[[], None]) -> None:
         """Attach a function that is called before the module runs."""
-        self._keep(module.register_forward_pre_hook(lambda *_: function()))
+        self._before(module, lambda *_: function())
 
     def see_arguments(self, module: nn.Module, function: Callable[[Mapping[str, Any]], None]) -> None:
         """Attach a function that reads the arguments of each call by name, positional ones too."""
@@ -55,7 +64,7 @@ class Hooks:
         def hook(_: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
             function(signature.bind_partial(*positional, **named).arguments)
 
-        self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
+        self._before(module, hook, with_kwargs=True)
 
     def set_argument(self, module: nn.Module, name: str, value: object) -> None:
         """Set an argument of every call of the module, whether the caller passes it by position or by name."""
@@ -72,7 +81,7 @@ class Hooks:
             call.arguments[name] = function(call.arguments.get(name))
             return call.args, call.kwargs
 
-        self._keep(module.register_forward_pre_hook(hook, with_kwargs=True))
+        self._before(module, hook, with_kwargs=True)
 
     def change_output(self, module: nn.Module, function: OutputFunction) -> None:
         """Attach a function of the module's output; if it returns a value, that is returned instead."""
@@ -80,7 +89,7 @@ class Hooks:
         def hook(_: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
             return function(output)
 
-        self._keep(module.register_forward_hook(hook))
+        self._keep(module.register_forward_hook(self._until_end(hook)))
 
     def replace(self, module: nn.Module, function: Callable[..., Any]) -> None:
         """Run `function` instead of the module's forward; hooks on the module still run."""
@@ -95,24 +104,52 @@ class Hooks:
 
         self._handles.callback(restore)
 
+    def _before(self, module: nn.Module, hook: Callable[..., Any], **options: bool) -> None:
+        self._keep(module.register_forward_pre_hook(self._until_end(hook), **options))
+
     def _keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
         self._handles.callback(handle.remove)
-        _attached.add(handle.id)
-        self._handles.callback(_attached.discard, handle.id)
+        _attached[handle.id] = threading.get_ident()
+        self._handles.callback(_attached.pop, handle.id, None)
+
+    def _until_end(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        """The hook, which does nothing after the block: copies of the model share it."""
+
+        def guarded(*positional: Any, **named: Any) -> Any:
+            return None if self._ended else hook(*positional, **named)
+
+        return guarded
 
     def __enter__(self) -> Self:
         forget_compiled_code()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended = True
         self._handles.close()
         forget_compiled_code()
 
 
 def has_probes(model: nn.Module) -> bool:
     """Whether a probe is attached to the model right now."""
-    kinds = ("_forward_pre_hooks", "_forward_hooks")
-    return any(key in _attached for module in model.modules() for kind in kinds for key in getattr(module, kind))
+    return any(_probing_threads(module) for module in model.modules())
+
+
+def _probing_threads(module: nn.Module) -> set[int]:
+    """The threads that have probes attached to a module right now."""
+    keys = (*module._forward_pre_hooks, *module._forward_hooks)
+    return {_attached[key] for key in keys if key in _attached}
+
+
+def _check_thread(model: nn.Module) -> None:
+    """Raise if another thread has a probe attached to the model: each would run with the masks of both."""
+    thread = threading.get_ident()
+    others = any(other != thread for other in tuple(_attached.values()))
+    if others and any(_probing_threads(module) - {thread} for module in model.modules()):
+        raise UsageError(
+            "Another thread has a mask or tap attached to this model; each thread would measure it with both. Give "
+            "each thread a copy of the model."
+        )
 
 
 def _on_input(function: InputFunction) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:

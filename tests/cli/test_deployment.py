@@ -62,8 +62,24 @@ def test_a_model_is_pruned_for_a_runtime_and_measured_by_the_harness(folder: Pat
     assert "prune --for gguf" not in words(inspected)
     measured = run("evaluate", half, "--task", f"lm-eval:{folder / 'letters.yaml'}", "--out", tmp_path / "eval")
     assert measured.exit_code == 0, measured.output
+    assert "it/s" not in done.output + measured.output, "progress bars of the harness"
     evaluation = hc.Record.load(tmp_path / "eval" / "record.json").parts
     assert evaluation.statistics == record.parts.statistics["after"]
+
+
+def test_the_harness_measures_every_point_of_a_trade_off(folder: Path, tmp_path: Path) -> None:
+    harness = f"lm-eval:{folder / 'letters.yaml'}"
+    done = run(
+        "study", "tradeoff", folder / "llama", "--keep", "9,6", "--ways", "rank-magnitude/untuned", "--no-roles",
+        "--task", "language-modelling", "--data", folder / "texts.txt", "--measure-task", harness, "--out", tmp_path,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    parts = hc.Record.load(tmp_path / "record.json").parts
+    assert parts.metric == "acc"
+    whole = hc.task(harness, tokenizer=byte_level_tokenizer()).quality(hc.load(folder / "llama"))
+    assert parts.whole.value == pytest.approx(whole.value)
+    assert {point.keep for point in parts.points} == {9, 6}
+    assert all(f"--measure-task {harness}" in point.command for point in parts.points)
 
 
 def test_inspect_says_what_a_runtime_lacks_and_what_helps(folder: Path, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def first_value(out: Path) -> float:
 def test_what_heads_are_chosen_on_is_not_what_is_measured(flattered: Path, command: str, tmp_path: Path) -> None:
     prune = ["prune", str(flattered / "flattered"), "--choose", command, "--keep", "50%"]
     curves = ["study", "curves", str(flattered / "flattered"), "--orders", "magnitude", "--random", "0", "--step", "50"]
+    curves += ["--format", "svg"]
     for number, (data, split, value, line) in enumerate([
         ("flattering", [], 0.0, "Measured on 24 texts of test, held out: heads were chosen on 24 texts of dev."),
         ("flattering", ["--measure-split", "dev"], 1.0, "NOT held out: measured on 24 texts of dev"),

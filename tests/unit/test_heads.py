@@ -121,3 +121,9 @@ def test_numbers_of_words_is_an_error() -> None:
 
 def test_numpy_numbers_come_back_as_python_numbers() -> None:
     assert type(HeadGrid([(Head("encoder", 0, 0), np.float32(0.5))])["encoder.0.0"]) is float
+
+
+def test_an_edited_mask_is_not_rounded() -> None:
+    text = HeadGrid({Head("encoder", 0, 0): 1, Head("encoder", 0, 1): 1}).to_json()
+    with pytest.raises(UsageError, match="it would be rounded"):
+        HeadGrid.from_json(text.replace("1}", "0.5}"))

@@ -36,6 +36,11 @@ def stock_form(model: PreTrainedModel) -> tuple[PreTrainedConfig, dict[str, Tens
     return config, weights
 
 
+def is_stock(model: PreTrainedModel) -> bool:
+    """Whether `save` writes a checkpoint that stock code loads."""
+    return all(site.heads == site.built for site in locate(model)) or stock_form(model) is not None
+
+
 def unpruned(model: PreTrainedModel, config: PreTrainedConfig) -> PreTrainedModel:
     """The model that stock code builds from a config, without weights."""
     with torch.device("meta"):

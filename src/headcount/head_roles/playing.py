@@ -61,7 +61,7 @@ def played(
     for name, text in parts.items():
         head = sites.find(name)[0]
         outputs[head] = _output(stage.part(head, text), elsewhere)
-    with Hooks() as hooks, recomputed(model, outputs):
+    with Hooks(model) as hooks, recomputed(model, outputs):
         stage.attach(hooks, {head.kind for head in outputs})
         yield
 

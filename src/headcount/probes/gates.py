@@ -107,7 +107,7 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
 
     places = {head: index for index, head in enumerate(gates.heads)}
     gates.to(next(model.parameters()).device)
-    with Hooks() as hooks:
+    with Hooks(model) as hooks:
         hooks.see_call(model, begin)
         for site in locate(model):
             mine = [places.get(head) for head in site.head_names()]

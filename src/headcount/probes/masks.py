@@ -55,7 +55,7 @@ def masked(
         _check_means(sites, means)
     if repeat < 1:
         raise UsageError(f"repeat (batch rows per mask row) must be at least 1; got {repeat}.")
-    with Hooks() as hooks:
+    with Hooks(model) as hooks:
         for site in sites:
             gate = values[site.key]
             if site.num_heads and gate is not None:

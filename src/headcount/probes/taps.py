@@ -95,7 +95,7 @@ def tapped(model: nn.Module, what: What | Sequence[What], *, sink: Sink | None =
     with ExitStack() as stack:
         if any(reduction is not None for reduction in reductions.values()):
             stack.enter_context(eager_attention(original_module(model)))
-        hooks = stack.enter_context(Hooks())
+        hooks = stack.enter_context(Hooks(model))
         for site in (site for site in sites if site.num_heads):
             _Reader(site, reductions, not single, deliver).attach(hooks)
         yield taps

@@ -13,7 +13,7 @@ from headcount.checkpoints.card import write_card
 from headcount.checkpoints.chosen_on import read_chosen_on, write_chosen_on
 from headcount.checkpoints.companions import copy_companions
 from headcount.checkpoints.save import save
-from headcount.checkpoints.stock import stock_form
+from headcount.checkpoints.stock import is_stock
 from headcount.errors import VerificationError
 from headcount.record import Record
 from headcount.record.results.prune import Pruning
@@ -34,7 +34,7 @@ class Saving:
 
     def completed(self, small: PreTrainedModel, record: Record[Pruning]) -> Record[Pruning]:
         """The record with the model's source, and what loads the pruned model."""
-        loaded_by = "stock" if stock_form(small) is not None else "standalone" if self.standalone else "headcount"
+        loaded_by = "stock" if is_stock(small) else "standalone" if self.standalone else "headcount"
         signature = replace(record.signature, model=self.source)
         return replace(record, signature=signature, parts=replace(record.parts, loaded_by=loaded_by))
 

@@ -27,6 +27,17 @@ def panels(count: int = 1, *, width: float = 3.4, height: float = 2.6, columns: 
     return canvas, list(grid[:count])
 
 
+def shared_legend(canvas: Canvas, axes: Sequence[Axes], columns: int) -> None:
+    """One legend below all panels, each label once, in at most so many columns."""
+    handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
+    canvas.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
+
+
+def without_frame(axes: Axes) -> None:
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
 def by_site(values: Mapping[str, object]) -> dict[str, dict[int, Any]]:
     """Values by head name as site -> number of the head -> value, in the order given."""
     sites: dict[str, dict[int, Any]] = {}
@@ -61,8 +72,7 @@ def head_map(
     axes.set_yticks(range(len(sites)), list(sites))
     axes.set_xticks(range(across), [str(number) for number in range(across)])
     axes.set_xlabel("head")
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    without_frame(axes)
     rows = {site: row for row, site in enumerate(sites)}
     shades: Any = image.cmap(image.norm(table))  # [rows, columns, RGBA]
     for name, text in (texts or {}).items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount import journal
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import HeadcountError, UnknownName, UsageError
 from headcount.record import Record
 from headcount.registry import Registry
 from headcount.report.palette import STYLE
@@ -16,6 +16,9 @@ from headcount.report.palette import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+# Errors that a malformed record raises while it is shown; the rest of the page stays readable.
+OUT_OF_SHAPE = (LookupError, ValueError, TypeError, ArithmeticError, HeadcountError)
+STEP = ("removed", "share", "value", "low", "high")  # attributes of a step of pruning that figures export
 FORMATS = ("png", "svg", "pdf")
 _SAME_EVERY_TIME: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
@@ -60,9 +63,14 @@ class Figure:
 figures: Registry[Figure] = Registry("figure", "headcount.report.figures", "FIGURE")
 
 
+def short_name(model: str) -> str:
+    """The last part of the path or hub id of a model."""
+    return model.rstrip("/").rpartition("/")[2]
+
+
 def named(record: Record) -> str:
     """A short name of the model of a record, for titles and legends."""
-    return record.signature.model.rstrip("/").rpartition("/")[2] or "model"
+    return short_name(record.signature.model) or "model"
 
 
 def draw(name: str, records: Sequence[Record]) -> Drawing:
@@ -126,6 +134,11 @@ def _csv(rows: Sequence[Mapping[str, object]]) -> str:
     import pandas as pd
 
     return str(pd.DataFrame(list(rows)).to_csv(index=False))
+
+
+def picked(item: object, *names: str) -> dict[str, Any]:
+    """Some attributes by name: a part of a row."""
+    return {name: getattr(item, name) for name in names}
 
 
 def part_of(record: Record, name: str) -> Any:

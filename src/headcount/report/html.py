@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from html import escape
@@ -19,15 +19,14 @@ from urllib.parse import quote
 
 from headcount.record import Record
 from headcount.record.codec import encode
-from headcount.report.damage import OUT_OF_SHAPE
-from headcount.report.figure import Figure, draw, figures, named
+from headcount.report.figure import OUT_OF_SHAPE, Figure, draw, figures, named
 from headcount.report.headline import headline
 from headcount.report.overview import Tile, overview
 from headcount.report.palette import INK, STYLE
 from headcount.report.papers import SPELLED, Shown, shown
 from headcount.report.payload import payload
 from headcount.report.policy import policy
-from headcount.report.section import Labelled, Section, answers, beside, figures_for, labelled_for, ordered
+from headcount.report.section import Labelled, Section, all_tables, answers, figures_for, labelled_for, ordered
 from headcount.report.subject import Subject, subjects
 from headcount.report.table import Column, Table
 from headcount.report.terms import TERMS
@@ -49,7 +48,8 @@ def page(records: Sequence[Record], *, title: str | None = None) -> str:
     def read(name: str) -> str:
         return folder.joinpath(name).read_text(encoding="utf-8")
 
-    style, script = read("page.css"), _joined_scripts(read(name) for name in SCRIPTS)
+    scripts = "\n".join(read(name) for name in SCRIPTS)
+    style, script = read("page.css"), f'"use strict";\n(() => {{\n{scripts}\n}})();'  # with local names
     data = payload(all_subjects)
     heading = title or f"The heads of {' and '.join(subject.label for subject in all_subjects)}"
     sections, all_figures = ordered(), dict(figures.items())
@@ -148,8 +148,7 @@ def _answers(section: Section, labelled: Labelled) -> list[str]:
 
 def _tables(section: Section, labelled: Labelled) -> str:
     try:
-        paper = beside(section, labelled)
-        return "".join(_table(table) for table in (*section.tables(labelled), *([paper] if paper else [])))
+        return "".join(map(_table, all_tables(section, labelled)))
     except OUT_OF_SHAPE as error:
         return f'<p class="note">The tables could not be made: {escape(repr(error))}.</p>'
 
@@ -178,9 +177,9 @@ def _stills(
 
 
 def _figure(anchor: str, name: str, figure: Figure, records: Sequence[Record]) -> str:
-    """place: position on the page; a figure may be at several."""
+    """anchor: section of the page; a figure may be in several."""
     try:
-        picture, caption = _svg(anchor, name, records)
+        picture, caption = _drawn(anchor, name, tuple(json.dumps(record.to_plain()) for record in records))
     except OUT_OF_SHAPE as error:
         return f'<p class="note">{escape(figure.title)} could not be drawn: {escape(repr(error))}.</p>'
     return (
@@ -191,14 +190,9 @@ def _figure(anchor: str, name: str, figure: Figure, records: Sequence[Record]) -
     )
 
 
-def _svg(anchor: str, name: str, records: Sequence[Record]) -> tuple[str, str]:
-    """The picture as SVG inside a page, and its caption."""
-    return _drawn(anchor, name, tuple(json.dumps(record.to_plain()) for record in records))
-
-
 @lru_cache(maxsize=64)  # a page that is written again after each part draws each figure once
 def _drawn(anchor: str, name: str, records: tuple[str, ...]) -> tuple[str, str]:
-    """Draw as SVG in the colour of the text, with ids that are unique on the page."""
+    """The picture as SVG in the colour of the text, with ids that are unique on the page, and its caption."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
@@ -316,13 +310,13 @@ def _papers(lines: Sequence[Shown]) -> str:
 
 def _missing(absent: Sequence[Section], all_subjects: Sequence[Subject]) -> str:
     """Questions without records, with their commands; and missing parts of a study, with reasons."""
-    rows = [[section.question, section.command] for section in absent]
-    reasons = [(subject.label, part, why) for subject in all_subjects for part, why in subject.missing.items()]
-    if not rows and not reasons:
+    reasons = [f"{subject.label}, {part}: {why}" for subject in all_subjects for part, why in subject.missing.items()]
+    if not absent and not reasons:
         return ""
-    why = "".join(f'<p class="note">{escape(f"{label}, {part}: {reason}")}</p>' for label, part, reason in reasons)
+    why = "".join(f'<p class="note">{escape(reason)}</p>' for reason in reasons)
     lines = "".join(
-        f"<tr><td>{escape(question)}</td><td><code>{escape(command)}</code></td></tr>" for question, command in rows
+        f"<tr><td>{escape(section.question)}</td><td><code>{escape(section.command)}</code></td></tr>"
+        for section in absent
     )
     return (
         '<section id="missing"><p class="topic">Not in this report</p><h2>What was not measured?</h2>'
@@ -351,11 +345,6 @@ def _inert(data: object) -> str:
     """JSON that is safe inside a script element, whatever a token contains."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
-
-
-def _joined_scripts(texts: Iterable[str]) -> str:
-    """All scripts as one, with local names."""
-    return '"use strict";\n(() => {\n' + "\n".join(texts) + "\n})();"
 
 
 @lru_cache(maxsize=1)

@@ -16,7 +16,6 @@ from headcount.statistics import Correlation, Interval, mean_difference, spearma
 STUDY = "role and importance"
 GROUPS: dict[str, tuple[str, ...]] = {"of the paper": PAPER_ROLES, "any": ()}  # roles; empty: all
 TOP = 0.25  # share of the heads of a kind that count as the most important
-_NOT_IMPORTANCE = ("confidence", "random", "magnitude")  # scores that do not measure importance on data
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,11 @@ def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
     roles = next((record for record in records if isinstance(record.parts, RolesFound) and record.parts.roles), None)
     if roles is None:
         return None
+    weights = {roles.signature.weights, ""}  # empty: unknown
     measures = {
         label: values
         for record in sorted(records, key=lambda record: record.study != "ablate")  # the exact measure first
-        if not _differ(roles.signature.weights, record.signature.weights)
+        if record.signature.weights in weights or not roles.signature.weights
         for label, values in _importance(record)
     }
     comparisons = tuple(
@@ -68,8 +68,9 @@ def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
     return Record(STUDY, signature, RoleImportance(comparisons))
 
 
-def _differ(weights: str, other_weights: str) -> bool:
-    return bool(weights and other_weights and weights != other_weights)
+def is_importance(scoring: Scoring) -> bool:
+    """Whether a score measures importance on data."""
+    return scoring.method not in ("confidence", "random", "magnitude")
 
 
 def _importance(record: Record) -> Iterator[tuple[str, Mapping[str, float]]]:
@@ -78,7 +79,7 @@ def _importance(record: Record) -> Iterator[tuple[str, Mapping[str, float]]]:
     if isinstance(parts, Ablation):
         label = f"{parts.metric} {'lost' if parts.higher_is_better else 'added'} without it"
         yield label, {head: parts.harm(effect) for head, effect in parts.one_out.items()}
-    elif isinstance(parts, Scoring) and parts.method not in _NOT_IMPORTANCE:
+    elif isinstance(parts, Scoring) and is_importance(parts):
         yield f"{parts.method} score", parts.scores
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.result import MeasuredOn, Texts
 from headcount.report.figure import part_of
+from headcount.report.table import plural
 
 
 def measured_line(record: Record) -> tuple[str, bool]:
@@ -29,6 +30,5 @@ def measured_sentence(measured: MeasuredOn) -> str:
 
 def _texts(texts: Texts) -> str:
     """Such as `40 texts of test`."""
-    count = texts.examples
-    spelled = "examples" if count is None else "1 text" if count == 1 else f"{count} texts"
+    spelled = "examples" if texts.examples is None else plural(texts.examples, "text")
     return f"{spelled} of {texts.split}" if texts.split else spelled

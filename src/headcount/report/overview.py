@@ -16,12 +16,12 @@ from headcount.record.results.explore import Setup
 from headcount.record.results.inspect import Inspection
 from headcount.record.results.prune import Pruning
 from headcount.record.results.roles import RolesFound
-from headcount.record.results.score import Scoring
 from headcount.record.results.tradeoff import Tradeoff
-from headcount.report.damage import OUT_OF_SHAPE
+from headcount.report.figure import OUT_OF_SHAPE
+from headcount.report.joined import is_importance
 from headcount.report.sections.curves import orders, spared
 from headcount.report.subject import Subject
-from headcount.report.table import count, digits_for
+from headcount.report.table import count, digits_for, plural
 from headcount.report.terms import ROLE_WORDS
 
 _NAMED_HEADS = 3  # most heads that an answer names
@@ -63,7 +63,7 @@ def _model(subject: Subject, heads: Sequence[str]) -> str:
     setup, inspection = subject.first(Setup), subject.first(Inspection)
     architecture = (setup and setup.architecture) or (inspection and inspection.architecture)
     kind = f" is a {architecture} with" if architecture else " has"
-    answer = f"{subject.label}{kind} {_plural(len(heads), 'attention head')}{_layers(heads)}."
+    answer = f"{subject.label}{kind} {plural(len(heads), 'attention head')}{_layers(heads)}."
     parameters = _parameters(subject)
     if parameters:
         answer += f" It has {count(parameters)} parameters."
@@ -81,9 +81,9 @@ def _layers(heads: Sequence[str]) -> str:
     spelled = {kind: "cross-attention" if kind == "cross" else kind for kind in layers}
     if len(layers) == 1:
         ((kind, numbers),) = layers.items()
-        return f" in {_plural(len(numbers), f'{spelled[kind]} layer')}"
+        return f" in {plural(len(numbers), f'{spelled[kind]} layer')}"
     return ": " + _listed(
-        [f"{sizes[kind]} in {_plural(len(numbers), f'{spelled[kind]} layer')}" for kind, numbers in layers.items()]
+        [f"{sizes[kind]} in {plural(len(numbers), f'{spelled[kind]} layer')}" for kind, numbers in layers.items()]
     )
 
 
@@ -112,7 +112,7 @@ def _important(subject: Subject, _: Sequence[str]) -> str:
     ablation = subject.first(Ablation)
     if ablation and ablation.one_out:
         return _moved(ablation) if ablation.distance else _needed(ablation)
-    scoring = next((record.parts for record in subject.of("score") if _is_importance(record.parts)), None)
+    scoring = next((record.parts for record in subject.of("score") if is_importance(record.parts)), None)
     if scoring is None:
         return ""
     ranked = sorted(scoring.scores, key=lambda head: -scoring.scores[head])
@@ -122,10 +122,6 @@ def _important(subject: Subject, _: Sequence[str]) -> str:
     bottom_heads = ranked[-len(top_heads) :]
     ranking = f"{_listed(top_heads)} matter most and {_listed(bottom_heads)} least"
     return f"By the {scoring.method} score, an estimate, {ranking}."
-
-
-def _is_importance(scoring: Scoring) -> bool:
-    return scoring.method not in ("confidence", "random", "magnitude")
 
 
 def _moved(ablation: Ablation) -> str:
@@ -258,10 +254,6 @@ def _instead(before: Quality, after: Quality) -> str:
 def _number(value: float, scale: float) -> str:
     """A number with one digit less than in tables."""
     return f"{value:.{max(1, digits_for(scale) - 1)}f}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _listed(items: Sequence[str]) -> str:

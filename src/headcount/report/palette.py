@@ -38,6 +38,11 @@ STYLE: dict[str, Any] = {
 }
 
 
+def line_style(number: int) -> dict[str, str]:
+    """Colour and marker of a line."""
+    return {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
+
+
 def role_colour(role: str) -> str:
     """The paper's colour of a role; other roles get a colour that depends on their name."""
     return ROLES.get(role) or _OTHER_ROLES[sum(role.encode()) % len(_OTHER_ROLES)]

@@ -35,7 +35,6 @@ class Shown:
 def shown(
     all_subjects: Sequence[Subject], sections: Sequence[tuple[str, Section]], drawable: Mapping[str, Figure]
 ) -> list[Shown]:
-    """every: sections by name; known: figures by name."""
     places = _places(all_subjects, sections, drawable)
     lines = []
     for exhibit in exhibits():

@@ -22,6 +22,7 @@ from headcount.record.results.roles import RolesFound
 from headcount.record.results.rules import Rules
 from headcount.record.results.score import Scoring
 from headcount.record.results.tradeoff import Tradeoff
+from headcount.report.figure import picked, short_name
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
 
@@ -167,7 +168,7 @@ def _clearest(roles: RolesFound) -> dict[str, list[dict[str, Any]]]:
     for head, held in roles.roles.items():
         measured = [item for item in roles.evidence.get(head, held) if math.isfinite(item.value)]
         measured.sort(key=lambda item: (not item.holds, item.threshold - item.value))
-        evidence[head] = [{name: getattr(item, name) for name in fields} for item in measured[:CARD_EVIDENCE]]
+        evidence[head] = [picked(item, *fields) for item in measured[:CARD_EVIDENCE]]
     return evidence
 
 
@@ -275,7 +276,7 @@ def _speed(subject: Subject) -> list[dict[str, Any]]:
     names = ("what", "batch", "length", "faster", "low", "high")
     return [
         {
-            "heads": record.parts.models[row.model].stated_heads, "model": row.model.rstrip("/").rpartition("/")[2],
+            "heads": record.parts.models[row.model].stated_heads, "model": short_name(row.model),
             **{name: encode(getattr(row, name)) for name in names},
         }
         for record in subject.of("bench")

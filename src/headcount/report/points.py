@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headcount.record import Record
 from headcount.record.results.prune import SETTLED
 from headcount.record.results.tradeoff import Point, Tradeoff
 
@@ -26,6 +27,12 @@ def way_heading(parts: Tradeoff, way: str) -> str:
         return way
     steps = f"{parts.steps.gates} steps, " if parts.steps.gates else ""
     return f"{way} ({steps}{100 * min(settled):.0f}% settled)"
+
+
+def point_row(record: Record[Tradeoff], point: Point, **columns: object) -> dict[str, object]:
+    """A row of a figure's data; columns: between the name of the point and its quality."""
+    names = {"model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed}
+    return {**names, **columns, "value": point.after.value, "low": point.after.low, "high": point.after.high}
 
 
 def control(parts: Tradeoff) -> list[Point]:

@@ -12,7 +12,7 @@ from headcount.record import Record
 from headcount.registry import Registry
 from headcount.report.figure import Figure, part_of
 from headcount.report.subject import Subject
-from headcount.report.table import Column, Table
+from headcount.report.table import Column, Table, headings
 
 Labelled = Sequence[tuple[str, Record]]  # name and record
 
@@ -109,7 +109,7 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
     printed_rows: list[list[Printed]] = [section.printed(record) for _, record in labelled]
     if not any(printed_rows):
         return None
-    columns = [Column("what"), Column("the paper"), *(Column(label) for label, _ in labelled)]
+    columns = headings("what", "the paper", *(Column(label) for label, _ in labelled))
     rows = []
     longest: list[Printed] = max(printed_rows, key=len)
     for index, longest_row in enumerate(longest):
@@ -121,6 +121,12 @@ def beside(section: Section, labelled: Labelled) -> Table | None:
     return Table(
         "Beside the paper", columns, rows, "Other models and other data: shapes can be compared, values cannot."
     )
+
+
+def all_tables(section: Section, labelled: Labelled) -> list[Table]:
+    """The tables of a section, and the numbers of the paper beside those measured here."""
+    paper = beside(section, labelled)
+    return [*section.tables(labelled), *([paper] if paper else [])]
 
 
 def table_of(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from math import isnan
-from typing import Any
+from typing import Any, Protocol
 
+Rows = Sequence[Sequence[Any]]
 _ENDS = 10  # rows of a long table shown at each end
 
 
@@ -35,6 +36,11 @@ class Column:
         return text.replace("-", "\u2212")
 
 
+def headings(*columns: str | Column) -> list[Column]:
+    """Columns; a name alone is a column of text or integers."""
+    return [Column(column) if isinstance(column, str) else column for column in columns]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table with a title.
@@ -45,13 +51,13 @@ class Table:
 
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Any]]
+    rows: Rows
     note: str = ""
     ranked: bool = False
     grouped: bool = False
 
     def shortened(self, hint: str) -> Table:
-        """The table without middle rows, if it is long. where: how to see the others."""
+        """The table without middle rows, if it is long. hint: how to see the others."""
         if self.grouped:
             groups = groupby(self.rows, key=lambda row: row[0])
             rows = [row for _, group in groups for row in islice(group, _ENDS)]
@@ -66,12 +72,22 @@ class Table:
         return replace(self, rows=rows, note=f"{self.note} {extent}; {hint}.".strip())
 
 
-def interval(low: float | None, high: float | None, digits: int) -> str:
-    """A 95% interval as text."""
+class Bounded(Protocol):
+    """An estimate with the ends of its 95% interval."""
+
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def interval(estimate: Bounded | None, digits: int, *, scale: float = 1.0) -> str:
+    """The 95% interval of an estimate as text; a dash if it has none."""
+    low, high = (estimate.low, estimate.high) if estimate else (None, None)
     if low is None or high is None or isnan(low) or isnan(high):
         return "\u2013"
     column = Column("", digits)
-    return f"{column.text(low)} to {column.text(high)}"
+    return f"{column.text(scale * low)} to {column.text(scale * high)}"
 
 
 def count(value: float) -> str:
@@ -80,6 +96,10 @@ def count(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:.3g}{unit}"
     return f"{value:.3g}"
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def digits_for(value: float) -> int:

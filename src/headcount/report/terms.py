@@ -40,9 +40,7 @@ TERMS = (
         ("masking", "switched off", "switching off"),
     ),
     Term(
-        "pruned",
-        "Made smaller: heads are removed from the model for good, with their weights.",
-        ("prune", "pruning"),
+        "pruned", "Made smaller: heads are removed from the model for good, with their weights.", ("prune", "pruning")
     ),
     Term("BLEU", "Quality of translations, from 0 to 100: how many word sequences agree with a reference translation."),
     Term("accuracy", "Share of examples that the model gets right."),
@@ -57,29 +55,17 @@ TERMS = (
         "A range that contains the true value in 95 of 100 repetitions of the measurement with other examples.",
         ("95% intervals",),
     ),
-    Term(
-        "significant",
-        "Too large to be chance, at the level stated.",
-        ("significantly",),
-    ),
+    Term("significant", "Too large to be chance, at the level stated.", ("significantly",)),
     Term(
         "Holm's correction",
         "Makes a test stricter when many heads are tested at once, so that none stands out by chance alone.",
     ),
     Term(
-        "Spearman's r",
-        "Agreement of two rankings: 1 for the same order, 0 for no relation, -1 for the opposite order.",
+        "Spearman's r", "Agreement of two rankings: 1 for the same order, 0 for no relation, -1 for the opposite order."
     ),
-    Term(
-        "role",
-        "What a head does, in words: which tokens it looks at, more often than chance explains.",
-        ("roles",),
-    ),
+    Term("role", "What a head does, in words: which tokens it looks at, more often than chance explains.", ("roles",)),
     Term("positional", "Role: the head looks at the token at a fixed distance, mostly the neighbour."),
-    Term(
-        "syntactic",
-        "Role: the head follows a grammatical relation, such as from a verb to its object.",
-    ),
+    Term("syntactic", "Role: the head follows a grammatical relation, such as from a verb to its object."),
     Term("rare", "Role: the head looks at the rarest token of the sentence."),
     Term("delimiter", "Role: the head looks at separators, punctuation or the end; often it does nothing then."),
     Term("confidence", "The largest attention weight of a head, on average: 1 if it always looks at a single token."),
@@ -110,14 +96,8 @@ ROLE_WORDS = {
     "delimiter": ("looks at separators or the end", "look at separators or the end"),
     "current-token": ("looks at the token itself", "look at the token itself"),
     "same-token": ("looks at other occurrences of the same token", "look at other occurrences of the same token"),
-    "induction": (
-        "looks at what followed the same token before",
-        "look at what followed the same token before",
-    ),
-    "alignment": (
-        "looks at the word that is being translated",
-        "look at the word that is being translated",
-    ),
+    "induction": ("looks at what followed the same token before", "look at what followed the same token before"),
+    "alignment": ("looks at the word that is being translated", "look at the word that is being translated"),
 }
 
 

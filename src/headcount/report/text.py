@@ -15,7 +15,7 @@ from headcount.report.figure import named
 from headcount.report.fitted import FittedTable
 from headcount.report.headmap import colour
 from headcount.report.measured import measured_line
-from headcount.report.section import Labelled, Section, answers, beside, labelled_for, ordered
+from headcount.report.section import Labelled, Section, all_tables, answers, labelled_for, ordered
 from headcount.report.subject import subjects
 from headcount.report.table import Table
 
@@ -69,8 +69,7 @@ def _section(console: Console, section: Section, labelled: Labelled, *, tables: 
         if sketch is not None:
             console.print(Text(f"\n{label}" if len(labelled) > 1 else ""))
             console.print(sketch)
-    paper = beside(section, labelled)
-    for table in (*section.tables(labelled), *([paper] if paper else [])):
+    for table in all_tables(section, labelled):
         visible = table if all_rows else table.shortened("--all prints every head")
         console.print(Text(f"\n{visible.title}", style="italic"))
         console.print(terminal_table(visible))

@@ -69,6 +69,8 @@ def _about(path: str, module: nn.Module, reason: str) -> str:
 
 def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | None:
     """A layout guessed from the names of the module's projections and attributes, or the reason why there is none."""
+    if not module._modules:  # most modules of a model have no projections
+        return None
     fused = _first(module, _FUSED)
     query, key, value = (fused or _first(module, names) for names in (_QUERY, _KEY, _VALUE))
     if not (query and key and value):

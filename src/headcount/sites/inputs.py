@@ -62,13 +62,13 @@ def longest(model: nn.Module, length: int) -> int:
 
 def position_limit(model: nn.Module) -> int | None:
     """Longest input of the model in tokens; None if positions are computed, not looked up in a table."""
-    embeddings = [
-        module.num_embeddings - _first_position(module)
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Embedding) and _counts_tokens(name)
-    ]
-    buffers = [len(buffer) for name, buffer in model.named_buffers() if _counts_tokens(name)]  # GPT-J: its sinusoids
-    return min([*embeddings, *buffers], default=None)
+    sizes = []
+    for path, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and _counts_tokens(path):
+            sizes.append(module.num_embeddings - _first_position(module))
+        tables = [table for name, table in module._buffers.items() if _counts_tokens(f"{path}.{name}")]
+        sizes += [len(table) for table in tables if table is not None]  # GPT-J: its sinusoids
+    return min(sizes, default=None)
 
 
 def _counts_tokens(name: str) -> bool:

@@ -21,6 +21,11 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
 
     gradients: compute gradients with respect to masks and other inputs, but not to the model's parameters.
     """
+    if gradients and any(parameter.is_inference() for parameter in model.parameters()):
+        raise ModelError(
+            f"{type(model).__name__} was created or changed inside torch.inference_mode, so it has no gradients. Load "
+            "it outside of that block."
+        )
     modes = [(module, module.training) for module in model.modules()]
     # Frozen only if needed: requires_grad decides which matrix product torch uses, which changes the last bit.
     trained = [parameter for parameter in model.parameters() if gradients and parameter.requires_grad]
@@ -30,14 +35,27 @@ def evaluating(model: nn.Module, *, gradients: bool = False) -> Iterator[None]:
         model.eval()
         for parameter in trained:
             parameter.requires_grad_(False)
-        with torch.set_grad_enabled(gradients), torch.random.fork_rng(devices=graphics):
-            torch.manual_seed(0)  # models that sample (masked autoencoders) sample the same numbers every time
+        # inference mode of the caller would forbid gradients
+        with torch.inference_mode(False), torch.set_grad_enabled(gradients), torch.random.fork_rng(devices=graphics):
+            seed_generators(model, 0)  # models that sample (masked autoencoders) sample the same numbers every time
             yield
     finally:
         for module, training in modes:
             module.training = training
         for parameter in trained:
             parameter.requires_grad_(True)
+
+
+def seed_generators(model: nn.Module, seed: int) -> None:
+    """Seed the random generators of the devices that a model is on.
+
+    For a model on the CPU that one alone: `torch.manual_seed` also changes those of all graphics cards, and records the
+    caller's stack for each, which takes as long as a layer of a small model.
+    """
+    if all(parameter.device.type == "cpu" for parameter in model.parameters()):
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def eager_attention(model: nn.Module) -> AbstractContextManager[None]:

@@ -107,12 +107,7 @@ def _effects(
 
 
 def _early(
-    model: nn.Module,
-    task: Task,
-    out: list[Variant],
-    lonely: list[Variant],
-    alpha: float,
-    progress: Progress,
+    model: nn.Module, task: Task, out: list[Variant], lonely: list[Variant], alpha: float, progress: Progress
 ) -> tuple[float, list[Effect], list[Effect]]:
     """As `_effects`, but each variant is measured only until it is certain that its heads matter."""
     metric = task.metric

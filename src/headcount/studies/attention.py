@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -73,31 +74,44 @@ def _target(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Any, target: str | None
 ) -> tuple[Tensor, list[str]]:
     """The decoder input, and its tokens with the end token; rows of cross-attention are named by the next token."""
-    start = int(model.config.decoder_start_token_id or 0)
-    if target is None:
-        most = 2 * inputs["input_ids"].shape[1] + 10
-        ids = model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
-    else:
-        ids = list(tokenizer(text_target=target)["input_ids"])
+    start, ids = decoder_ids(model, tokenizer, inputs, target)
     if not ids:
         raise UsageError("The target is empty: there are no tokens to show attention for.")
     read_1T = torch.tensor([[start, *ids[:-1]]], device=inputs["input_ids"].device)
-    return read_1T, ["<start>", *(_spelled(tokenizer, token, target=True) for token in ids)]
+    return read_1T, ["<start>", *(spelled(tokenizer, token) for token in ids)]
+
+
+def decoder_ids(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Mapping[str, Tensor], target: str | None
+) -> tuple[int, list[int]]:
+    """The token that a decoder starts with, and the ids of the target; by default of the model's greedy output."""
+    start = int(model.config.decoder_start_token_id or 0)
+    if target is not None:
+        return start, list(tokenizer(text_target=target)["input_ids"])
+    most = 2 * inputs["input_ids"].shape[1] + 10
+    return start, model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
 
 
 def _tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], list[str]]:
     """Ids and readable tokens: the characters of each token, or its name if it has none."""
     encoded = pieces(tokenizer, text)
     texts = [
-        text[span[0] : span[1]] if span is not None and span[0] < span[1] else _spelled(tokenizer, token)
+        text[span[0] : span[1]] if span is not None and span[0] < span[1] else _source_token(tokenizer, token)
         for token, span in zip(encoded.ids, encoded.spans, strict=True)
     ]
     return encoded.ids, texts
 
 
-def _spelled(tokenizer: PreTrainedTokenizerBase, token: int, *, target: bool = False) -> str:
-    if target or token in tokenizer.all_special_ids:
-        (piece,) = tokenizer.convert_ids_to_tokens([token])
-    else:
-        piece = tokenizer.decode([token])
+def _source_token(tokenizer: PreTrainedTokenizerBase, token: int) -> str:
+    if token in tokenizer.all_special_ids:
+        return spelled(tokenizer, token)
+    return _without_marks(tokenizer.decode([token]))
+
+
+def spelled(tokenizer: PreTrainedTokenizerBase, token: int) -> str:
+    """The entry of the vocabulary, without marks of word boundaries."""
+    return _without_marks(tokenizer.convert_ids_to_tokens([token])[0])
+
+
+def _without_marks(piece: object) -> str:
     return str(piece).strip("\u2581\u0120 ") or str(piece)

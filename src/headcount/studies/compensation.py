@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -22,9 +22,9 @@ from headcount.probes.projections import Projection, projected
 from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
 from headcount.pruning.ranking import counts_to
+from headcount.pruning.run import measured_quality
 from headcount.pruning.search import Search
 from headcount.record import Record, Signature
-from headcount.record.result import Quality as Measured
 from headcount.record.results.compensation import CompensationCurves, CoursePoint, ExcessPoint, Reached, Whole
 from headcount.scores.score import score
 from headcount.selection.budget import Budget
@@ -33,7 +33,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import SiteKey
-from headcount.statistics import Interval, bootstrap_interval, bootstrap_sums
+from headcount.statistics import Interval, bootstrap_sums
 from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
@@ -41,24 +41,18 @@ from headcount.tasks.task import Quality, Task
 METHODS = ("none", "bias", "scale", "lstsq")
 
 
-@dataclass
-class Curve:
-    """One way of pruning, measured with increasing numbers of removed heads."""
+@dataclass(frozen=True)
+class CurvePoint:
+    """A model pruned in one way; a curve has increasing numbers of removed heads."""
 
-    removed: list[int] = field(default_factory=list)
-    losses: list[np.ndarray] = field(default_factory=list)  # [N] each
-    seconds: list[float] = field(default_factory=list)  # of pruning, without measuring
-    models: list[Mapping[SiteKey, Projection]] = field(default_factory=list)
-    masks: list[HeadGrid] = field(default_factory=list)
+    removed: int
+    loss_N: np.ndarray
+    seconds: float  # of pruning, without measuring
+    projections: Mapping[SiteKey, Projection]
+    mask: HeadGrid
 
-    def add(
-        self, removed: int, loss_N: np.ndarray, seconds: float, model: Mapping[SiteKey, Projection], mask: HeadGrid
-    ) -> None:
-        self.removed.append(removed)
-        self.losses.append(loss_N)
-        self.seconds.append(seconds)
-        self.models.append(model)
-        self.masks.append(mask)
+
+Curve = list[CurvePoint]
 
 
 @dataclass(frozen=True)
@@ -95,8 +89,9 @@ def study_compensation(
     heads = locate(model).heads
     counts = [count for count in counts_to(len(heads), round(most * len(heads)), step) if count]
     full_N, quality = losses(model, measure_on, {}), measure_on.quality(model)
-    methods = [way for way in METHODS if way != "bias" or add_bias or _biased(model)]
-    curves = {way: Curve() for way in methods}
+    biased = all(site.output.bias is not None for site in locate(model))
+    methods = [way for way in METHODS if way != "bias" or add_bias or biased]
+    curves: dict[str, Curve] = {way: [] for way in methods}
     scores, spent = _timed(lambda: score(order, model, task))
     for number, count in enumerate(counts, start=1):
         mask = select(scores, Budget(heads=len(heads) - count))
@@ -104,7 +99,7 @@ def study_compensation(
             compensation, seconds = _timed(partial(compensate, model, mask, task, way, add_bias=add_bias))
             loss_N = losses(model, measure_on, compensation.projections)
             cost = spent + (seconds if way != "none" else 0.0)  # without compensation no data is used
-            curves[way].add(count, loss_N, cost, dict(compensation.projections), mask)
+            curves[way].append(CurvePoint(count, loss_N, cost, dict(compensation.projections), mask))
         progress("compensating under the same masks", number, len(counts))
     if greedy:
         curves["greedy"] = _greedily(model, task, measure_on, counts, greedy, add_bias, progress)
@@ -115,7 +110,7 @@ def study_compensation(
         num_heads=len(heads),
         order=order,
         measured_on=measured_on([task], measure_on),
-        full=Whole(float(full_N.mean()), _measured(quality)),
+        full=Whole(float(full_N.mean()), measured_quality(quality)),
         compensations={way: _points(curve, full_N, len(heads)) for way, curve in curves.items()},
         course=course,
         at=at,
@@ -155,7 +150,7 @@ def _greedily(
     progress: Progress,
 ) -> Curve:
     """Greedy search with lstsq in the loop, measured at the points of the other curves."""
-    search, curve = Search(model, task, candidates=steps.candidates, add_bias=add_bias), Curve()
+    search, curve = Search(model, task, candidates=steps.candidates, add_bias=add_bias), list[CurvePoint]()
     sizes, at = [], 0
     for count in counts:  # groups end at the points
         while at < count:
@@ -169,7 +164,7 @@ def _greedily(
             spent += time.perf_counter() - start
             compensation, seconds = _timed(lambda: compensate(model, search.mask, task, "lstsq", add_bias=add_bias))
             loss_N = losses(model, measure_on, compensation.projections)
-            curve.add(gone, loss_N, spent + seconds, dict(compensation.projections), search.mask)
+            curve.append(CurvePoint(gone, loss_N, spent + seconds, dict(compensation.projections), search.mask))
             start = time.perf_counter()
     return curve
 
@@ -177,10 +172,10 @@ def _greedily(
 def _points(curve: Curve, full_N: np.ndarray, heads: int) -> tuple[ExcessPoint, ...]:
     """Excess loss of an example at every point, with its 95% interval over examples."""
     points = []
-    for removed, loss_N, seconds, mask in zip(curve.removed, curve.losses, curve.seconds, curve.masks, strict=True):
-        excess = ratio(loss_N - full_N, np.ones_like(full_N))
-        removed_heads = tuple(str(head) for head in mask.heads if not mask[head])
-        points.append(ExcessPoint(removed, removed / heads, *excess, seconds, removed_heads))
+    for point in curve:
+        excess = ratio(point.loss_N - full_N, np.ones_like(full_N))
+        removed_heads = tuple(str(head) for head in point.mask.heads if not point.mask[head])
+        points.append(ExcessPoint(point.removed, point.removed / heads, *excess, point.seconds, removed_heads))
     return tuple(points)
 
 
@@ -190,33 +185,25 @@ def _at(
     """The quality of `none` until it first loses this many points of the metric; the quality of all ways there, and
     their shares of its excess loss."""
     metric: Metric = full_quality.metric
-    plain = curves["none"]
     course = []
-    for index, removed in enumerate(plain.removed):
-        value = _quality(model, task, plain.models[index])
-        course.append(CoursePoint(removed, _measured(value)))
+    for point in curves["none"]:
+        value = _quality(model, task, point)
+        course.append(CoursePoint(point.removed, measured_quality(value)))
         if -metric.gain(value.value - full_quality.value) >= points:
             break
     else:
         return tuple(course), None
-    excess = {way: curve.losses[index] - full_N for way, curve in curves.items() if len(curve.losses) > index}
+    index = len(course) - 1
+    excess = {way: curve[index].loss_N - full_N for way, curve in curves.items() if len(curve) > index}
     below = {"lstsq": "none", "scale": "none", "bias": "none", "greedy": "lstsq"}
     ratios = {f"{way}/{other}": ratio(excess[way], excess[other]) for way, other in below.items() if way in excess}
-    quality = {way: _measured(_quality(model, task, curves[way].models[index])) for way in excess}
-    return tuple(course), Reached(removed, quality, ratios)
+    quality = {way: measured_quality(_quality(model, task, curves[way][index])) for way in excess}
+    return tuple(course), Reached(course[-1].removed, quality, ratios)
 
 
-def _measured(quality: Quality) -> Measured:
-    return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
-
-
-def _quality(model: nn.Module, task: Task, projections: Mapping[SiteKey, Projection]) -> Quality:
-    with projected(model, projections):
+def _quality(model: nn.Module, task: Task, point: CurvePoint) -> Quality:
+    with projected(model, point.projections):
         return task.quality(model)
-
-
-def _biased(model: nn.Module) -> bool:
-    return all(site.output.bias is not None for site in locate(model))
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -23,6 +23,7 @@ from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.studies.attention import decoder_ids, spelled
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -126,20 +127,15 @@ def _target(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, inputs: Mapping[str, Tensor], target: str | None
 ) -> tuple[list[int], list[int]]:
     """The decoder input, and the target after each token of it."""
-    start = int(model.config.decoder_start_token_id or 0)
-    if target is None:
-        most = 2 * inputs["input_ids"].shape[1] + 10
-        written = model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
-    else:
-        written = list(tokenizer(text_target=target)["input_ids"])
-    written = written or [start]
+    start, ids = decoder_ids(model, tokenizer, inputs, target)
+    written = ids or [start]
     return [start, *written[:-1]], written
 
 
 def _source_tokens(tokenizer: PreTrainedTokenizerBase, text: str, encoded: Pieces) -> tuple[str, ...]:
     """The characters of each token, a blank if it has none; special tokens by name."""
     return tuple(
-        _spelled(tokenizer, token) if span is None else text[span[0] : span[1]] or BLANK
+        spelled(tokenizer, token) if span is None else text[span[0] : span[1]] or BLANK
         for token, span in zip(encoded.ids, encoded.spans, strict=True)
     )
 
@@ -148,15 +144,10 @@ def _target_tokens(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tu
     if hasattr(tokenizer, "_switch_to_target_mode"):  # Marian: two vocabularies, one tokenizer
         tokenizer._switch_to_target_mode()
         try:
-            return tuple(_spelled(tokenizer, token) for token in ids)
+            return tuple(spelled(tokenizer, token) for token in ids)
         finally:
             tokenizer._switch_to_input_mode()
-    return tuple(_spelled(tokenizer, token) for token in ids)
-
-
-def _spelled(tokenizer: PreTrainedTokenizerBase, token: int) -> str:
-    (piece,) = tokenizer.convert_ids_to_tokens([token])
-    return str(piece).strip("\u2581\u0120 ") or str(piece)
+    return tuple(spelled(tokenizer, token) for token in ids)
 
 
 def _tree(tokenizer: PreTrainedTokenizerBase, sentence: Tree | str) -> Dependencies | None:

@@ -28,6 +28,7 @@ from headcount.record.results.combined import Combined
 from headcount.record.results.explore import Setup
 from headcount.studies.parts import PARTS, Part
 from headcount.studies.parts_folder import run_parts
+from headcount.studies.playing import first_of, texts_of
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.subject import StudySubject
 from headcount.studies.workload import Workload
@@ -105,10 +106,7 @@ class Explored(StudySubject):
     @cached_property
     def text(self) -> Sentences:
         """Sentences to measure on: the data of the user, or the embedded sentences."""
-        count, sentences = self.settings.sentences, self._every
-        return replace(
-            sentences, items=sentences[:count], targets=sentences.targets[:count] if sentences.targets else None
-        )
+        return first_of(self._every, self.settings.sentences)
 
     @cached_property
     def _every(self) -> Sentences:
@@ -153,7 +151,7 @@ class Explored(StudySubject):
         if settings.frequencies:
             return read_frequencies(settings.frequencies, self.tokenizer)
         if settings.source.data:
-            texts: Sequence[str] = _texts(self._every)
+            texts: Sequence[str] = texts_of(self._every)
             return count_tokens(texts, self.tokenizer, source=f"{len(texts)} sentences of {settings.source.data}")
         texts = [row.tree.text for row in _GRAMMAR.split("train")]
         return count_tokens(texts, self.tokenizer, source=f"{len(texts)} other {EMBEDDED}")
@@ -173,7 +171,7 @@ class Explored(StudySubject):
         if self.kind.labelled:
             work = replace(self.work.with_limit(count or None), batch_size=batch_size)
             return work.build(self.settings.model, self.loading)
-        texts = _texts(self.text)[: count or None]
+        texts = texts_of(self.text)[: count or None]
         metric = None if self.kind.stationary else "loss"
         reading = Reading(batch_size, self._longest, metric, reference=lambda: self.model)
         targets = list(self.targets[: len(texts)]) if self.kind.writes else None
@@ -183,15 +181,11 @@ class Explored(StudySubject):
         """Return the greedy translations of sentences by the model."""
         from headcount.tasks.translation import Translation
 
-        texts = _texts(sentences)
+        texts = texts_of(sentences)
         if not texts:
             return []
         work = Translation(source=texts, target=texts, tokenizer=self.tokenizer, max_length=self._longest)
         return work.translations(self.model, progress=named("writing targets", self.progress))
-
-
-def _texts(sentences: Sequence[Tree | str]) -> list[str]:
-    return [item.text if isinstance(item, Tree) else item for item in sentences]
 
 
 def affordable_sentences(model: PreTrainedModel) -> int:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accelerate import Accelerator
-from torch import nn
 
 from headcount import journal
 from headcount.errors import UsageError
-from headcount.record import Record, Signature
+from headcount.record import Record
 from headcount.record.results.train import TrainingRun
-from headcount.sites.fingerprint import weight_hash
+from headcount.studies.conclusion import conclude
 from headcount.tasks.task import Task
 from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
@@ -78,32 +77,13 @@ def _fine_tune(
     accelerator.wait_for_everyone()
     before = dev.held_out(model) if accelerator.is_main_process else {}
 
-    def judge(live: nn.Module) -> dict[str, float]:
-        return dev.held_out(live)
-
     train.smoothing = recipe.smoothing
     run.recipe = resolved_recipe(settings, train)
-    progress = run.train(model, train, judge, width=model.config.hidden_size, tokenizer=tokenizer)
-    record = None
-    if accelerator.is_main_process:
-        choice = run.choose(progress, judge)
-        signature = Signature(
-            settings.start, weight_hash(choice.model), dev.fingerprint, recipe.seed, run.plain_settings()
-        )
-        parts = TrainingRun(
-            task=settings.task,
-            candidate=choice.name,
-            candidates=choice.candidates,
-            epochs=progress.epoch_results(),
-            steps=progress.step,
-            seconds=progress.seconds,
-            texts={"train": len(train.lengths), "dev": len(dev.lengths)},
-            before=before,
-        )
-        record = Record("train", signature, parts)
-        run.finish(choice.model, tokenizer, record)
-    accelerator.wait_for_everyone()
-    return record
+    standing = run.train(model, train, dev.held_out, width=model.config.hidden_size, tokenizer=tokenizer)
+    texts = {"train": len(train.lengths), "dev": len(dev.lengths)}
+    return conclude(
+        run, standing, dev.held_out, tokenizer, dev, name=settings.start, task=settings.task, texts=texts, before=before
+    )
 
 
 def _check_watched(recipe: Recipe, dev: Task) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from headcount.corpora.sentences import Sentences
 from headcount.errors import HeadcountError, UsageError
 from headcount.progress import named
 from headcount.record import Record
@@ -27,12 +26,13 @@ def _relevance(subject: StudySubject) -> Record:
 
 def _roles(subject: StudySubject) -> Record:
     """Roles of heads; if the sentences have a loss, also the loss with each head replaced by its role."""
-    from headcount.studies.playing import task_of
+    from headcount.studies.playing import first_of, task_of
     from headcount.studies.roles import look
 
     settings, relevance = subject.settings, subject.finished_parts.get("relevance")
     try:
-        play_on = task_of(subject.model, _first(subject.sentences, settings.source.limit), subject.tokenizer)
+        sentences = first_of(subject.sentences, settings.source.limit)  # as many as the other parts use
+        play_on = task_of(subject.model, sentences, subject.tokenizer)
     except UsageError:
         play_on = None
     return look(
@@ -40,13 +40,6 @@ def _roles(subject: StudySubject) -> Record:
         data=f"{settings.trees or settings.source.data} {settings.source.split}", frequencies=subject.frequencies,
         relevance=relevance, progress=named("looking at roles", subject.progress),
     )  # fmt: skip
-
-
-def _first(sentences: Sentences, count: int | None) -> Sentences:
-    """As many sentences as the other parts use: heads are replaced one at a time."""
-    return replace(
-        sentences, items=sentences.items[:count], targets=sentences.targets[:count] if sentences.targets else None
-    )
 
 
 def _tradeoff(subject: StudySubject) -> Record:
@@ -114,16 +107,15 @@ def _examples(subject: StudySubject) -> Record:
 
 def _attention(subject: StudySubject) -> Record:
     """The head that attends most to rare tokens, on a sentence of medium length (Voita et al. 2019, Figure 5)."""
-    from headcount.corpora.tree import Tree
     from headcount.studies.attention import attention_map
+    from headcount.studies.playing import texts_of
     from headcount.studies.roles import rare_head
 
     roles = subject.finished_parts.get("roles")
     if roles is None:
         raise UsageError("The head to show is chosen by its role: the part roles is missing.")
     head = rare_head(roles.parts.evidence)
-    texts = [item.text if isinstance(item, Tree) else item for item in subject.sentences]
-    text = min(texts, key=lambda text: abs(len(text.split()) - 12))
+    text = min(texts_of(subject.sentences), key=lambda text: abs(len(text.split()) - 12))
     return attention_map(subject.model, subject.tokenizer, text, head=head, name=subject.settings.model)
 
 

@@ -40,11 +40,7 @@ def run_parts(
 
 
 def _run(
-    name: str,
-    subject: StudySubject,
-    makers: Mapping[str, Part],
-    out: Path,
-    refresh: Callable[[Record[Combined]], None],
+    name: str, subject: StudySubject, makers: Mapping[str, Part], out: Path, refresh: Callable[[Record[Combined]], None]
 ) -> Record[Combined]:
     settings = subject.settings
     unfinished = not all(_file(out, part).is_file() for part in makers)

@@ -6,7 +6,8 @@ if the role is all that the head does, 0 if the role is no better than masking t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,13 +37,23 @@ if TYPE_CHECKING:
 _RESAMPLES = 2000
 
 
+def texts_of(sentences: Iterable[Tree | str]) -> list[str]:
+    return [item.text if isinstance(item, Tree) else item for item in sentences]
+
+
+def first_of(sentences: Sentences, count: int | None) -> Sentences:
+    """At most this many sentences, with their translations."""
+    targets = sentences.targets[:count] if sentences.targets else None
+    return replace(sentences, items=sentences.items[:count], targets=targets)
+
+
 def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokenizerBase) -> Task:
     """The task on sentences: the loss of their translations, or of their next tokens."""
+    texts = texts_of(sentences)
     if sentences.targets is not None:
-        texts = [item.text if isinstance(item, Tree) else item for item in sentences]
-        return task("translation", source=texts, target=list(sentences.targets), tokenizer=tokenizer, metric="loss")
+        targets = list(sentences.targets)
+        return task("translation", source=texts, target=targets, tokenizer=tokenizer, metric="loss")
     if locate(model).kinds == ("decoder",):
-        texts = [item.text if isinstance(item, Tree) else item for item in sentences]
         return task("language-modelling", texts=texts, tokenizer=tokenizer, metric="loss")
     raise UsageError(
         f"Replacing heads by roles needs a loss: {type(original_module(model)).__name__} has none on sentences without "

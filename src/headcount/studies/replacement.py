@@ -16,14 +16,13 @@ from headcount.probes.masks import Means, Replace, masked
 from headcount.probes.means import mean_outputs
 from headcount.progress import Progress, silent
 from headcount.record import Record, Signature
-from headcount.record.results.ablate import Effect
 from headcount.record.results.replacement import Replacements
 from headcount.scores.ablation import effects
 from headcount.scores.variants import Outcome
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.statistics import Correlation, spearman
+from headcount.statistics import spearman
 from headcount.tasks.task import Task
 
 REPLACEMENTS = ("zero", "mean", "resample")
@@ -48,6 +47,7 @@ def replacements(
     means = mean_outputs(model, source.batches(), run=source.nll)
     outcomes = _outcomes(model, task, means, progress)
     by_replacement = {replacement: effects(metric, outcome, alpha=alpha) for replacement, outcome in outcomes.items()}
+    differences = {name: [effect.difference for effect in rows] for name, rows in by_replacement.items()}
     parts = Replacements(
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
@@ -62,7 +62,7 @@ def replacements(
             for replacement, rows in by_replacement.items()
         },
         rank_correlations={
-            f"{left} / {other}": _agreement(by_replacement[left], by_replacement[other])
+            f"{left} / {other}": spearman(differences[left], differences[other])
             for left, other in combinations(by_replacement, 2)
         },
     )
@@ -91,7 +91,3 @@ def _outcomes(model: nn.Module, task: Task, means: Means, progress: Progress) ->
     return {
         replacement: Outcome(np.concatenate(base), np.concatenate(parts, axis=1)) for replacement, parts in rows.items()
     }
-
-
-def _agreement(left: list[Effect], other: list[Effect]) -> Correlation:
-    return spearman([effect.difference for effect in left], [effect.difference for effect in other])

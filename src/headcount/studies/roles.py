@@ -57,8 +57,10 @@ def look(
     play_on: a task on the same sentences, on which heads are replaced by their roles (`playing`).
     options: of `hc.roles`: roles, resamples, seed, tokens, and variants of the definitions.
     """
-    if relevance is not None:
-        _check_scores(relevance)  # before the work
+    if relevance is not None and not isinstance(relevance.parts, Scoring):
+        raise UsageError(
+            f"The record of study {relevance.study!r} has no scores; give one written by `headcount score`."
+        )
     measured = roles(
         model, sentences, tokenizer=tokenizer, targets=sentences.targets, frequencies=frequencies,
         progress=progress, **options,
@@ -202,11 +204,6 @@ def _rare(measured: Roles, heads: list[Head]) -> RareHead | None:
         confidence_rank_in_layer=1 + order.index(best),
         holds=two_rarest.holds,
     )
-
-
-def _check_scores(record: Record) -> None:
-    if not isinstance(record.parts, Scoring):
-        raise UsageError(f"The record of study {record.study!r} has no scores; give one written by `headcount score`.")
 
 
 def _relevance(record: Record[Scoring], measured: Roles) -> dict[str, float]:

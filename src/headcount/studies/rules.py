@@ -17,14 +17,8 @@ from headcount.statistics import Correlation, spearman
 from headcount.studies.scoring import conservation
 from headcount.tasks.task import Task
 
-VARIANTS = (
-    "ding",
-    "ding redistribute",
-    "ding-product",
-    "attnlrp",
-    "zplus2019",
-    "alphabeta2021",
-)  # rule, treatment of biases
+# Rules, one of them also with another treatment of biases.
+VARIANTS = ("ding", "ding redistribute", "ding-product", "attnlrp", "zplus2019", "alphabeta2021")
 
 
 def compare_rules(

@@ -145,9 +145,7 @@ def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, prog
     quality = measure.quality(model)
     with masked(model, locate(model).mask(off=list(map(str, heads)))):
         without = measure.quality(model)
-    sizes = Sizes(
-        (keep,), ("l0",), (plan.kind,), gate_steps=plan.gate_steps, tuning=plan.tuning, against="l0"
-    )  # fmt: skip
+    sizes = Sizes((keep,), ("l0",), (plan.kind,), gate_steps=plan.gate_steps, tuning=plan.tuning, against="l0")
     pruned = tradeoff(
         model, subject.data, sizes, name=subject.name, folder=folder,
         progress=lambda part, step, of: progress(f"{subject.name}: {part}", step, of),

@@ -161,10 +161,23 @@ class TorchSubject:
         return longest(self._model, length)
 
     def works(self, batch: int, length: int, written: int) -> dict[str, TimedCall]:
-        return _works(self._model, batch, length, written)
+        model = self._model
+        inputs = example_batch(model, batch=batch, length=length, target=1, padded=False)
+
+        def reading() -> None:
+            with evaluating(model):
+                model(**inputs)
+
+        works: dict[str, TimedCall] = {"reading": reading}
+        if hasattr(model, "can_generate") and model.can_generate():  # type: ignore[operator]
+            works["writing"] = _writing(model, inputs, written)
+        return works
 
     def size(self, length: int) -> Size:
-        return _size(self._model, length)
+        spent = cost(self._model, length=length)
+        weights = sum(parameter.numel() * parameter.element_size() for parameter in self._model.parameters())
+        heads = len(locate(self._model).heads)
+        return Size(heads, spent.parameters, weights, spent.cache_bytes, spent.flops, spent.length)
 
     def cache_bytes(self, length: int) -> int:
         """Nothing runs at this length, which may be longer than memory allows."""
@@ -173,20 +186,6 @@ class TorchSubject:
 
     def module(self) -> nn.Module:
         return self._model
-
-
-def _works(model: nn.Module, batch: int, length: int, written: int) -> dict[str, TimedCall]:
-    """Functions to time: reading a batch and, for models that generate text, writing tokens after it."""
-    inputs = example_batch(model, batch=batch, length=length, target=1, padded=False)
-
-    def reading() -> None:
-        with evaluating(model):
-            model(**inputs)
-
-    works: dict[str, TimedCall] = {"reading": reading}
-    if hasattr(model, "can_generate") and model.can_generate():  # type: ignore[operator]
-        works["writing"] = _writing(model, inputs, written)
-    return works
 
 
 def _writing(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], written: int) -> TimedCall:
@@ -223,9 +222,3 @@ def _rows(times: Times, what: str, batch: int, length: int, amount: int) -> list
         )
         for name, seconds in times.seconds.items()
     ]  # fmt: skip
-
-
-def _size(model: nn.Module, length: int) -> Size:
-    spent = cost(model, length=length)
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-    return Size(len(locate(model).heads), spent.parameters, weights, spent.cache_bytes, spent.flops, spent.length)

@@ -44,14 +44,9 @@ class StudySubject:
         """The task on the split that heads are chosen on."""
         settings = self.settings
         return Workload(
-            settings.task,
-            settings.source,
-            measure_split=settings.measure_split or None,
-            batch_size=settings.batch_size,
-            max_length=settings.max_length,
-            metric=settings.metric or None,
-            decoding={"beams": settings.beams},
-        )
+            settings.task, settings.source, settings.measure_split or None, settings.batch_size, settings.max_length,
+            settings.metric or None, {"beams": settings.beams},
+        )  # fmt: skip
 
     @cached_property
     def workloads(self) -> tuple[Workload, Workload]:

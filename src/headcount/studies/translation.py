@@ -16,14 +16,13 @@ from headcount.corpora.encoded import encode, sides
 from headcount.corpora.parallel import Parallel
 from headcount.corpora.vocabulary import learn_vocabulary
 from headcount.errors import CorpusError, HeadcountError
-from headcount.record import Record, Signature
+from headcount.record import Record
 from headcount.record.results.train import TrainingRun
-from headcount.sites.fingerprint import weight_hash
+from headcount.studies.conclusion import conclude
 from headcount.tasks.task import fingerprint
 from headcount.tasks.translation import Translation
 from headcount.training.recipe import Recipe
-from headcount.training.run import FinalModel, Run, Watch
-from headcount.training.standing import Standing
+from headcount.training.run import Run, Watch
 from headcount.training.transformer import Size, new_translation_model, without_heads_like
 
 if TYPE_CHECKING:
@@ -97,14 +96,15 @@ def _train(data: Parallel, run: Run, identity: Mapping[str, object]) -> Record[T
     def judge(live: nn.Module) -> dict[str, float]:
         return _judge(live, dev, settings)
 
-    progress = run.train(model, train, judge, width=settings.size.width, tokenizer=tokenizer, dev=dev)
-    record = None
-    if accelerator.is_main_process:
-        choice = run.choose(progress, judge)
-        record = _record(run, data, dev, choice, progress, len(data["train"]) - len(train))
-        run.finish(choice.model, tokenizer, record)
-    accelerator.wait_for_everyone()
-    return record
+    standing = run.train(model, train, judge, width=settings.size.width, tokenizer=tokenizer, dev=dev)
+    skipped = {split: dict(reasons) for split, reasons in data.skipped.items()}
+    dropped = len(data["train"]) - len(train)
+    if dropped:
+        skipped.setdefault("train", {})["too many tokens"] = dropped
+    return conclude(
+        run, standing, judge, tokenizer, dev, name=settings.data, task="translation", languages=tuple(data.languages),
+        texts={split: len(data[split]) for split in _SPLITS}, skipped=skipped,
+    )  # fmt: skip
 
 
 def _identity(data: Parallel) -> dict[str, Any]:
@@ -127,14 +127,11 @@ def _prepare(data: Parallel, work: Path, settings: TranslationSettings, watch: W
             load_tokenizer(settings.like).save_pretrained(fresh)
     if not (work / "vocabulary").is_dir():
         watch.message("learning the vocabulary")
+        source, target = (_texts(data["train"], side) for side in ("source", "target"))
         learn_vocabulary(
-            _texts(data["train"], "source"),
-            _texts(data["train"], "target"),
-            work / "vocabulary",
-            size=settings.vocabulary,
-            shared=settings.one_vocabulary,
+            source, target, work / "vocabulary", size=settings.vocabulary, shared=settings.one_vocabulary,
             lowercase=settings.lowercase,
-        )
+        )  # fmt: skip
     tokenizer = load_tokenizer(str(work / "vocabulary"))
     for split in _SPLITS:
         watch.message(f"encoding {split}")
@@ -171,27 +168,3 @@ def _judge(model: nn.Module, dev: Translation, settings: TranslationSettings) ->
     if settings.dev_bleu or settings.recipe.watch == "bleu":
         measured["bleu"] = dev.quality(model).value
     return measured
-
-
-def _record(
-    run: Run, data: Parallel, dev: Translation, choice: FinalModel, progress: Standing, dropped: int
-) -> Record[TrainingRun]:
-    settings = run.settings
-    signature = Signature(
-        settings.data, weight_hash(choice.model), dev.fingerprint, run.recipe.seed, run.plain_settings()
-    )
-    skipped = {split: dict(reasons) for split, reasons in data.skipped.items()}
-    if dropped:
-        skipped.setdefault("train", {})["too many tokens"] = dropped
-    parts = TrainingRun(
-        task="translation",
-        candidate=choice.name,
-        candidates=choice.candidates,
-        epochs=progress.epoch_results(),
-        steps=progress.step,
-        seconds=progress.seconds,
-        texts={split: len(data[split]) for split in _SPLITS},
-        languages=tuple(data.languages),
-        skipped=skipped,
-    )
-    return Record("train", signature, parts)

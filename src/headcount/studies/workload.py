@@ -115,7 +115,7 @@ class Workload:
     def build(self, model: str, loading: Loading, classes: tuple[str, ...] | None = None) -> Task:
         """Create the task with the tokenizer of a model. classes: by default those of the model.
 
-        Texts are truncated to max_length and to the limit of the model, the latter with a warning.
+        Texts are truncated to max_length and to the limit of the model, with a warning.
         """
         from headcount.tasks.task import Reading
 
@@ -133,8 +133,8 @@ class Workload:
         )  # fmt: skip
         task = self.kind.read(self.source, loading.tokenizer(model), reading)
         task.split = self.source.split_label
-        if limit is not None and max_length == limit and limit != self.max_length:
-            warn_of_cuts(int((task.lengths.max(1) >= limit).sum()), limit)
+        if max_length is not None:
+            warn_of_cuts(int((task.lengths.max(1) >= max_length).sum()), max_length, chosen=max_length != limit)
         return task
 
     def sentences(self, trees: str | None = None) -> Sentences:
@@ -152,10 +152,9 @@ class Workload:
         return None if texts is None else count_tokens(texts[:limit], tokenizer, source=f"{self.source.data} train")
 
 
-def warn_of_cuts(texts: int, limit: int | None) -> None:
-    """Warn of the number of texts that were truncated to the limit of the model."""
+def warn_of_cuts(texts: int, limit: int | None, *, chosen: bool = False) -> None:
+    """Warn of the number of texts that were truncated to the limit of the model, or to a chosen one."""
     if texts:
         reaching = "1 text reaches" if texts == 1 else f"{texts} texts reach"
-        warnings.warn(
-            f"{reaching} {limit} tokens, the most that the model can read; longer ones were truncated.", stacklevel=3
-        )
+        reason = "the value of --max-length" if chosen else "the most that the model can read"
+        warnings.warn(f"{reaching} {limit} tokens, {reason}; longer ones were truncated.", stacklevel=3)

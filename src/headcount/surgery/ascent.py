@@ -27,7 +27,7 @@ from headcount.probes.projections import Projection, projected
 from headcount.probes.replay import Memory, layers_of, skipped, watched
 from headcount.progress import Progress, silent
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
+from headcount.sites.running import evaluating, seed_generators
 from headcount.sites.site import Site, SiteKey
 from headcount.surgery.compensations.compensation import Calibration, columns
 from headcount.surgery.compensations.moments import Moments
@@ -145,7 +145,7 @@ class Ascent:
             total = sum(1 for _ in self._batches())
             for count, (number, _, batch) in enumerate(self._batches(), start=1):
                 seen.clear()
-                torch.manual_seed(number)
+                seed_generators(self._model, number)
                 self._task.nll(self._model, batch)
                 for site in self._way.sites:
                     contexts, outputs = seen[site.key][::2], seen[site.key][1::2]
@@ -177,7 +177,7 @@ class Ascent:
             evaluating(model), projected(model, projections), skipped(model, outputs),
             watched(model, climbed, memory, _chain), Hooks() as hooks, suppress(_Arrived),
         ):  # fmt: skip
-            torch.manual_seed(number)
+            seed_generators(model, number)
             hooks.see_input(site.output, arrive)
             self._task.nll(model, batch)
         for chain, output in memory.outputs.items():

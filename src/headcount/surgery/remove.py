@@ -25,6 +25,7 @@ from headcount.tasks.task import Task
 _ADVICE = "This error's `model` is the pruned model; hc.remove(..., verify=False) returns it without comparing."
 
 
+@torch.inference_mode(False)  # weights made in inference mode of the caller could not be trained or scored
 def remove(
     model: nn.Module,
     mask: HeadGrid,

@@ -68,6 +68,12 @@ class Classification(TextTask):
     @classmethod
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         data = source.labelled(reading.classes)
+        if reading.classes is None and not all(name.isdecimal() for name in data.classes):
+            raise UsageError(
+                f"{source.data} has the class names {', '.join(data.classes[:3])}{', ...' * (len(data.classes) > 3)}, "
+                "but the model does not name its classes, so it is unknown which class is which. Give class numbers as "
+                "labels, or the names by number as id2label in the model's config.json."
+            )
         rows = source.rows(zip(*(texts for texts in (data.texts, data.pairs) if texts is not None), strict=True))
         return cls(
             texts=[data.texts[row] for row in rows], labels=[data.labels[row] for row in rows],

@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partialmethod
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ class LmEval(Task):
 
         for task in self._tasks["tasks"].values():
             task.set_fewshot_seed(_SEED)
-        with evaluating(model):
+        with evaluating(model), _without_bars():
             language_model = _harness_model(model, self.tokenizer, self._batch_size, self._max_length)
             results = evaluate(language_model, self._tasks, limit=self._limit, bootstrap_iters=0, log_samples=True)
         if results is None:
@@ -198,6 +199,19 @@ def _statistics(samples: Sequence[Mapping[str, Any]], measure: _Measure, index: 
     table = np.zeros((len(rows), 2 * tasks))
     table[:, 2 * index : 2 * index + 2] = rows
     return table
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """No progress bars of the harness while it prepares its prompts, of which there is one for each measurement."""
+    from lm_eval.api import task
+
+    bar = task.tqdm
+    task.tqdm = partial(bar, disable=True)
+    try:
+        yield
+    finally:
+        task.tqdm = bar
 
 
 def _harness_model(

@@ -155,9 +155,17 @@ class Task(ABC):
     # measuring
 
     def check(self, model: nn.Module) -> None:
-        """Raise or warn if the output of the model on the first batch would give a wrong number."""
+        """Raise or warn if the output of the model on the first batch would give a wrong number.
+
+        Also raise if there is nothing to predict: the loss would be 0 whatever the model does.
+        """
         if self.trains:  # batches of other tasks may not consist of rows
             check_losses(model, next(iter(self.batches()), {}), self.nll)
+        if self.predicts and not any(bool(self.predicted(batch).any()) for batch in self.batches()):
+            raise UsageError(
+                "There is nothing to predict: every text is empty, or has one token or special tokens only. Give "
+                "longer texts."
+            )
 
     @abstractmethod
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -19,6 +19,7 @@ from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.sites.running import seed_generators
 from headcount.tasks.task import Task
 from headcount.training.batching import Step, epoch_steps, share
 from headcount.training.log import Log
@@ -146,7 +147,7 @@ class Loop:
             optimizer.param_groups[-1]["lr"] = self.partner.rate
             self.partner.before(number)
         rank, processes = accelerator.process_index, accelerator.num_processes
-        torch.manual_seed(int(np.random.SeedSequence([recipe.seed, number, rank]).generate_state(1)[0]))
+        seed_generators(model, int(np.random.SeedSequence([recipe.seed, number, rank]).generate_state(1)[0]))
         predictions = sum(self.task.targets(rows) for rows in step)  # of all processes
         chunks = share(step, rank, processes)
         total = torch.zeros((), device=accelerator.device)

@@ -85,7 +85,7 @@ def new_translation_model(
         "bos_token_id": None,
     }
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # built on the CPU, the only generator that is restored
         model: TranslationModel
         if size.norm == "pre":
             first_weights = {"small_branches": True} if size.small_branches else {}
@@ -129,7 +129,7 @@ def without_heads_like(model: TranslationModel, folder: str | Path) -> Translati
 def forget(model: nn.Module, *, seed: int) -> None:
     """Replace the weights of a model by new initial weights, in place."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # built on the CPU, the only generator that is restored
         if isinstance(model, TranslationModel):
             _initialise(model)
             return

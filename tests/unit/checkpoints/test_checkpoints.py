@@ -14,6 +14,7 @@ from torch import nn
 import headcount as hc
 import zoo
 from behaviour import identical, outputs, weights
+from headcount.checkpoints.stock import is_stock
 from headcount.errors import CheckpointError, UnknownName, UsageError
 
 
@@ -215,3 +216,15 @@ def test_a_standalone_llama_states_the_heads_of_each_layer_for_vllm(tmp_path: Pa
         hc.remove(again, hc.locate(again).mask(off=["decoder.2.0", "decoder.2.1"]), verify=False), tmp_path / "less"
     )
     assert "per_layer_config" not in json.loads((tmp_path / "less" / "config.json").read_text())
+
+
+def test_what_stock_code_loads_is_known(tmp_path: Path) -> None:
+    """A model that keeps all heads is a plain one."""
+    llama = zoo.build("llama")
+    sites = hc.locate(llama)
+    for off, expected in (([], True), (["decoder.0.1"], False)):
+        small = hc.remove(llama, sites.mask(off=off))
+        assert is_stock(small) is expected
+        folder = hc.save(small, tmp_path / str(expected))
+        if expected:
+            assert identical(outputs(tf.LlamaForCausalLM.from_pretrained(folder)), outputs(small))

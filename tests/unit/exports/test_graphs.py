@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import zoo
 from deployed import UNEVEN, pruned
 from headcount.errors import NotExportable, UsageError
 from headcount.exports.agreement import STEPS
-from headcount.exports.export import RUNTIMES
+from headcount.exports.export import RUNTIMES, Export
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import GraphModel
 from headcount.sites.inputs import example_batch
@@ -38,6 +39,22 @@ def place(folder: Path, runtime: str, model: Any) -> Path:
     return folder / ("half" if model.config.is_encoder_decoder or runtime == "openvino" else "half.onnx")
 
 
+Exporter = Callable[[str, str], tuple[Any, Path, Export]]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exporter:
+    """A pruned model by runtime and architecture, the place of its graphs and what was checked; each is made once."""
+
+    @cache
+    def export(runtime: str, architecture: str) -> tuple[Any, Path, Export]:
+        model = pruned(architecture)
+        out = place(tmp_path_factory.mktemp("graphs"), runtime, model)
+        return model, out, hc.export(model, runtime, out, tokenizer=word_tokenizer())
+
+    return export
+
+
 def greedy(model: Any, runtime: GraphModel, batch: dict[str, torch.Tensor]) -> list[list[int]]:
     """What a runtime writes with its cache, each token read once."""
     text = {name: batch[name].numpy() for name in ("input_ids", "attention_mask")}
@@ -53,10 +70,8 @@ def greedy(model: Any, runtime: GraphModel, batch: dict[str, torch.Tensor]) -> l
 
 
 @pytest.mark.parametrize(("runtime", "architecture"), cases(GRAPHS))
-def test_graphs_compute_what_the_model_computes(runtime: str, architecture: str, tmp_path: Path) -> None:
-    model = pruned(architecture)
-    out = place(tmp_path, runtime, model)
-    done = hc.export(model, runtime, out, tokenizer=word_tokenizer())
+def test_graphs_compute_what_the_model_computes(runtime: str, architecture: str, exported: Exporter) -> None:
+    model, out, done = exported(runtime, architecture)
     assert done.agreement is not None
     # PyTorch's own float32 is 1e-4 away from float64 on this T5, on the others 1e-6.
     assert done.agreement.difference < (1e-3 if architecture == "t5" else 1e-4)
@@ -68,18 +83,18 @@ def test_graphs_compute_what_the_model_computes(runtime: str, architecture: str,
 
 
 @pytest.mark.parametrize(("runtime", "architecture"), cases(["llama", "gpt2", "gemma2", "pegasus", "t5"]))
-def test_writing_with_the_cache_gives_the_tokens_of_generate(runtime: str, architecture: str, tmp_path: Path) -> None:
-    model = pruned(architecture)
-    out = place(tmp_path, runtime, model)
-    hc.export(model, runtime, out, check=False)
+def test_writing_with_the_cache_gives_the_tokens_of_generate(
+    runtime: str, architecture: str, exported: Exporter
+) -> None:
+    model, out, _ = exported(runtime, architecture)
     batch = example_batch(model, batch=3, length=6, seed=4)
     text = {name: batch[name] for name in ("input_ids", "attention_mask")}
     limits = {"max_new_tokens": STEPS, "min_new_tokens": 0, "eos_token_id": None}
     with torch.no_grad():
         expected = model.generate(**text, do_sample=False, **limits)[:, -STEPS:]
-    exported = RUNTIMES[runtime]
-    assert isinstance(exported, GraphRuntime)
-    assert greedy(model, exported.model(out), batch) == expected.tolist()
+    graphs = RUNTIMES[runtime]
+    assert isinstance(graphs, GraphRuntime)
+    assert greedy(model, graphs.model(out), batch) == expected.tolist()
 
 
 def test_the_cache_has_the_heads_of_each_layer(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -231,3 +234,29 @@ def test_a_compiled_mask_changes_without_recompilation() -> None:
             changed = compiled(**batch).logits
             assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == graphs
             torch.testing.assert_close(changed, model(**batch).logits)
+
+
+def test_a_copy_made_inside_a_block_is_plain_after_it(bert: nn.Module) -> None:
+    plain, mask = outputs(bert), hc.locate(bert).mask(off="encoder.0.1")
+    with hc.masked(bert, mask):
+        duplicate, masked = copy.deepcopy(bert), outputs(bert)
+        assert identical(outputs(duplicate), masked)
+    assert identical(outputs(duplicate), plain)
+    with hc.masked(duplicate, mask):
+        assert identical(outputs(duplicate), masked)
+
+
+def test_two_threads_do_not_mask_one_model(bert: nn.Module) -> None:
+    """Each would run with the masks of both. A copy for each thread is right."""
+    sites = hc.locate(bert)
+
+    def masked(model: nn.Module) -> object:
+        with hc.masked(model, sites.mask(off="encoder.1.2")):
+            return outputs(model)
+
+    expected = masked(bert)
+    with ThreadPoolExecutor(1) as other, hc.masked(bert, sites.mask(off="encoder.0.1")):
+        with pytest.raises(UsageError, match="Another thread has a mask"):
+            other.submit(masked, bert).result()
+        assert identical(other.submit(masked, zoo.build("bert")).result(), expected)
+    assert identical(masked(bert), expected)

@@ -185,8 +185,8 @@ def planted() -> nn.Module:
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        ("l0", {}),
-        ("l0", {"variant": "paper"}),
+        ("l0", {"steps": 75, "gate_rate": 0.2}),
+        ("l0", {"steps": 75, "gate_rate": 0.2, "variant": "paper"}),
         ("subset", {"pipelined": True, "hot": 1.0}),
         ("subset", {"hot": 1.0}),
         ("subset", {"straight_through": True, "hot": 1.0}),
@@ -195,8 +195,8 @@ def planted() -> nn.Module:
 @pytest.mark.parametrize("seed", [0, 2])
 def test_the_crucial_head_stays(planted: nn.Module, method: str, options: dict[str, Any], seed: int) -> None:
     """As many steps are few: with one of eight seeds, subset keeps a dead head."""
-    course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1, "seed": seed}
-    found = hc.prune(planted, Imitation(planted), choose=method, keep=hc.Budget(heads=1), **course, **options)
+    course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1, "seed": seed, **options}
+    found = hc.prune(planted, Imitation(planted), choose=method, keep=hc.Budget(heads=1), **course)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]
     if options.get("pipelined"):
         assert found.record.parts.training["gates"].trained == "gates only"

@@ -13,10 +13,10 @@ from torch import nn
 import headcount as hc
 import zoo
 from behaviour import hooks, identical, weights
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import ModelError, UnknownName, UsageError
 from headcount.scores.score import members
 from headcount.sites.inputs import example_batch
-from tokens import sentences, word_tokenizer
+from tokens import byte_level_tokenizer, sentences, word_tokenizer
 
 QUICK: dict[str, dict[str, int]] = {"shapley": {"permutations": 2}, "integrated-gradients": {"steps": 2}}
 
@@ -192,3 +192,25 @@ def test_wrong_input(bert: nn.Module) -> None:
         hc.score("gradients", bert, labelled(4))
     with pytest.raises(UsageError, match="no batches"):
         hc.score("gradient", bert, hc.task.of([], nll=lambda *_: torch.zeros(1)))
+
+
+def test_inference_mode_of_the_caller_makes_no_difference(bert: nn.Module) -> None:
+    task, mask = labelled(4), hc.locate(bert).mask(off="encoder.0.1")
+    with torch.inference_mode():
+        inside, small = hc.score("gradient", bert, task), hc.remove(bert, mask)
+    assert inside == hc.score("gradient", bert, task)
+    assert hc.score("gradient", small, task) == hc.score("gradient", hc.remove(bert, mask), task)
+    with torch.inference_mode():
+        bert.to(torch.float64)
+    with pytest.raises(ModelError, match=r"inside torch\.inference_mode"):
+        hc.score("gradient", bert, task)
+
+
+def test_texts_without_predictions_are_refused() -> None:
+    """The loss would be 0 with every head and without, and the scores as well."""
+    llama, tokenizer = zoo.build("llama"), byte_level_tokenizer()
+    llama.resize_token_embeddings(320)
+    task = hc.task("language-modelling", texts=["a", "b", "ab"], tokenizer=tokenizer, batch_size=2)
+    assert any(value for _, value in hc.score("gradient", llama, task).items())
+    with pytest.raises(UsageError, match="nothing to predict"):
+        hc.score("gradient", llama, hc.task("language-modelling", texts=["a", "b"], tokenizer=tokenizer))

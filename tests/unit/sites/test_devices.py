@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import headcount as hc
 import zoo
@@ -14,6 +15,7 @@ from headcount.checkpoints.loading import Loading, default_device
 from headcount.errors import ModelError, NotRemovable, UsageError
 from headcount.sites.devices import compute_device, input_device
 from headcount.sites.fingerprint import weight_hash
+from headcount.sites.running import evaluating
 from tokens import sentences, word_tokenizer
 
 OFFLOADED = '{"bert.embeddings": "disk", "bert.encoder": "disk", "bert.pooler": "cpu", "classifier": "cpu"}'
@@ -27,6 +29,17 @@ def task() -> Any:
 def saved(tmp_path: Path) -> str:
     hc.save(zoo.build("bert"), tmp_path / "model", tokenizer=word_tokenizer())
     return str(tmp_path / "model")
+
+
+def test_a_model_on_the_cpu_is_seeded_there_alone(bert: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generators of graphics cards would keep the seed afterwards."""
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda _: pytest.fail("a graphics card was seeded"))
+    before, draws = torch.get_rng_state(), []
+    for _ in range(2):
+        with evaluating(bert):
+            draws.append(float(torch.rand(1)))
+    assert draws[0] == draws[1]
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_model_on_disk_gives_the_same_numbers(saved: str) -> None:

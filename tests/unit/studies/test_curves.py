@@ -146,7 +146,7 @@ def test_bench_of_an_encoder_decoder_and_of_an_encoder(tmp_path: Path) -> None:
 
 def test_writing_is_repeatable() -> None:
     """The cache is as long after a run as before: every repeat does the same work."""
-    from headcount.studies.speed import _works
+    from headcount.studies.speed import TorchSubject
 
     model = LlamaForCausalLM(LlamaConfig(vocab_size=50, **SIZE)).eval()
     lengths: list[int] = []
@@ -156,7 +156,7 @@ def test_writing_is_repeatable() -> None:
         lengths.append(cache.get_seq_length() if cache else 0)
 
     hook = model.register_forward_pre_hook(note, with_kwargs=True)
-    writing = _works(model, 1, 5, 3)["writing"]
+    writing = TorchSubject(model).works(1, 5, 3)["writing"]
     lengths.clear()
     writing()
     writing()

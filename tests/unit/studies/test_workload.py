@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
 import zoo
@@ -34,15 +35,16 @@ def test_a_task_is_said_again_as_it_was_asked_for() -> None:
 
 @pytest.mark.parametrize(("architecture", "longest"), [("gpt2", 64), ("llama", 70)])
 def test_texts_are_cut_to_the_positions_of_the_model(architecture: str, longest: int, tmp_path: Path) -> None:
-    """With a count of them; a model that computes its positions reads them all."""
+    """With a count of them, whether the limit is that of the model or --max-length."""
     hc.save(zoo.build(architecture), tmp_path / "model", tokenizer=word_tokenizer())
     (tmp_path / "texts.txt").write_text("\n".join([" ".join(["w5"] * 70), " ".join(["w6"] * 90), "w7 w8"]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         task = plain_text(tmp_path / "texts.txt", max_length=70).build(str(tmp_path / "model"), LOADING)
     assert task.lengths[:, 0].tolist() == [longest, longest, 2]
-    messages = [str(warning.message) for warning in caught if "the model can read" in str(warning.message)]
-    assert [message.split(",")[0] for message in messages] == (["2 texts reach 64 tokens"] if longest == 64 else [])
+    messages = [str(warning.message) for warning in caught if "were truncated" in str(warning.message)]
+    reason = "the most that the model can read" if longest == 64 else "the value of --max-length"
+    assert messages == [f"2 texts reach {longest} tokens, {reason}; longer ones were truncated."]
     assert task.quality(LOADING.load(str(tmp_path / "model"), task="language-modelling")).value > 1
 
 
@@ -95,3 +97,24 @@ def test_what_is_trained_on_is_not_what_is_measured(tmp_path: Path) -> None:
     chosen, measured = file.divide()
     assert chosen.on("train").source.half == 1, "what is trained on besides keeps to the half"
     assert chosen.on(data="elsewhere").source.half is None
+
+
+def test_class_names_need_a_model_that_names_its_classes(tmp_path: Path) -> None:
+    """Alphabetical numbers would be a guess, and another one for a split without one of the classes."""
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    names = {0: "neutral", 1: "good", 2: "bad"}
+    for folder, naming in (("unnamed", {"num_labels": 3}), ("named", {"id2label": names})):
+        model = BertForSequenceClassification(BertConfig(vocab_size=99, **size, **naming))
+        hc.save(model, tmp_path / folder, tokenizer=word_tokenizer())
+    for file, labels in (("names.tsv", "good bad"), ("numbers.tsv", "1 2")):
+        rows = [f"{label}\tw{number} w9" for number, label in enumerate(labels.split(), start=4)]
+        (tmp_path / file).write_text("\n".join(["label\ttext", *rows]) + "\n")
+
+    def labels_of(model: str, file: str) -> list[int]:
+        task = Workload("classification", Source(str(tmp_path / file))).build(str(tmp_path / model), LOADING)
+        return next(iter(task.batches()))["labels"].tolist()
+
+    assert labels_of("named", "names.tsv") == labels_of("named", "numbers.tsv") == [1, 2]
+    assert labels_of("unnamed", "numbers.tsv") == [1, 2]
+    with pytest.raises(UsageError, match=r"class names bad, good, but the model does not name its classes"):
+        labels_of("unnamed", "names.tsv")

@@ -99,7 +99,7 @@ FAULTS: list[Callable[[Any], None]] = [
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("layers", [2, 48, 80])
+@pytest.mark.parametrize("layers", [2, pytest.param(48, marks=pytest.mark.slow), 80])  # both ends always
 def test_right_cuts_pass_and_planted_faults_are_found(layers: int, dtype: torch.dtype) -> None:
     """Faults in as many layers as there are, the rest of the model right: each is found where it is, and no other."""
     model = deep(layers, dtype)

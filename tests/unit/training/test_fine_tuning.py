@@ -16,6 +16,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel, L
 import headcount as hc
 from headcount.errors import UsageError
 from headcount.studies.fine_tuning import RECIPE, FineTuningSettings, fine_tune, resolved_recipe
+from headcount.training import loop
 from headcount.training.run import Watch
 from tokens import word_tokenizer
 
@@ -56,15 +57,17 @@ def test_a_classifier_learns(start: Path, tmp_path: Path) -> None:
     assert task(word_tokenizer(32)).quality(model).value > 0.9
 
 
-def test_interrupted_or_not_the_same_model(start: Path, tmp_path: Path) -> None:
+def test_interrupted_or_not_the_same_model(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "LOG_EVERY", 1)
+
     class Enough(Exception):
         pass
 
     def stop(report: Any) -> None:
-        if report.step >= 20:
+        if report.step >= 5:  # of 9, in the second epoch
             raise Enough
 
-    settings = replace(SETTINGS, recipe=replace(SETTINGS.recipe, epochs=20))
+    settings = replace(SETTINGS, recipe=replace(SETTINGS.recipe, epochs=3))
     tuned(start, tmp_path / "whole", settings)
     with pytest.raises(Enough):
         tuned(start, tmp_path / "parts", settings, watch=Watch(step=stop), save_seconds=0.0)
@@ -123,7 +126,7 @@ def test_what_cannot_be_watched_is_refused(start: Path, tmp_path: Path) -> None:
 
 
 def test_a_classifier_of_another_size_is_made_anew(start: Path, tmp_path: Path) -> None:
-    tuned(start, tmp_path / "two")
+    tuned(start, tmp_path / "two", replace(SETTINGS, recipe=replace(FAST, epochs=1)))
     model = hc.load(tmp_path / "two", task="classification", classes=["a", "b", "c"])
     assert model.classifier.out_features == 3
 
@@ -143,7 +146,7 @@ def test_two_epochs_of_a_small_set_are_enough_with_the_defaults(tmp_path: Path) 
     torch.manual_seed(0)
     tokenizer = word_tokenizer(framed=True)
     config = BertConfig(
-        vocab_size=99, hidden_size=256, num_hidden_layers=1, num_attention_heads=4, intermediate_size=512,
+        vocab_size=99, hidden_size=128, num_hidden_layers=1, num_attention_heads=4, intermediate_size=256,
         initializer_range=0.1, num_labels=2,
     )  # fmt: skip
     train, dev = (

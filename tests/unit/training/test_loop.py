@@ -24,6 +24,7 @@ from forks import shared_by, started
 from headcount import locks
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.cli.main import main
+from headcount.corpora.parallel import Parallel
 from headcount.errors import CheckpointError, CorpusError, FolderError, RecordError, UsageError
 from headcount.record import Record
 from headcount.studies.translation import TranslationSettings, train_translation
@@ -36,8 +37,12 @@ from headcount.training.transformer import Size
 from headcount.training.vitals import saturated
 
 
+def data() -> Parallel:
+    return laboratory.parallel(held_out=10)
+
+
 def train(out: Path, settings: TranslationSettings = laboratory.SETTINGS, **options: Any) -> Record:
-    return train_translation(laboratory.parallel(), out, settings, accelerator=Accelerator(cpu=True), **options)
+    return train_translation(data(), out, settings, accelerator=Accelerator(cpu=True), **options)
 
 
 @pytest.fixture(scope="module")
@@ -170,22 +175,21 @@ def test_other_data_of_the_same_name_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "model"
     with pytest.raises(Interrupted):
         train(out, watch=Watch(step=_stop), save_seconds=0.0)
-    other = laboratory.parallel(train=290)
+    pairs = data()
+    fewer = replace(pairs, splits={**pairs.splits, "train": pairs["train"].select(range(290))})
     with pytest.raises(UsageError, match="train: 300 there, 290 now"):
-        train_translation(other, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
-    data = laboratory.parallel()
+        train_translation(fewer, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
     for split in ("train", "dev"):
-        texts = data[split][:]
+        texts = pairs[split][:]
         texts["target"][0] += " changed"
-        changed = replace(data, splits={**data.splits, split: Dataset.from_dict(texts)})
+        changed = replace(pairs, splits={**pairs.splits, split: Dataset.from_dict(texts)})
         with pytest.raises(UsageError, match=f"other settings \\(fingerprint of the text of {split}: "):
             train_translation(changed, out, laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
     assert (out / "training" / "state.safetensors").is_file()
 
 
 def test_data_that_cannot_be_read_begin_no_folder(tmp_path: Path) -> None:
-    data = laboratory.parallel()
-    only_train = replace(data, splits={"train": data["train"]})
+    only_train = replace(data(), splits={"train": data()["train"]})
     with pytest.raises(CorpusError, match="needs the splits train and dev; the data has train"):
         train_translation(only_train, tmp_path / "model", laboratory.SETTINGS, accelerator=Accelerator(cpu=True))
     assert not (tmp_path / "model").exists()
@@ -210,15 +214,15 @@ def test_kill_at_random_moments_changes_nothing(finished: Path, tmp_path: Path) 
 def test_two_processes_learn_what_one_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same global batch, dropout off: the same losses and weights, up to rounding."""
     monkeypatch.setattr(loop, "LOG_EVERY", 1)
-    data = tmp_path / "data"
-    data.mkdir()
-    for split, pairs in laboratory.parallel().splits.items():
-        (data / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
-        (data / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
+    texts = tmp_path / "data"
+    texts.mkdir()
+    for split, pairs in data().splits.items():
+        (texts / f"{split}.en").write_text("\n".join(pairs["source"]) + "\n")
+        (texts / f"{split}.xx").write_text("\n".join(pairs["target"]) + "\n")
     size = "--encoder-layers 1 --decoder-layers 1 --heads 2 --width 16 --inner 32 --vocabulary 200"
     recipe = "--batch 300 --chunk 100 --steps 6 --cooldown 0 --warmup 20 --clip 1 --seed 1"
     options = f"{size} {recipe} --dropout 0 --attention-dropout 0".split()
-    asked = ["train", "--data", str(data), "--languages", "en,xx", "--preset", "tiny", *options]
+    asked = ["train", "--data", str(texts), "--languages", "en,xx", "--preset", "tiny", *options]
 
     def learn(folder: str) -> None:
         main([*asked, "--out", str(tmp_path / folder)], standalone_mode=False)
@@ -246,7 +250,7 @@ def test_sentences_of_too_many_tokens_are_left_out_and_counted(tmp_path: Path) -
     record = train(tmp_path / "model", replace(laboratory.SETTINGS, recipe=recipe, max_length=20))
     left_out = record.parts.skipped["train"]["too many tokens"]
     tokenizer = load_tokenizer(str(tmp_path / "model"))
-    pairs = laboratory.parallel()["train"]
+    pairs = data()["train"]
     source, target = (
         tokenizer(list(pairs["source"]))["input_ids"],
         tokenizer(text_target=list(pairs["target"]))["input_ids"],

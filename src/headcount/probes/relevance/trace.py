@@ -135,7 +135,7 @@ def traced(model: nn.Module, *, rule: str = "ding", bias: Bias | None = None) ->
         )
     with ExitStack() as stack:
         stack.enter_context(attention_backend(plain, method.backend))
-        hooks = stack.enter_context(Hooks())
+        hooks = stack.enter_context(Hooks(plain))
         _Watcher(plain, trace, method, hooks).attach()
         stack.enter_context(propagation)
         yield trace

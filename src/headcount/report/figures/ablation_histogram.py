@@ -25,9 +25,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
         colours = [kind_colour(kind) for kind in values]
         plot.hist(list(values.values()), bins=edges.tolist(), stacked=True, color=colours, label=list(values))
         plot.axvline(parts.value, color=INK, linestyle="--", linewidth=1, label="all heads")
-        plot.set_xlabel(f"{parts.metric} with one head masked")
-        plot.set_ylabel("heads")
-        plot.set_title(named(record))
+        plot.set(xlabel=f"{parts.metric} with one head masked", ylabel="heads", title=named(record))
         plot.legend(loc="upper left" if parts.higher_is_better else "upper right")
         rows += [
             {"model": record.signature.model, "head": name, "value": effect.value} for name, effect in effects.items()

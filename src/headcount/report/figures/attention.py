@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.record import Record
-from headcount.report.canvas import panels
+from headcount.report.canvas import panels, without_frame
 from headcount.report.figure import Drawing, Figure, named
 
 
@@ -21,21 +21,14 @@ def _draw(records: Sequence[Record]) -> Drawing:
         plot.set_xticks(range(len(keys)), [_plain(key) for key in keys], rotation=90, size=8)
         plot.set_yticks(range(len(queries)), [_plain(query) for query in queries], size=8)
         plot.xaxis.tick_top()
-        plot.tick_params(length=0)
-        plot.spines[:].set_visible(False)
+        without_frame(plot)
         plot.set_xticks([x - 0.5 for x in range(1, len(keys))], minor=True)
         plot.set_yticks([y - 0.5 for y in range(1, len(queries))], minor=True)
         plot.grid(which="minor", color="#EDEDED", linewidth=0.5)
         plot.tick_params(which="minor", length=0)
         plot.set_xlabel(f"{named(record)} {record.parts.head}")
         rows += [
-            {
-                "model": record.signature.model,
-                "head": record.parts.head,
-                "query": query,
-                "key": key,
-                "weight": weight,
-            }
+            {"model": record.signature.model, "head": record.parts.head, "query": query, "key": key, "weight": weight}
             for query, row in zip(queries, weights, strict=True)
             for key, weight in zip(keys, row, strict=True)
         ]

@@ -7,8 +7,8 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import band, panels
-from headcount.report.figure import Drawing, Figure, named
-from headcount.report.palette import GREY, LINES, MARKERS
+from headcount.report.figure import STEP, Drawing, Figure, named, picked
+from headcount.report.palette import GREY, line_style
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -19,26 +19,20 @@ def _draw(records: Sequence[Record]) -> Drawing:
     for record, plot, clock in zip(records, axes[::2], axes[1::2], strict=True):
         parts = record.parts
         for number, (way, points) in enumerate(parts.compensations.items()):
-            style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number]}
+            style: dict[str, Any] = line_style(number)
             band(plot, [100 * point.share for point in points], points, label=way, **style)
             clock.scatter([point.seconds for point in points], [point.value for point in points], s=12, **style)
-            rows += [
-                {"model": record.signature.model, "compensation": way}
-                | {name: getattr(point, name) for name in ("removed", "share", "value", "low", "high", "seconds")}
-                for point in points
-            ]
+            row = {"model": record.signature.model, "compensation": way}
+            rows += [row | picked(point, *STEP, "seconds") for point in points]
         if parts.at:
             plot.axvline(100 * parts.at.removed / parts.num_heads, color=GREY, linestyle=":", linewidth=1)
-        plot.set_xlabel("heads removed (%)")
-        plot.set_ylabel("excess loss of an example")
-        plot.set_title(named(record))
+        plot.set(xlabel="heads removed (%)", ylabel="excess loss of an example", title=named(record))
         plot.legend()
         clock.set_xscale("log")
         clock.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         clock.xaxis.set_major_formatter("{x:g}")
         clock.xaxis.set_minor_formatter(NullFormatter())
-        clock.set_xlabel("seconds spent, one point per size")
-        clock.set_ylabel("excess loss of an example")
+        clock.set(xlabel="seconds spent, one point per size", ylabel="excess loss of an example")
     caption = (
         "Negative log-likelihood of a held-out example above the full model's, with 95% intervals over examples; left "
         "against the share of heads removed (dotted: where no compensation first loses the stated points of the "

@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.dynamics import EpochStep
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure
+from headcount.report.figure import Drawing, Figure, picked
 from headcount.report.palette import MARKERS
 
 
@@ -40,12 +40,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
             right.plot(
                 [100 * share for share in shares], [_percent(point) for point in line.points], label=label, **style
             )
-            rows += [
-                {"epoch": line.epoch, **{name: getattr(point, name) for name in ("share", "value", "kept_share")}}
-                for point in line.points
-            ]
-        right.set_xlabel("heads pruned (%)")
-        right.set_ylabel(f"% of the epoch's own {record.parts.metric} kept")
+            rows += [{"epoch": line.epoch, **picked(point, "share", "value", "kept_share")} for point in line.points]
+        right.set(xlabel="heads pruned (%)", ylabel=f"% of the epoch's own {record.parts.metric} kept")
         right.legend(title=f"epoch ({record.parts.metric})", loc="upper left", bbox_to_anchor=(1, 1))
     caption = (
         "Share of an epoch's own unpruned score that is left when its heads are masked by its own scores: by epoch "

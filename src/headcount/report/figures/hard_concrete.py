@@ -32,8 +32,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
                 plot.plot([at, at], [0, share], color=LINES[number], linewidth=3, alpha=0.6, solid_capstyle="butt")
             rows.append({"model": models, **encode(gate)})
         plot.set_ylim(bottom=0)
-        plot.set_xlabel("gate")
-        plot.set_ylabel("density; bars: probability")
+        plot.set(xlabel="gate", ylabel="density; bars: probability")
         plot.set_title(f"beta = {beta:g}{', as in the paper' if beta == _PAPER else ''}")
         plot.legend()
     caption = "The Hard Concrete distribution: bars are the probabilities of exactly 0 and 1, lines the density."

@@ -10,6 +10,7 @@ import numpy as np
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
+from headcount.report.canvas import without_frame
 from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
 from headcount.report.verdicts import undecided
@@ -18,20 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SHORT = {
-    "rarest": "rare",
-    "two rarest": "rare",
-    "another occurrence": "same",
-    "itself": "self",
-    "after the last time": "ind.",
-}
-_SHORT |= {
-    "start": "start",
-    "end": "end",
-    "first": "first",
-    "punctuation": "punct",
-    "diagonal": "diag",
-    "monotone": "mono",
-}
+    "rarest": "rare", "two rarest": "rare", "another occurrence": "same", "itself": "self",
+    "after the last time": "ind.", "punctuation": "punct", "diagonal": "diag", "monotone": "mono",
+}  # fmt: skip
 _CELL = 0.52  # inches
 
 
@@ -143,8 +133,7 @@ def _frame(axes: Axes, layers: Mapping[int, list[str]], across: int, title: str)
     axes.set_title(title)
     axes.set_yticks(range(len(layers)), [str(layer) for layer in layers])
     axes.set_xticks([])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    without_frame(axes)
     axes.set_ylabel("layer")
     axes.set_xlim(-0.5, across - 0.5)
 

@@ -37,9 +37,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
             ]
         plot.set_xticks(sizes, [str(size) for size in sizes])
         plot.set_xlim(max(sizes) + 1, min(sizes) - 1)
-        plot.set_ylim(0, 105)
-        plot.set_xlabel("heads left in all")
-        plot.set_ylabel("left of its kind (%)")
+        plot.set(xlabel="heads left in all", ylabel="left of its kind (%)", ylim=(0, 105))
         plot.set_title(f"{group_name(group)}, {way_heading(group[0].parts, way)}")
         plot.legend()
     several = " Bands: 95% t-intervals over models, each the mean of its seeds." if len(groups) < len(records) else ""

@@ -11,7 +11,7 @@ import numpy as np
 from headcount.heads import Head
 from headcount.record import Record
 from headcount.record.results.tradeoff import Tradeoff
-from headcount.report.canvas import panels
+from headcount.report.canvas import panels, without_frame
 from headcount.report.figure import Drawing, Figure
 from headcount.report.groups import group_name, grouped
 from headcount.report.points import NONE_FINISHED, shown_way, way_heading
@@ -85,8 +85,7 @@ def _table(plot: Axes, sites: Sequence[str], columns: Sequence[tuple[str, Mappin
             plot.axhline(number + 0.5, color="white", linewidth=3)
     plot.set_yticks(range(len(sites)), sites)
     plot.set_xticks(range(len(columns)), [label for label, _ in columns])
-    plot.tick_params(length=0)
-    plot.spines[:].set_visible(False)
+    without_frame(plot)
 
 
 _PARTS = ("points", "heads_by_site")

@@ -72,10 +72,7 @@ def _columns(record: Record) -> list[tuple[str, Held]]:
     roles_before: Held = record.parts.whole_roles
     points = [p for p in record.parts.points if (p.way, p.seed) == _way(record) and p.roles is not None]
     ordered = sorted(points, key=lambda point: -len(point.roles))
-    return [
-        (f"all {len(roles_before)}", roles_before),
-        *((str(len(point.roles)), point.roles) for point in ordered),
-    ]
+    return [(f"all {len(roles_before)}", roles_before), *((str(len(point.roles)), point.roles) for point in ordered)]
 
 
 def _shown(held: Sequence[HeldRole]) -> tuple[list[str], int]:
@@ -142,8 +139,7 @@ def _frame(plot: Axes, record: Record, labels: Sequence[str], tallest: int) -> N
     plot.tick_params(axis="x", length=0)
     plot.spines["bottom"].set_visible(False)
     kind = Head.parse(next(iter(record.parts.whole_roles))).kind
-    plot.set_xlabel(f"{kind} heads left, one column per model")
-    plot.set_ylabel("heads")
+    plot.set(xlabel=f"{kind} heads left, one column per model", ylabel="heads")
     way, seed = _way(record)
     title = f"{named(record)}, {record.parts.pruned} pruned by {way_heading(record.parts, way)}"
     seeds = {point.seed for point in record.parts.points}

@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.report.canvas import band, panels
-from headcount.report.figure import Drawing, Figure, named
+from headcount.report.figure import STEP, Drawing, Figure, named, picked
 from headcount.report.palette import MARKERS, kind_colour
 
 
@@ -19,16 +19,9 @@ def _draw(records: Sequence[Record]) -> Drawing:
             kind = line.kinds[0]
             shares = [100 * point.share for point in line.points]
             band(plot, shares, line.points, color=kind_colour(kind), marker=MARKERS[number], label=kind)
-            rows += [
-                {
-                    "model": record.signature.model, "kind": kind,
-                    **{name: getattr(point, name) for name in ("removed", "share", "value", "low", "high")},
-                }
-                for point in line.points
-            ]  # fmt: skip
-        plot.set_xlabel("heads of the kind pruned (%)")
-        plot.set_ylabel(record.parts.metric)
-        plot.set_title(named(record))
+            row = {"model": record.signature.model, "kind": kind}
+            rows += [row | picked(point, *STEP) for point in line.points]
+        plot.set(xlabel="heads of the kind pruned (%)", ylabel=record.parts.metric, title=named(record))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
     caption = (
         f"{records[0].parts.metric} as more and more heads of one kind of attention are masked, lowest first by "

@@ -10,8 +10,8 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.results.curves import Curve
 from headcount.report.canvas import band, panels
-from headcount.report.figure import Drawing, Figure, named
-from headcount.report.palette import GREY, LINES, MARKERS
+from headcount.report.figure import STEP, Drawing, Figure, named, picked
+from headcount.report.palette import GREY, line_style
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -26,20 +26,12 @@ def _draw(records: Sequence[Record]) -> Drawing:
             mean = np.mean([_values(line) for line in random], axis=0)
             plot.plot(_shares(random[0]), mean, color=GREY, marker="x", label=f"random, mean of {len(random)}")
         for number, line in enumerate(line for line in lines if line.order != "random"):
-            style = {"color": LINES[number], "marker": MARKERS[number], "label": line.order}
-            band(plot, _shares(line), line.points, **style)
-        plot.set_xlabel("heads pruned (%)")
-        plot.set_ylabel(record.parts.metric)
-        plot.set_title(named(record))
+            band(plot, _shares(line), line.points, label=line.order, **line_style(number))
+        plot.set(xlabel="heads pruned (%)", ylabel=record.parts.metric, title=named(record))
         plot.legend(loc="lower left" if record.parts.higher_is_better else "upper left")
-        rows += [
-            {
-                "model": record.signature.model, "order": line.order, "seed": line.seed,
-                **{name: getattr(point, name) for name in ("removed", "share", "value", "low", "high")},
-            }
-            for line in lines
-            for point in line.points
-        ]  # fmt: skip
+        for line in lines:
+            row = {"model": record.signature.model, "order": line.order, "seed": line.seed}
+            rows += [row | picked(point, *STEP) for point in line.points]
     caption = (
         f"{records[0].parts.metric} as more and more heads of the whole model are masked, lowest first; bands are 95% "
         "intervals over examples, thin grey lines single random orders."

@@ -15,11 +15,7 @@ _ARROW = ("v->s", "v->o", "n->a", "v->a", "h->d")  # from the head to the depend
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
-    labels = [
-        label
-        for label in dict.fromkeys(name for each_record in records for name in each_record.parts.relative)
-        if _forward(label)
-    ]
+    labels = dict.fromkeys(label for record in records for label in record.parts.relative if label.endswith(_ARROW))
     canvas, axes = panels(len(labels), width=3.0, height=2.2, columns=4)
     rows: list[dict[str, Any]] = []
     width = 0.85 / len(records)
@@ -44,10 +40,6 @@ def _draw(records: Sequence[Record]) -> Drawing:
     data = ", ".join(dict.fromkeys(map(_data, records)))
     caption = f"Position of dependents relative to the word they depend on, in words, on {data}."
     return Drawing(canvas, caption, rows)
-
-
-def _forward(label: str) -> bool:
-    return label.endswith(_ARROW)
 
 
 def _data(record: Record) -> str:

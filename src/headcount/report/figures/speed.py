@@ -8,8 +8,8 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.bench import Timing
 from headcount.report.canvas import panels
-from headcount.report.figure import Drawing, Figure
-from headcount.report.palette import INK, LINES, MARKERS
+from headcount.report.figure import Drawing, Figure, picked, short_name
+from headcount.report.palette import INK, line_style
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -23,23 +23,17 @@ def _draw(records: Sequence[Record]) -> Drawing:
         for number, name in enumerate(dict.fromkeys(row.model for row in panel_rows)):
             model_rows: list[Timing] = [row for row in panel_rows if row.model == name]
             value = [row.faster for row in model_rows]
-            error = [
-                [v - row.low for v, row in zip(value, model_rows, strict=True)],
-                [row.high - v for v, row in zip(value, model_rows, strict=True)],
-            ]
+            error = [[row.faster - row.low for row in model_rows], [row.high - row.faster for row in model_rows]]
             places = [x + 0.08 * number for x in range(len(model_rows))]
-            label = name.rstrip("/").rpartition("/")[2]
-            style: dict[str, Any] = {"color": LINES[number], "marker": MARKERS[number], "capsize": 3, "label": label}
-            plot.errorbar(places, value, yerr=error, **style)
+            style: dict[str, Any] = line_style(number)
+            plot.errorbar(places, value, yerr=error, capsize=3, label=short_name(name), **style)
             plot.set_xticks(range(len(model_rows)), [str(row.batch) for row in model_rows])
         plot.axhline(1, color=INK, linewidth=0.8, linestyle="--")
-        plot.set_title(f"{what}, {length} tokens")
-        plot.set_xlabel("batch size")
-        plot.set_ylabel("times as fast")
+        plot.set(title=f"{what}, {length} tokens", xlabel="batch size", ylabel="times as fast")
     axes[0].legend()
     caption = f"Speed relative to {base} (dashed): median of paired, interleaved repeats with its 95% interval."
     keys = ("model", "what", "batch", "length", "seconds", "per_second", "faster", "low", "high")
-    return Drawing(canvas, caption, [{key: getattr(row, key) for key in keys} for row in rows])
+    return Drawing(canvas, caption, [picked(row, *keys) for row in rows])
 
 
 FIGURE = Figure("Speed after removal", "Michel et al. 2019, Table 4", ("rows", "models"), _draw)

@@ -9,10 +9,10 @@ import numpy as np
 
 from headcount.record import Record
 from headcount.record.results.tradeoff import Point, Tradeoff
-from headcount.report.canvas import panels
+from headcount.report.canvas import panels, shared_legend
 from headcount.report.figure import Drawing, Figure, named
-from headcount.report.palette import GREY, LINES, MARKERS
-from headcount.report.points import NONE_FINISHED, control, smaller, way_heading
+from headcount.report.palette import GREY, line_style
+from headcount.report.points import NONE_FINISHED, control, point_row, smaller, way_heading
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -33,7 +33,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
                 continue
             sizes = sorted({point.keep for point in points})
             value, low, high = (_means(points, sizes, name) for name in ("value", "low", "high"))
-            style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
+            style: dict[str, Any] = line_style(number)
             style["linestyle"] = "-" if all(point.steps for point in points) else ":"
             apart = [keep + min(0.12, 0.7 / len(ways)) * (number - (len(ways) - 1) / 2) for keep in sizes]
             style["label"] = way_heading(parts, way)
@@ -42,19 +42,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
         all_sizes = sorted({point.keep for point in smaller(parts)})
         plot.set_xticks(all_sizes, [str(keep) for keep in all_sizes])
         plot.set_xlim(max(all_sizes) + 1, min(all_sizes) - 1)
-        plot.set_xlabel(f"heads left of {parts.gated}")
-        plot.set_ylabel(parts.metric)
-        plot.set_title(f"{named(record)}, {parts.pruned}")
-    handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
-    canvas.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=min(3 * len(axes[:2]), len(handles))
-    )
+        plot.set(xlabel=f"heads left of {parts.gated}", ylabel=parts.metric, title=f"{named(record)}, {parts.pruned}")
+    shared_legend(canvas, axes, 3 * len(axes[:2]))
     shares = [f"{record.parts.distill:g}" for record in records if record.parts.distill is not None]
-    taught = (
-        f"; distilled: the distillation loss (the whole model's predictions) has a weight of {_each(shares)}"
-        if shares
-        else ""
-    )
+    weight = f"; distilled: the distillation loss (the whole model's predictions) has a weight of {_each(shares)}"
     tuned_steps = _each([str(record.parts.steps.tuned) for record in records])
     fresh_steps = _each([str(record.parts.steps.scratch) for record in records])
     fresh = f", scratch {fresh_steps}" if "scratch" in ways else ""
@@ -62,7 +53,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     caption = (
         f"{records[0].parts.metric} against the number of heads left, means over seeds with 95% intervals over "
         f"examples. Every way that trains has {tuned_steps} training steps"
-        f"{fresh}{untrained}{taught}."
+        f"{fresh}{untrained}{weight if shares else ''}."
     )
     return Drawing(canvas, caption, rows)
 
@@ -78,12 +69,8 @@ def _means(points: Sequence[Point], sizes: Sequence[int], name: str) -> np.ndarr
 
 
 def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
-    after = point.after
-    return {
-        "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
-        "steps": point.steps, "cut": point.cut.value if point.cut else None, "value": after.value, "low": after.low,
-        "high": after.high, **point.kept_by_kind,
-    }  # fmt: skip
+    cut = point.cut.value if point.cut else None
+    return {**point_row(record, point, steps=point.steps, cut=cut), **point.kept_by_kind}
 
 
 FIGURE = Figure("Quality against heads left", "Voita et al. 2019, Figure 7", ("points", "steps"), _draw, NONE_FINISHED)

@@ -9,11 +9,10 @@ import numpy as np
 
 from headcount.record import Record
 from headcount.record.codec import encode
-from headcount.record.results.tradeoff import Point, Tradeoff
-from headcount.report.canvas import panels
+from headcount.report.canvas import panels, shared_legend
 from headcount.report.figure import Drawing, Figure, named
-from headcount.report.palette import GREY, LINES, MARKERS
-from headcount.report.points import NONE_FINISHED, smaller
+from headcount.report.palette import GREY, line_style
+from headcount.report.points import NONE_FINISHED, point_row, smaller
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -32,22 +31,20 @@ def _draw(records: Sequence[Record]) -> Drawing:
                 continue
             seconds = float(np.mean([point.seconds.total for point in points]))
             value, low, high = (float(np.mean([getattr(p.after, n) for p in points])) for n in ("value", "low", "high"))
-            style: dict[str, Any] = {"color": LINES[number % len(LINES)], "marker": MARKERS[number % len(MARKERS)]}
+            style: dict[str, Any] = line_style(number)
             error = [[value - low], [high - value]]
             plot.errorbar([seconds], [value], yerr=error, linestyle="", capsize=2, elinewidth=0.7, label=way, **style)
-            rows += [_row(record, point) for point in points]
+            rows += [point_row(record, point, **encode(point.seconds)) for point in points]
         plot.set_xscale("log")
         low, high = plot.get_xlim()
         plot.set_xlim(min(low, 0.5 * high), max(high, 2.0 * low))  # ways of similar duration are side by side
         plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         plot.xaxis.set_major_formatter(ScalarFormatter())
         plot.xaxis.set_minor_formatter(NullFormatter())
-        plot.set_xlabel("seconds")
-        plot.set_ylabel(parts.metric)
+        plot.set(xlabel="seconds", ylabel=parts.metric)
         left = f"{keep} of {parts.gated} heads left"
         plot.set_title(left if len(records) == 1 else f"{named(record)}, {left}")
-    handles = {label: handle for plot in axes for handle, label in zip(*plot.get_legend_handles_labels(), strict=True)}
-    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(6, len(handles)))
+    shared_legend(canvas, axes, 6)
     caption = (
         f"{records[0].parts.metric} against the seconds that a way takes for one model: choosing heads, "
         "compensation and training, on the same machine, without evaluation. Means over seeds, with 95% intervals "
@@ -58,14 +55,6 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 def _sizes(record: Record) -> list[int]:
     return sorted({point.keep for point in smaller(record.parts)}, reverse=True)
-
-
-def _row(record: Record[Tradeoff], point: Point) -> dict[str, Any]:
-    after = point.after
-    return {
-        "model": record.signature.model, "way": point.way, "keep": point.keep, "seed": point.seed,
-        **encode(point.seconds), "value": after.value, "low": after.low, "high": after.high,
-    }  # fmt: skip
 
 
 _PARTS = ("points", "seconds_by_way", "whole")

@@ -26,9 +26,8 @@ def _draw(records: Sequence[Record]) -> Drawing:
             plot.scatter(x, y, s=14, color=kind_colour(kind), alpha=0.8, linewidth=0, label=kind)
         plot.axhline(0, color=GREY, linewidth=0.6, zorder=0)
         plot.axvline(0, color=GREY, linewidth=0.6, zorder=0)
-        plot.set_xlabel(f"change of {parts.metric}, first data")
-        plot.set_ylabel(f"change of {parts.metric}, second data")
-        plot.set_title(_title(parts.other.pearson))
+        change = f"change of {parts.metric}"
+        plot.set(xlabel=f"{change}, first data", ylabel=f"{change}, second data", title=_title(parts.other.pearson))
         plot.legend()
         rows += [
             {

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
 def _answer(record: Record[Ablation]) -> str:
@@ -38,17 +36,17 @@ def _tables(labelled: Labelled) -> list[Table]:
     digits = max(
         digits_for(max(abs(effect.difference) for effect in record.parts.one_out.values())) for _, record in labelled
     )
-    columns = [
-        Column("head"), Column("with it off", digits), Column("change", digits, signed=True), Column("95% interval"),
-        Column("p", 4), Column("corrected p", 4),
-    ]  # fmt: skip
+    columns = headings(
+        "head", Column("with it off", digits), Column("change", digits, signed=True), "95% interval", Column("p", 4),
+        Column("corrected p", 4),
+    )  # fmt: skip
 
-    def rows(record: Record[Ablation]) -> list[list[Any]]:
+    def rows(record: Record[Ablation]) -> Rows:
         tested = not record.parts.distance
         effects = sorted(record.parts.one_out.items(), key=lambda item: -abs(item[1].difference))
         return [
             [
-                head, effect.value, effect.difference, interval(effect.low, effect.high, digits),
+                head, effect.value, effect.difference, interval(effect, digits),
                 effect.p if tested else None, effect.corrected if tested else None,
             ]
             for head, effect in effects

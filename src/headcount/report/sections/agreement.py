@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.agreement import Agreement
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 
 
 def _answer(record: Record[Agreement]) -> str:
@@ -19,29 +18,28 @@ def _answer(record: Record[Agreement]) -> str:
     correlation = correlations[best]
     return (
         f"Of {len(correlations)} scores {best} agrees most with ablation of {record.parts.num_heads} heads: "
-        f"Spearman's r is {correlation.r:.2f} (95% {interval(correlation.low, correlation.high, 2)})."
+        f"Spearman's r is {correlation.r:.2f} (95% {interval(correlation, 2)})."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def agreement(record: Record[Agreement]) -> list[list[Any]]:
+    def agreement(record: Record[Agreement]) -> Rows:
         parts = record.parts
         return [
-            [method, row["all"].r, interval(row["all"].low, row["all"].high, 2)]
-            + [100 * share.overlap for share in parts.overlap[method]]
+            [method, row["all"].r, interval(row["all"], 2)] + [100 * share.overlap for share in parts.overlap[method]]
             for method, row in parts.spearman.items()
         ]
 
-    def costs(record: Record[Agreement]) -> list[list[Any]]:
+    def costs(record: Record[Agreement]) -> Rows:
         return [
-            [method, 100 * row.share, row.change.difference, interval(row.change.low, row.change.high, 2)]
+            [method, 100 * row.share, row.change.difference, interval(row.change, 2)]
             for method, rows in record.parts.pruning.items()
             for row in rows
         ]  # fmt: skip
 
     overlaps = [Column(f"of the best {share}%, %", 0) for share in (10, 25, 50)]
-    ranks = [Column("score"), Column("Spearman's r", 2), Column("95% interval"), *overlaps]
-    changes = [Column("order"), Column("heads gone, %", 0), Column("change", 2, signed=True), Column("95% interval")]
+    ranks = headings("score", Column("Spearman's r", 2), "95% interval", *overlaps)
+    changes = headings("order", Column("heads gone, %", 0), Column("change", 2, signed=True), "95% interval")
     refused = {method: reason for _, record in labelled for method, reason in record.parts.refused.items()}
     note = " ".join(f"{method} is left out: {reason}" for method, reason in refused.items())
     title = f"Change of {labelled[0][1].parts.metric} as the lowest heads of each score are removed"

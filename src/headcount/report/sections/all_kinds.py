@@ -11,7 +11,7 @@ from headcount.record.result import Quality
 from headcount.record.results.tradeoff import StepsOfWays, WayKind
 from headcount.report.points import way_heading
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 # Voita et al. 2019, Table 2: heads of encoder, decoder and cross attention; BLEU from the trained model, from scratch.
 _PAPER = (
@@ -56,7 +56,7 @@ def _heads(record: Record, counts: Mapping[str, int]) -> str:
 def _tables(labelled: Labelled) -> list[Table]:
     digits = max(digits_for(record.parts.whole.value) for _, record in labelled)
 
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record) -> Rows:
         parts = record.parts
         lines = [[_heads(record, parts.of), None, "all heads", *_measured(parts.whole, digits), None, None]]
         for row in parts.all_kinds:
@@ -66,10 +66,10 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     kinds = "/".join(labelled[0][1].parts.of)
     parts = labelled[0][1].parts
-    columns = [
-        Column(f"heads ({kinds})"), Column("seed"), Column("way"), Column("from trained", digits),
-        Column("95% interval"), Column(scratch_heading(parts.steps), digits), Column("95% interval"),
-    ]  # fmt: skip
+    columns = headings(
+        f"heads ({kinds})", "seed", "way", Column("from trained", digits), "95% interval",
+        Column(scratch_heading(parts.steps), digits), "95% interval",
+    )  # fmt: skip
     steps = {point.way: point.steps for point in parts.points}
     more = steps[parts.all_kinds[0].way]
     note = (
@@ -89,7 +89,7 @@ def scratch_heading(steps: StepsOfWays) -> str:
 def _measured(quality: Quality | None, digits: int) -> list[Any]:
     if quality is None:
         return [None, None]
-    return [quality.value, interval(quality.low, quality.high, digits)]
+    return [quality.value, interval(quality, digits)]
 
 
 def _printed(record: Record) -> list[Printed]:

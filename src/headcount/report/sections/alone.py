@@ -7,7 +7,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation, BestAlone
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
 def _worst(parts: Ablation) -> tuple[str, str]:
@@ -34,7 +34,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     digits = max(
         digits_for(effect.difference) for _, record in labelled for effect in record.parts.all_but_one.values()
     )
-    columns = [Column("layer"), Column("best head")]
+    columns = headings("layer", "best head")
     held_out = all(record.parts.alone_held_out for _, record in labelled)
     for data in ("held out" if held_out else "same data", "second data")[: 1 + has_second]:
         columns += [Column(f"change, {data}", digits, signed=True), Column("95% interval"), Column("corrected p", 4)]
@@ -42,9 +42,9 @@ def _tables(labelled: Labelled) -> list[Table]:
     def cells(effect: BestAlone | None) -> list[Any]:
         if effect is None:
             return [None] * 3
-        return [effect.difference, interval(effect.low, effect.high, digits), effect.corrected]
+        return [effect.difference, interval(effect, digits), effect.corrected]
 
-    def rows(record: Record[Ablation]) -> list[list[Any]]:
+    def rows(record: Record[Ablation]) -> Rows:
         elsewhere = record.parts.all_but_one_chosen_elsewhere or {}
         return [
             [site, effect.head, *cells(effect), *(cells(elsewhere.get(site)) if has_second else [])]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
@@ -11,7 +9,7 @@ from headcount.record import Record
 from headcount.record.results.attention import AttentionMap
 from headcount.report.fitted import FittedTable
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table
+from headcount.report.table import Column, Rows, Table, headings
 
 _SHADES = " \u00b7\u2591\u2592\u2593\u2588"
 _BOUNDS = (0.02, 0.06, 0.15, 0.3, 0.6)  # weights below which each shade stands for
@@ -25,14 +23,14 @@ def _answer(record: Record[AttentionMap]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[AttentionMap]) -> list[list[Any]]:
+    def rows(record: Record[AttentionMap]) -> Rows:
         tops = [max(range(len(row)), key=row.__getitem__) for row in record.parts.weights]
         return [
             [query, record.parts.keys[top], row[top]]
             for query, row, top in zip(record.parts.queries, record.parts.weights, tops, strict=True)
         ]
 
-    columns = [Column("token"), Column("looks most at"), Column("weight", 2)]
+    columns = headings("token", "looks most at", Column("weight", 2))
     return [table_of("What each token looks at most", labelled, columns, rows)]
 
 

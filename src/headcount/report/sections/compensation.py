@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.compensation import CompensationCurves
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
 def _answer(record: Record[CompensationCurves]) -> str:
@@ -30,22 +28,22 @@ def _tables(labelled: Labelled) -> list[Table]:
     digits = digits_for(max(point.value for point in all_points))
     ways = list(dict.fromkeys(way for _, record in labelled for way in record.parts.compensations))
 
-    def losses(record: Record[CompensationCurves]) -> list[list[Any]]:
+    def losses(record: Record[CompensationCurves]) -> Rows:
         lines = record.parts.compensations
         return [
             [point.removed, 100 * point.share, *(lines[way][index].value if way in lines else None for way in ways)]
             for index, point in enumerate(lines["none"])
         ]
 
-    def details(record: Record[CompensationCurves]) -> list[list[Any]]:
+    def details(record: Record[CompensationCurves]) -> Rows:
         return [
-            [way, point.removed, interval(point.low, point.high, digits), point.seconds]
+            [way, point.removed, interval(point, digits), point.seconds]
             for way, points in record.parts.compensations.items()
             for point in points
         ]
 
     columns = [Column("heads gone"), Column("% gone", 0), *(Column(way, digits) for way in ways)]
-    more = [Column("compensation"), Column("heads gone"), Column("95% interval"), Column("seconds", 1)]
+    more = headings("compensation", "heads gone", "95% interval", Column("seconds", 1))
     reached = [(label, record) for label, record in labelled if record.parts.at]
     return [
         table_of("Excess loss under each compensation", labelled, columns, losses),
@@ -57,21 +55,20 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _quality_table(labelled: Labelled) -> Table:
     """All ways at the point where no compensation first loses the stated points."""
 
-    def rows(record: Record[CompensationCurves]) -> list[list[Any]]:
+    def rows(record: Record[CompensationCurves]) -> Rows:
         at = record.parts.at
         ratios = {pair.split("/")[0]: (pair, ratio) for pair, ratio in at.ratios.items()} if at else {}
         lines = []
         for way, quality in (at.quality if at else {}).items():
             pair, ratio = ratios.get(way, (None, None))
-            excess = [ratio.value, interval(ratio.low, ratio.high, 2)] if ratio else [None, None]
-            lines.append([way, quality.value, interval(quality.low, quality.high, 3), pair, *excess])
+            excess = [ratio.value, interval(ratio, 2)] if ratio else [None, None]
+            lines.append([way, quality.value, interval(quality, 3), pair, *excess])
         return lines
 
     metric, at = labelled[0][1].parts.metric, labelled[0][1].parts.at
-    columns = [
-        Column("compensation"), Column(metric, 3), Column("95% interval"), Column("excess over excess of"),
-        Column("ratio", 2), Column("95% interval"),
-    ]  # fmt: skip
+    columns = headings(
+        "compensation", Column(metric, 3), "95% interval", "excess over excess of", Column("ratio", 2), "95% interval"
+    )
     lost = labelled[0][1].signature.arguments.get("points")
     note = f"The uncompensated model first loses {lost} {metric} with {at.removed} heads removed." if lost else ""
     return table_of(f"{metric} where it is first lost", labelled, columns, rows, note=note)

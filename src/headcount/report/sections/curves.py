@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
 
@@ -52,7 +51,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     digits = max(digits_for(record.parts.value) for _, record in labelled)
     names = list(dict.fromkeys(order for _, record in labelled for order in orders(record.parts)))
 
-    def rows(record: Record[Curves]) -> list[list[Any]]:
+    def rows(record: Record[Curves]) -> Rows:
         lines = orders(record.parts)
         longest = next(iter(lines.values()))[0]
         return [
@@ -72,10 +71,10 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _compared_table(labelled: Labelled, digits: int) -> Table:
     """Orders against random ones and against each other, on the same examples."""
 
-    def rows(record: Record[Curves]) -> list[list[Any]]:
+    def rows(record: Record[Curves]) -> Rows:
         parts = record.parts
         against_random = [
-            [order, "random (mean)", f"{100 * gain.share:.0f}%", gain.value, interval(gain.low, gain.high, digits)]
+            [order, "random (mean)", f"{100 * gain.share:.0f}%", gain.value, interval(gain, digits)]
             for order, gains in parts.against_random.items()
             for gain in gains
             if 0.15 <= gain.share <= 0.65
@@ -84,17 +83,14 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
             [
                 lead.first, _MEANS.get(lead.second, lead.second),
                 f"{100 * lead.start:.0f} to {100 * lead.end:.0f}%, mean", lead.value,
-                interval(lead.low, lead.high, digits),
+                interval(lead, digits),
             ]
             for lead in parts.leads
             if lead.first in orders(parts)
         ]  # fmt: skip
         return [*against_random, *against_orders]
 
-    columns = [
-        Column("order"), Column("against"), Column("heads gone"), Column("better by", digits, signed=True),
-        Column("95% interval"),
-    ]  # fmt: skip
+    columns = headings("order", "against", "heads gone", Column("better by", digits, signed=True), "95% interval")
     return table_of("Orders compared on the same examples", labelled, columns, rows)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.dynamics import Dynamics
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table
+from headcount.report.table import Column, Rows, Table
 
 
 def _percent(share: float) -> str:
@@ -24,7 +23,7 @@ def _answer(record: Record[Dynamics]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[Dynamics]) -> list[list[Any]]:
+    def rows(record: Record[Dynamics]) -> Rows:
         return [
             [f"{epoch.epoch:g}", epoch.value, *(100 * point.kept_share for point in epoch.points[1:])]
             for epoch in record.parts.by_epoch

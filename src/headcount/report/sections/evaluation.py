@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.evaluate import Evaluation
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table
+from headcount.report.table import Rows, Table, headings
 
 
 def _answer(record: Record[Evaluation]) -> str:
@@ -21,7 +19,7 @@ def _answer(record: Record[Evaluation]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[Evaluation]) -> list[list[Any]]:
+    def rows(record: Record[Evaluation]) -> Rows:
         quality = record.parts.quality
         return [
             [name, f"{value:.4g}", f"{quality.low:.4g} to {quality.high:.4g}" if name == quality.metric else None]
@@ -29,7 +27,7 @@ def _tables(labelled: Labelled) -> list[Table]:
         ]
 
     settings = [setting for _, record in labelled for setting in record.parts.settings.values()]
-    columns = [Column("measure"), Column("value"), Column("95% interval")]
+    columns = headings("measure", "value", "95% interval")
     return [table_of("Quality", labelled, columns, rows, note="; ".join(dict.fromkeys(settings)))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.results.explore import Setup
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table
+from headcount.report.table import Table, headings
 
 
 def _answer(record: Record[Setup]) -> str:
@@ -24,7 +24,7 @@ def _tables(labelled: Labelled) -> list[Table]:
             ["how rare a token is", parts.counted_in],
         ]
 
-    columns = [Column("what"), Column("measured on")]
+    columns = headings("what", "measured on")
     return [table_of("What was measured on which text", labelled, columns, rows)]
 
 

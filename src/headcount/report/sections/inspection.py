@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.inspect import Cost, Inspection, SiteRow
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table
+from headcount.report.table import Column, Rows, Table, headings
 
 
 def _answer(record: Record[Inspection]) -> str:
@@ -26,7 +26,7 @@ def _removable(site: SiteRow) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def sites(record: Record[Inspection]) -> list[list[Any]]:
+    def sites(record: Record[Inspection]) -> Rows:
         return [
             [
                 site.site, site.num_heads,
@@ -36,10 +36,7 @@ def _tables(labelled: Labelled) -> list[Table]:
             for site in record.parts.sites
         ]  # fmt: skip
 
-    columns = [
-        Column("site"), Column("heads"), Column("map"), Column("size"), Column("k/v"), Column("params/head", unit=""),
-        Column("removable"),
-    ]  # fmt: skip
+    columns = headings("site", "heads", "map", "size", "k/v", Column("params/head", unit=""), "removable")
     costs = [cost_table({"": record.parts.cost}) for _, record in labelled]
     return [table_of("Sites", labelled, columns, sites), *costs, *_runtimes(labelled)]
 
@@ -47,13 +44,13 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _runtimes(labelled: Labelled) -> list[Table]:
     """Where the model runs as it is."""
 
-    def rows(record: Record[Inspection]) -> list[list[Any]]:
+    def rows(record: Record[Inspection]) -> Rows:
         runtimes = record.parts.runtimes or {}
         return [[name, "yes" if fit.fits else "no", "; ".join(fit.words)] for name, fit in runtimes.items()]
 
     if not any(record.parts.runtimes for _, record in labelled):
         return []
-    return [table_of("Export", labelled, [Column("to"), Column("fits"), Column("why not, or what it costs")], rows)]
+    return [table_of("Export", labelled, headings("to", "fits", "why not, or what it costs"), rows)]
 
 
 def cost_table(costs: Mapping[str, Cost]) -> Table:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.curves import Curve, Curves
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.curves import spared
-from headcount.report.table import Column, Table, digits_for
+from headcount.report.table import Column, Rows, Table, digits_for, headings
 
 
 def _by_kind(parts: Curves) -> dict[str, Curve]:
@@ -43,17 +41,17 @@ def _answer(record: Record[Curves]) -> str:
 def _tables(labelled: Labelled) -> list[Table]:
     digits = max(digits_for(record.parts.value) for _, record in labelled)
 
-    def rows(record: Record[Curves]) -> list[list[Any]]:
+    def rows(record: Record[Curves]) -> Rows:
         return [
             [kind, point.removed, 100 * point.share, point.value, point.low, point.high]
             for kind, curve in _by_kind(record.parts).items()
             for point in curve.points
         ]
 
-    columns = [
-        Column("kind"), Column("heads gone"), Column("% gone", 0), Column(labelled[0][1].parts.metric, digits),
-        Column("low", digits), Column("high", digits),
-    ]  # fmt: skip
+    columns = headings(
+        "kind", "heads gone", Column("% gone", 0), Column(labelled[0][1].parts.metric, digits), Column("low", digits),
+        Column("high", digits),
+    )  # fmt: skip
     note = "low, high: 95% interval over examples."
     return [table_of("Each kind pruned alone", labelled, columns, rows, note=note)]
 

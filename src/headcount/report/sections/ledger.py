@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
+from headcount.report.figure import short_name
 from headcount.report.papers import SPELLED
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval, plural
 
 
 def _answer(record: Record[Ledger]) -> str:
@@ -17,8 +16,7 @@ def _answer(record: Record[Ledger]) -> str:
     unmeasured = sum(not verdict.models for verdict in parts.verdicts)
     return (
         f"{_decided_on(parts)}{len(parts.verdicts)} claims of the papers: here {held} hold, {refuted} do not, "
-        f"{undecided} are open"
-        f"{f' ({unmeasured} for want of a record)' if unmeasured else ''}."
+        f"{undecided} are open{f' ({unmeasured} for want of a record)' if unmeasured else ''}."
     )
 
 
@@ -26,24 +24,20 @@ def _decided_on(parts: Ledger) -> str:
     """Number of models and seeds behind the ledger."""
     if not parts.models:  # of an earlier version
         return ""
-    names = ", ".join(model.rstrip("/").rpartition("/")[2] for model in parts.models)
-    models = "1 model" if len(parts.models) == 1 else f"{len(parts.models)} models"
-    seeds = f", pruned with {parts.seeds} seed{'s' if parts.seeds > 1 else ''} in all" if parts.seeds else ""
-    return f"{models} ({names}){seeds}: "
+    names = ", ".join(map(short_name, parts.models))
+    seeds = f", pruned with {plural(parts.seeds, 'seed')} in all" if parts.seeds else ""
+    return f"{plural(len(parts.models), 'model')} ({names}){seeds}: "
 
 
 def _behind(verdict: Verdict) -> str | None:
     if not verdict.models:
         return None
-    models = "1 model" if verdict.models == 1 else f"{verdict.models} models"
+    models = plural(verdict.models, "model")
     return f"{models}, {verdict.runs} runs" if verdict.runs > 1 else models
 
 
 def verdict_table(labelled: Labelled) -> Table:
-    columns = [
-        Column("no."), Column("the papers say"), Column("here"), Column("value", 2), Column("95% interval"),
-        Column("behind it"), Column("detail"),
-    ]  # fmt: skip
+    columns = headings("no.", "the papers say", "here", Column("value", 2), "95% interval", "behind it", "detail")
     note = (
         "A claim holds or is refuted only if its whole interval is on one side of the threshold; otherwise it is open. "
         "The interval of a single model does not cover variation between models."
@@ -52,21 +46,21 @@ def verdict_table(labelled: Labelled) -> Table:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    columns = [Column("no."), Column("statistic"), Column("what would change it"), Column("source")]
+    columns = headings("no.", "statistic", "what would change it", "source")
     return [verdict_table(labelled), table_of("How each claim is decided", labelled, columns, _statistic_rows)]
 
 
-def _verdict_rows(record: Record[Ledger]) -> list[list[Any]]:
+def _verdict_rows(record: Record[Ledger]) -> Rows:
     return [
         [
-            verdict.number, verdict.claim, verdict.word, verdict.value, interval(verdict.low, verdict.high, 2),
+            verdict.number, verdict.claim, verdict.word, verdict.value, interval(verdict, 2),
             _behind(verdict), verdict.detail or None,
         ]
         for verdict in record.parts.verdicts
     ]  # fmt: skip
 
 
-def _statistic_rows(record: Record[Ledger]) -> list[list[Any]]:
+def _statistic_rows(record: Record[Ledger]) -> Rows:
     return [
         [verdict.number, verdict.statistic, verdict.changed_by, f"{SPELLED[verdict.paper]}, {verdict.where}"]
         for verdict in record.parts.verdicts

@@ -7,7 +7,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 from headcount.statistics import Interval
 
 _DIGITS = 4  # changes of a loss by one head are small
@@ -37,24 +37,24 @@ def _answer(record: Record[RolesFound]) -> str:
 
 
 def _share(share: Interval | None) -> list[Any]:
-    return [100 * share.value, interval(100 * share.low, 100 * share.high, 0)] if share else [None, None]
+    return [100 * share.value, interval(share, 0, scale=100)] if share else [None, None]
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+    def rows(record: Record[RolesFound]) -> Rows:
         return [
             [
                 name, f"{head.role} {head.label}", head.alone.difference,
-                interval(head.alone.low, head.alone.high, _DIGITS), head.off.difference,
+                interval(head.alone, _DIGITS), head.off.difference,
                 *_share(head.share_kept),
             ]
             for name, head in _heads(record).items()
         ]  # fmt: skip
 
-    columns = [
-        Column("head"), Column("role"), Column("role instead", _DIGITS, signed=True), Column("95% interval"),
-        Column("without head", _DIGITS, signed=True), Column("kept, %", 0), Column("95% interval"),
-    ]  # fmt: skip
+    columns = headings(
+        "head", "role", Column("role instead", _DIGITS, signed=True), "95% interval",
+        Column("without head", _DIGITS, signed=True), Column("kept, %", 0), "95% interval",
+    )  # fmt: skip
     played = labelled[0][1].parts.played
     title = f"Heads replaced by their roles, change of {played.metric}"
     note = "Kept: of what a head is worth, the share that its role alone gives; none where it may be worth nothing."

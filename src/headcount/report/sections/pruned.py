@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from headcount.record import Record
 from headcount.record.result import Quality, Step
 from headcount.record.results.prune import TUNED, CompensationFit, Pruning, SiteFit
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.inspection import cost_table
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
 def _ends(parts: Pruning) -> tuple[Quality, Quality] | None:
@@ -56,7 +55,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     stage_names = list(dict.fromkeys(name for _, record in labelled for name in record.parts.stages))
     stage_names.sort(key=lambda name: name == TUNED)  # last, whichever model has it
 
-    def row(record: Record[Pruning]) -> list[list[Any]]:
+    def row(record: Record[Pruning]) -> Rows:
         parts, stages = record.parts, record.parts.stages
         removed = Counter(name.split(".")[0] for name in parts.removed_heads)
         end = list(stages.values())[-1] if stages else None
@@ -64,14 +63,14 @@ def _tables(labelled: Labelled) -> list[Table]:
             [
                 parts.method, len(parts.heads), ", ".join(f"{count} {kind}" for kind, count in removed.items()),
                 *(stages[name].value if name in stages else None for name in stage_names),
-                interval(end.low, end.high, 3) if end else None,
+                interval(end, 3),
                 parts.cost.before.parameters, parts.cost.after.parameters,
             ]
         ]  # fmt: skip
 
-    columns = [Column("method"), Column("heads left"), Column("heads gone")]
+    columns = headings("method", "heads left", "heads gone")
     columns += [*(Column(name, 3) for name in stage_names), Column("95% interval of the last stage")]
-    columns += [Column("parameters before"), Column("parameters after")]
+    columns += headings("parameters before", "parameters after")
     metrics = dict.fromkeys(stage.metric for _, record in labelled for stage in record.parts.stages.values())
     note = f"{' and '.join(metrics)} at each stage of pruning." if stage_names else ""
     tables = [table_of("Smaller models", labelled, columns, row, note=note)]
@@ -98,13 +97,13 @@ def _measured_as(parts: Pruning) -> str:
 def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:
     kinds = list(curve[0].kept_by_kind)
     digits = max(digits_for(point.value) for point in curve)
-    columns = [
-        Column("heads gone"), Column("% gone", 0), Column(metric, digits), Column("95% interval"),
+    columns = headings(
+        "heads gone", Column("% gone", 0), Column(metric, digits), "95% interval",
         *(Column(f"{kind} left") for kind in kinds),
-    ]  # fmt: skip
+    )  # fmt: skip
     rows = [
         [
-            point.removed, 100 * point.share, point.value, interval(point.low, point.high, digits),
+            point.removed, 100 * point.share, point.value, interval(point, digits),
             *(point.kept_by_kind[kind] for kind in kinds),
         ]
         for point in curve
@@ -114,12 +113,12 @@ def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:
 
 def _compensation_table(fitted: CompensationFit) -> Table:
     """Quality of the compensation of each site: shares of the full site's variance explained on held-out rows."""
-    columns = [Column("site"), Column("rho"), Column("explained without", 3), Column("explained", 3)]
+    columns = headings("site", "rho", Column("explained without", 3), Column("explained", 3))
     rows = [[name, _strength(site), site.explained_without, site.explained] for name, site in fitted.sites.items()]
     quality = fitted.quality
     note = f"Fitted on {fitted.rows} tokens."
     if quality:
-        spread = interval(quality.low, quality.high, 2)
+        spread = interval(quality, 2)
         note += f" {quality.metric} with compensation: {quality.value:.2f} (95% {spread})."
     return Table(f"Compensation by {fitted.method}", columns, rows, note)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.replacement import Replacements
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 
 
 def _answer(record: Record[Replacements]) -> str:
@@ -23,23 +22,23 @@ def _answer(record: Record[Replacements]) -> str:
     counts = ", ".join(f"{count} with {replacement}" for replacement, count in parts.significant.items())
     return (
         f"Rankings of heads agree least between {worst}: Spearman's r is {least.r:.2f} "
-        f"(95% {interval(least.low, least.high, 2)}). "
+        f"(95% {interval(least, 2)}). "
         f"Heads that change {parts.metric} significantly: {counts}."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def agreement(record: Record[Replacements]) -> list[list[Any]]:
+    def agreement(record: Record[Replacements]) -> Rows:
         return [
-            [pair, correlation.r, interval(correlation.low, correlation.high, 2)]
+            [pair, correlation.r, interval(correlation, 2)]
             for pair, correlation in record.parts.rank_correlations.items()
         ]
 
-    def changes(record: Record[Replacements]) -> list[list[Any]]:
+    def changes(record: Record[Replacements]) -> Rows:
         effects = record.parts.effects
         return [[head, *(effects[replacement][head].difference for replacement in effects)] for head in effects["zero"]]
 
-    ranks = [Column("replacements"), Column("Spearman's r", 2), Column("95% interval")]
+    ranks = headings("replacements", Column("Spearman's r", 2), "95% interval")
     columns = [
         Column("head"),
         *(Column(f"change, {replacement}", 3, signed=True) for replacement in ("zero", "mean", "resample")),

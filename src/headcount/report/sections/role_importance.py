@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.report.joined import STUDY, Comparison, RoleImportance
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 from headcount.statistics import Interval
 
 _NAMED = {"of the paper": "one of the paper's roles", "any": "a role"}
@@ -48,22 +46,22 @@ def _spread(difference: Interval) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[RoleImportance]) -> list[list[Any]]:
+    def rows(record: Record[RoleImportance]) -> Rows:
         return [
             [
                 row.measure, row.kind, row.group, f"{row.num_with_role} of {row.num_heads}",
                 _number(row.mean_with), _number(row.mean_without), _spread(row.difference), _spread(row.within_layers),
                 f"{row.top_with_role} of {row.top}", row.top_expected, row.correlation.r,
-                interval(row.correlation.low, row.correlation.high, 2),
+                interval(row.correlation, 2),
             ]
             for row in record.parts.comparisons
         ]  # fmt: skip
 
-    columns = [
-        Column("importance"), Column("kind"), Column("roles"), Column("heads with one"), Column("mean with"),
-        Column("mean without"), Column("difference"), Column("difference within layers"),
-        Column("of the top have one"), Column("by chance", 1), Column("rank correlation", 2), Column("95% interval"),
-    ]  # fmt: skip
+    columns = headings(
+        "importance", "kind", "roles", "heads with one", "mean with", "mean without", "difference",
+        "difference within layers", "of the top have one", Column("by chance", 1), Column("rank correlation", 2),
+        "95% interval",
+    )  # fmt: skip
     note = (
         "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind. "
         "Within layers: importance less the mean of the head's layer."

@@ -9,7 +9,7 @@ from headcount.heads import PAPER_ROLES
 from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 from headcount.report.verdicts import missing_trials, uncertain, undecided
 
 
@@ -44,7 +44,7 @@ def heads_by_role(parts: RolesFound) -> dict[str, dict[str, list[Evidence]]]:
 
 
 def _by_role(labelled: Labelled) -> Table:
-    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+    def rows(record: Record[RolesFound]) -> Rows:
         lines: list[list[Any]] = []
         for role, heads in heads_by_role(record.parts).items():
             head, (clearest, *_) = next(iter(heads.items()))
@@ -52,10 +52,7 @@ def _by_role(labelled: Labelled) -> Table:
         without = sum(not held for held in record.parts.roles.values())
         return [*lines, ["no role", without, None, None, None, None]]
 
-    columns = [
-        Column("role"), Column("heads"), Column("clearest head"), Column("what"), Column("value, %", 0),
-        Column("baseline, %", 0),
-    ]  # fmt: skip
+    columns = headings("role", "heads", "clearest head", "what", Column("value, %", 0), Column("baseline, %", 0))
     skipped = Counter[str]()
     for _, record in labelled:
         skipped.update(record.parts.skipped)
@@ -65,7 +62,7 @@ def _by_role(labelled: Labelled) -> Table:
 
 
 def _held(labelled: Labelled) -> Table:
-    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+    def rows(record: Record[RolesFound]) -> Rows:
         return [
             [
                 role, head, clearest.label, 100 * clearest.value, interval_percent(clearest),
@@ -75,10 +72,9 @@ def _held(labelled: Labelled) -> Table:
             for head, (clearest, *further) in heads.items()
         ]  # fmt: skip
 
-    columns = [
-        Column("role"), Column("head"), Column("what"), Column("value, %", 0), Column("95% interval"),
-        Column("baseline, %", 0), Column("trials"), Column("also"),
-    ]  # fmt: skip
+    columns = headings(
+        "role", "head", "what", Column("value, %", 0), "95% interval", Column("baseline, %", 0), "trials", "also"
+    )
     return table_of(
         "Roles that heads hold, clearest first", labelled, columns, rows, note=_doubts(labelled), grouped=True
     )
@@ -97,7 +93,7 @@ def _doubts(labelled: Labelled) -> str:
 
 
 def _by_head(labelled: Labelled) -> Table:
-    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+    def rows(record: Record[RolesFound]) -> Rows:
         parts = record.parts
         return [
             [
@@ -107,12 +103,12 @@ def _by_head(labelled: Labelled) -> Table:
             for head in sorted(parts.confidence, key=lambda head: -parts.confidence[head].value)
         ]  # fmt: skip
 
-    columns = [Column("head"), Column("confidence", 2), Column("on special tokens", 2), Column("roles")]
+    columns = headings("head", Column("confidence", 2), Column("on special tokens", 2), "roles")
     return table_of("Heads by their confidence", labelled, columns, rows, ranked=True)
 
 
 def interval_percent(evidence: Evidence) -> str:
-    return interval(100 * evidence.low, 100 * evidence.high, 0)
+    return interval(evidence, 0, scale=100)
 
 
 def _printed(record: Record[RolesFound]) -> list[Printed]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.rules import Rules
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 
 
 def _answer(record: Record[Rules]) -> str:
@@ -25,18 +24,18 @@ def _answer(record: Record[Rules]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def agreements(record: Record[Rules]) -> list[list[Any]]:
+    def agreements(record: Record[Rules]) -> Rows:
         return [
-            [str(pair), kind, correlation.r, interval(correlation.low, correlation.high, 2)]
+            [str(pair), kind, correlation.r, interval(correlation, 2)]
             for pair in record.parts.agreements
             for kind, correlation in pair.spearman.items()
         ]
 
-    def conservation(record: Record[Rules]) -> list[list[Any]]:
+    def conservation(record: Record[Rules]) -> Rows:
         return [[rule, 100 * sums.absorbed, f"{sums.error:.0e}"] for rule, sums in record.parts.conservation.items()]
 
-    columns = [Column("rules"), Column("heads"), Column("Spearman's r", 2), Column("95% interval")]
-    sums = [Column("rule"), Column("absorbed by constants, %", 0), Column("largest error of a cut")]
+    columns = headings("rules", "heads", Column("Spearman's r", 2), "95% interval")
+    sums = headings("rule", Column("absorbed by constants, %", 0), "largest error of a cut")
     return [
         table_of("How the rules rank the heads", labelled, columns, agreements),
         table_of("Conservation of relevance", labelled, sums, conservation),

@@ -9,7 +9,7 @@ from headcount.record import Record
 from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Table, headings, interval
 from headcount.statistics import spearman
 
 
@@ -55,10 +55,10 @@ def _agreement(labelled: Labelled) -> Table:
         names = [f"{record.parts.method} ({label})", f"{other.parts.method} ({other_label})"]
         if len(shared) > 3:
             correlation = spearman([scores[head] for head in shared], [other_scores[head] for head in shared])
-            rows.append([*names, correlation.r, interval(correlation.low, correlation.high, 2)])
+            rows.append([*names, correlation.r, interval(correlation, 2)])
         else:
             rows.append([*names, None, None])
-    columns = [Column("score"), Column("other score"), Column("Spearman's r", 2), Column("95% interval")]
+    columns = headings("score", "other score", Column("Spearman's r", 2), "95% interval")
     return Table("Do the scores agree on the ranking?", columns, rows)
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.specialisation import Specialisation
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval, plural
 
 
 def _answer(record: Record[Specialisation]) -> str:
     survival, masking = record.parts.survival, record.parts.masking
-    models = _models(len(record.parts.models))
+    models = plural(len(record.parts.models), "model")
     if not survival.num_heads:
         return f"No head of {models} has a role of the paper (positional, syntactic, rare)."
     sentence = (
@@ -28,24 +26,20 @@ def _answer(record: Record[Specialisation]) -> str:
     return sentence
 
 
-def _models(count: int) -> str:
-    return "1 model" if count == 1 else f"{count} models"
-
-
 def _p(value: float) -> str:
     return f"{value:.1g}" if value < 0.001 else f"{value:.3f}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    models = [
-        Column("trained model"), Column("quality", 2), Column("95% interval"), Column("without the heads", 2),
-        Column("pruned", 2), Column("lost by pruning"), Column("heads with a role"), Column("kept of them"),
-    ]  # fmt: skip
-    best = [
-        Column("trained model"), Column("role"), Column("head"), Column("value", 2), Column("95% interval"),
-        Column("baseline", 2), Column("threshold", 2), Column("confidence", 2), Column("has the role"),
-    ]  # fmt: skip
-    survival = [Column("role"), Column("heads"), Column("kept"), Column("kept by chance", 2), Column("p", 4)]
+    models = headings(
+        "trained model", Column("quality", 2), "95% interval", Column("without the heads", 2), Column("pruned", 2),
+        "lost by pruning", "heads with a role", "kept of them",
+    )  # fmt: skip
+    best = headings(
+        "trained model", "role", "head", Column("value", 2), "95% interval", Column("baseline", 2),
+        Column("threshold", 2), Column("confidence", 2), "has the role",
+    )  # fmt: skip
+    survival = headings("role", "heads", "kept", Column("kept by chance", 2), Column("p", 4))
     lost = "Lost: difference to the whole model with its 95% interval over examples."
     caption = "The best head of each role, chosen and measured on different sentences."
     chance = "By chance: as many heads in each layer of each model, exactly."
@@ -56,22 +50,22 @@ def _tables(labelled: Labelled) -> list[Table]:
     ]
 
 
-def _model_rows(record: Record[Specialisation]) -> list[list[Any]]:
+def _model_rows(record: Record[Specialisation]) -> Rows:
     return [
         [
-            name, model.unpruned.value, interval(model.unpruned.low, model.unpruned.high, 2), model.without.value,
+            name, model.unpruned.value, interval(model.unpruned, 2), model.without.value,
             model.pruned.value,
-            f"{model.pruned.lost.difference:+.2f} ({interval(model.pruned.lost.low, model.pruned.lost.high, 2)})",
+            f"{model.pruned.lost.difference:+.2f} ({interval(model.pruned.lost, 2)})",
             len(model.with_role), sum(head.survives for head in model.with_role),
         ]
         for name, model in record.parts.models.items()
     ]  # fmt: skip
 
 
-def _best_rows(record: Record[Specialisation]) -> list[list[Any]]:
+def _best_rows(record: Record[Specialisation]) -> Rows:
     return [
         [
-            name, f"{row.role} {row.label}", row.head, row.value, interval(row.low, row.high, 2), row.baseline,
+            name, f"{row.role} {row.label}", row.head, row.value, interval(row, 2), row.baseline,
             row.threshold, row.head_confidence, row.has_role,
         ]
         for name, model in record.parts.models.items()
@@ -80,7 +74,7 @@ def _best_rows(record: Record[Specialisation]) -> list[list[Any]]:
     ]  # fmt: skip
 
 
-def _survival_rows(record: Record[Specialisation]) -> list[list[Any]]:
+def _survival_rows(record: Record[Specialisation]) -> Rows:
     by_role = {"any role of the paper": record.parts.survival, **record.parts.survival_by_role}
     return [[role, row.num_heads, row.survivors, row.expected, row.p] for role, row in by_role.items()]
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.bench import ComparedQuality, Speed
+from headcount.report.figure import short_name
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
+from headcount.statistics import Interval
 
 _RATIO = (
     "The result is times as fast as the first model: in each repeat the models run one after the other, and the median "
@@ -19,10 +21,6 @@ _TOGETHER = (
     "the change from the first model has a paired interval. A dash: the runtime gives no logits."
 )
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
-
-
-def _short(model: str) -> str:
-    return model.rstrip("/").rpartition("/")[2] or model
 
 
 def _answer(record: Record[Speed]) -> str:
@@ -36,52 +34,50 @@ def _answer(record: Record[Speed]) -> str:
         best = max(rows, key=lambda row: row.low)
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
-            f"{gain}{_short(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
+            f"{gain}{short_name(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
             f"{slower}; at best {best.faster:.2f} times as fast (paired ratio, 95% "
-            f"{interval(best.low, best.high, 2)}; {best.what}, batch {best.batch})"
+            f"{interval(best, 2)}; {best.what}, batch {best.batch})"
         )
     return "; ".join(sentences) + "."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[Speed]) -> list[list[Any]]:
+    def rows(record: Record[Speed]) -> Rows:
         reference = record.parts.rows[0].model
         return [
             [
-                _short(row.model), row.what, row.length, row.batch,
-                *([None, "reference"] if row.model == reference else [row.faster, interval(row.low, row.high, 2)]),
+                short_name(row.model), row.what, row.length, row.batch,
+                *([None, "reference"] if row.model == reference else [row.faster, interval(row, 2)]),
                 1000 * row.seconds, row.per_second,
             ]
             for row in record.parts.rows
         ]  # fmt: skip
 
-    def sizes(record: Record[Speed]) -> list[list[Any]]:
+    def sizes(record: Record[Speed]) -> Rows:
         return [
-            [
-                _short(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops,
-            ]
+            [short_name(name), size.stated_heads, size.parameters, size.weight_bytes, size.cache_bytes, size.flops]
             for name, size in record.parts.models.items()
-        ]  # fmt: skip
+        ]
 
-    def qualities(record: Record[Speed]) -> list[list[Any]]:
+    def qualities(record: Record[Speed]) -> Rows:
         quality = record.parts.quality
         reference = next(iter(quality))
         return [
             [
-                _short(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
+                short_name(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
                 *(_quality(quality[name], is_reference=name == reference) if name in quality else [None] * 4),
             ]
             for name, size in record.parts.models.items()
         ]  # fmt: skip
 
-    columns = [
-        Column("model measured"), Column("what"), Column("tokens"), Column("batch"), Column("times as fast", 2),
-        Column("95% interval"), Column("median ms", 1), Column("median per second", unit=""),
-    ]  # fmt: skip
-    weights = [
-        Column("model measured"), Column("heads"), Column("parameters", unit=""), Column("weights", unit="B"),
+    columns = headings(
+        "model measured", "what", "tokens", "batch", Column("times as fast", 2), "95% interval",
+        Column("median ms", 1), Column("median per second", unit=""),
+    )  # fmt: skip
+    weights = headings(
+        "model measured", "heads", Column("parameters", unit=""), Column("weights", unit="B"),
         Column("k/v cache", unit="B"), Column("FLOPs", unit=""),
-    ]  # fmt: skip
+    )  # fmt: skip
     parts = labelled[0][1].parts
     note = (
         f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
@@ -94,11 +90,11 @@ def _tables(labelled: Labelled) -> list[Table]:
     measured = [(label, record) for label, record in labelled if record.parts.quality]
     if measured:
         metric = next(iter(measured[0][1].parts.quality.values())).metric
-        together = [
-            Column("model measured"), Column("weights", unit="B"), Column("reading, times as fast", 2),
-            Column("writing, times as fast", 2), Column(metric, 3), Column("95% interval"),
-            Column("change", 3, signed=True), Column("95% interval of change"),
-        ]  # fmt: skip
+        together = headings(
+            "model measured", Column("weights", unit="B"), Column("reading, times as fast", 2),
+            Column("writing, times as fast", 2), Column(metric, 3), "95% interval", Column("change", 3, signed=True),
+            "95% interval of change",
+        )  # fmt: skip
         tables.append(table_of("Size, speed and quality", measured, together, qualities, note=_TOGETHER))
     return tables
 
@@ -110,10 +106,11 @@ def _faster(record: Record[Speed], model: str, what: str) -> float | None:
 
 
 def _quality(quality: ComparedQuality, *, is_reference: bool) -> list[Any]:
-    measured = [quality.value, interval(quality.low, quality.high, 3)]
+    measured = [quality.value, interval(quality, 3)]
     if is_reference:
         return [*measured, None, "reference"]
-    return [*measured, quality.difference, interval(quality.difference_low, quality.difference_high, 3)]
+    change = Interval(quality.difference, quality.difference_low, quality.difference_high)
+    return [*measured, change.value, interval(change, 3)]
 
 
 def _printed(record: Record[Speed]) -> list[Printed]:

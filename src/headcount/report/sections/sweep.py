@@ -8,7 +8,7 @@ from headcount.record import Record
 from headcount.record.result import Quality
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Table, digits_for, headings, interval
 
 
 def _points(parts: Sweep) -> list[tuple[str, SweepPoint]]:
@@ -38,10 +38,10 @@ def _tables(labelled: Labelled) -> list[Table]:
         kinds = ", ".join(f"{kind} {count}" for kind, count in point.kept_by_kind.items())
         return [
             penalty, sum(point.kept_by_kind.values()), kinds, cut and cut.value, after and after.value,
-            interval(after.low, after.high, 3) if after else None, point.settled,
+            interval(after, 3), point.settled,
         ]  # fmt: skip
 
-    columns = [Column("penalty"), Column("heads left"), Column("by kind"), Column("before tuning", 3)]
+    columns = headings("penalty", "heads left", "by kind", Column("before tuning", 3))
     columns += [Column("quality", 3), Column("95% interval")]
     columns.append(Column("gates settled", 2))
     title = "One model for each factor of the penalty"

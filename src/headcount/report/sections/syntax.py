@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.roles import Best, RolesFound
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.roles import interval_percent
-from headcount.report.table import Column, Table
+from headcount.report.table import Column, Rows, Table, headings
 from headcount.report.verdicts import verdict
 
 # best head / best fixed offset in percent: WMT; subtitles
@@ -44,7 +42,7 @@ def _answer(record: Record[RolesFound]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[RolesFound]) -> list[list[Any]]:
+    def rows(record: Record[RolesFound]) -> Rows:
         return [
             [
                 row.kind, row.label, row.head, 100 * row.value, interval_percent(row), 100 * row.baseline, row.trials,
@@ -53,10 +51,10 @@ def _tables(labelled: Labelled) -> list[Table]:
             for row in _best(record)
         ]  # fmt: skip
 
-    columns = [
-        Column("kind"), Column("dependency"), Column("best head"), Column("accuracy, %", 0), Column("95% interval"),
-        Column("best offset, %", 0), Column("instances"), Column("syntactic"),
-    ]  # fmt: skip
+    columns = headings(
+        "kind", "dependency", "best head", Column("accuracy, %", 0), "95% interval", Column("best offset, %", 0),
+        "instances", "syntactic",
+    )  # fmt: skip
     return [table_of("The best head of each dependency", labelled, columns, rows)]
 
 

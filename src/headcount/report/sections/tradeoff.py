@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.tradeoff import Difference, Point, Tradeoff
 from headcount.report.points import smaller, way_heading
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, digits_for, interval
+from headcount.report.table import Column, Rows, Table, digits_for, headings, interval, plural
 
 
 def _most_first(points: Sequence[Point]) -> list[Point]:
@@ -29,7 +28,7 @@ def _means(record: Record) -> dict[str, dict[int, float]]:
 
 def _answer(record: Record) -> str:
     parts, means = record.parts, _means(record)
-    unpruned = parts.whole.value
+    unpruned, seeds = parts.whole.value, plural(len({point.seed for point in parts.points}), "seed")
     digits = digits_for(unpruned)
     fewest = min(keep for line in means.values() for keep in line)
     sentences = [
@@ -37,13 +36,8 @@ def _answer(record: Record) -> str:
     ]
     return (
         f"With {fewest} of {parts.gated} heads left, {parts.metric} is {', '.join(sentences)}, against "
-        f"{unpruned:.{digits}f} with all of them ({_behind(parts)}).{_unlooked(parts)}"
+        f"{unpruned:.{digits}f} with all of them (1 model, {seeds}).{_unlooked(parts)}"
     )
-
-
-def _behind(parts: Tradeoff) -> str:
-    seeds = len({point.seed for point in parts.points})
-    return f"1 model, {seeds} seeds" if seeds > 1 else "1 model, 1 seed"
 
 
 def _unlooked(parts: Tradeoff) -> str:
@@ -64,36 +58,31 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _quality_table(labelled: Labelled, digits: int) -> Table:
     gated = any(point.gates for _, record in labelled for point in record.parts.points)
 
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record) -> Rows:
         return [
             [
                 point.way, point.keep, ", ".join(f"{count} {kind}" for kind, count in point.kept_by_kind.items()),
                 point.seed, point.cut and point.cut.value, point.after.value,
-                interval(point.after.low, point.after.high, digits), point.seconds.total,
-                *([_settled(point)] if gated else []),
+                interval(point.after, digits), point.seconds.total,
+                *([point.gates and 100 * point.gates.settled] if gated else []),
             ]
             for point in _most_first(record.parts.points)
         ]  # fmt: skip
 
-    columns = [
-        Column("way"), Column("heads left"), Column("by kind"), Column("seed"), Column("before tuning", digits),
-        Column("at the end", digits), Column("95% interval"), Column("seconds", 0),
-        *([Column("gates settled, %", 0)] if gated else []),
-    ]  # fmt: skip
+    columns = headings(
+        "way", "heads left", "by kind", "seed", Column("before tuning", digits), Column("at the end", digits),
+        "95% interval", Column("seconds", 0), *([Column("gates settled, %", 0)] if gated else []),
+    )  # fmt: skip
     note = "A gate has settled when its mean is within .05 of 0 or 1 at the end of the steps with gates."
     title = f"{labelled[0][1].parts.metric} by heads left"
     return table_of(title, labelled, columns, rows, note=note if gated else "")
-
-
-def _settled(point: Point) -> float | None:
-    return 100 * point.gates.settled if point.gates else None
 
 
 def _compared_table(labelled: Labelled, digits: int) -> Table:
     """One comparison per row, grouped by reference: side by side they would be wider than a page."""
     several = any(len(row.seeds) > 1 for _, record in labelled for row in record.parts.compared)
 
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record) -> Rows:
         by_reference = {
             "lost": "all heads",
             "lost_tuned": "all heads, tuned as long",
@@ -101,7 +90,7 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
         }
         return [
             [
-                reference, row.way, row.keep, compared.difference, interval(compared.low, compared.high, digits),
+                reference, row.way, row.keep, compared.difference, interval(compared, digits),
                 *([_by_seed(compared, digits)] if several else []),
             ]
             for name, reference in by_reference.items()
@@ -109,10 +98,10 @@ def _compared_table(labelled: Labelled, digits: int) -> Table:
             if (compared := getattr(row, name)) is not None
         ]  # fmt: skip
 
-    columns = [
-        Column("against"), Column("way"), Column("heads left"), Column("difference", digits, signed=True),
-        Column("95% interval"), *([Column("seed by seed")] if several else []),
-    ]  # fmt: skip
+    columns = headings(
+        "against", "way", "heads left", Column("difference", digits, signed=True), "95% interval",
+        *([Column("seed by seed")] if several else []),
+    )  # fmt: skip
     behind = dict.fromkeys(record.parts.behind for _, record in labelled)
     note = f"Behind the intervals: {'; '.join(behind)}."
     return table_of("Ways compared on the same examples", labelled, columns, rows, note=note)
@@ -126,7 +115,7 @@ def _by_seed(comparison: Difference, digits: int) -> str | None:
 def _drift_table(labelled: Labelled) -> Table:
     """Changes of the roles of the remaining heads, most heads first."""
 
-    def rows(record: Record) -> list[list[Any]]:
+    def rows(record: Record) -> Rows:
         cells = []
         for row in sorted(record.parts.drift, key=lambda row: -row.keep):
             now = row.changes
@@ -136,7 +125,7 @@ def _drift_table(labelled: Labelled) -> Table:
             cells.append([row.way, now.num_heads, row.seed, roles or "none", *changes, functions])
         return cells
 
-    columns = [Column("way"), Column("heads left"), Column("seed"), Column("roles, in the whole model \u2192 now")]
+    columns = headings("way", "heads left", "seed", "roles, in the whole model \u2192 now")
     columns += [Column(what) for what in ("same roles", "more", "fewer", "others", "functions left")]
     note = (
         "Heads that read the sentences, by what became of their roles. A function is a role with its label, such as "

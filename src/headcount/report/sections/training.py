@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Table, digits_for
+from headcount.report.table import Column, Rows, Table, digits_for, headings
 
 
 def _answer(record: Record[TrainingRun]) -> str:
@@ -32,12 +30,12 @@ def _answer(record: Record[TrainingRun]) -> str:
 def _tables(labelled: Labelled) -> list[Table]:
     names = list(dict.fromkeys(name for _, record in labelled for e in record.parts.epochs for name in e.measures))
 
-    def rows(record: Record[TrainingRun]) -> list[list[Any]]:
+    def rows(record: Record[TrainingRun]) -> Rows:
         return [
             [epoch.epoch, epoch.step, *(epoch.measures.get(name) for name in names)] for epoch in record.parts.epochs
         ]
 
-    columns = [Column("epoch"), Column("step"), *(Column(name.replace("_", " "), 3) for name in names)]
+    columns = headings("epoch", "step", *(Column(name.replace("_", " "), 3) for name in names))
     return [table_of("Measured after each epoch", labelled, columns, rows)]
 
 

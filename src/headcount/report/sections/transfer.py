@@ -8,7 +8,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation, Transfer
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Table, interval
+from headcount.report.table import Column, Rows, Table, headings, interval
 
 
 def _words(r: float) -> str:
@@ -26,16 +26,16 @@ def _answer(record: Record[Ablation]) -> str:
         return "Undecided: on one of the two data sets no head changes the metric."
     return (
         f"Heads that matter on one data set {_words(pearson.r)} matter on the other: changes correlate with Pearson's "
-        f"r = {pearson.r:.2f} (95% {interval(pearson.low, pearson.high, 2)})."
+        f"r = {pearson.r:.2f} (95% {interval(pearson, 2)})."
     )
 
 
 def _tables(labelled: Labelled) -> list[Table]:
-    def rows(record: Record[Ablation]) -> list[list[Any]]:
+    def rows(record: Record[Ablation]) -> Rows:
         correlations = {"Pearson": _other(record).pearson, "Spearman": _other(record).spearman}
-        return [[name, c.r, interval(c.low, c.high, 2), c.p] for name, c in correlations.items()]
+        return [[name, c.r, interval(c, 2), c.p] for name, c in correlations.items()]
 
-    columns = [Column("correlation"), Column("r", 2), Column("95% interval"), Column("p", 4)]
+    columns = headings("correlation", Column("r", 2), "95% interval", Column("p", 4))
     return [table_of("Agreement of the changes on two data sets", labelled, columns, rows)]
 
 

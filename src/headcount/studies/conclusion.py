@@ -1,0 +1,44 @@
+"""The end of a training run: the final model is chosen and saved with its record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headcount.record import Record, Signature
+from headcount.record.results.train import TrainingRun
+from headcount.sites.fingerprint import weight_hash
+from headcount.tasks.task import Task
+from headcount.training.run import Judge, Run
+from headcount.training.standing import Standing
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+def conclude(
+    run: Run,
+    standing: Standing,
+    judge: Judge,
+    tokenizer: PreTrainedTokenizerBase,
+    dev: Task,
+    *,
+    name: str,
+    **parts: Any,
+) -> Record[TrainingRun] | None:
+    """Choose the final model by the judge and save it; None in processes other than the first.
+
+    name: the data or model that training started from. parts: of the result, besides those of every run.
+    """
+    record = None
+    if run.accelerator.is_main_process:
+        choice = run.choose(standing, judge)
+        seed = run.settings.recipe.seed
+        signature = Signature(name, weight_hash(choice.model), dev.fingerprint, seed, run.plain_settings())
+        result = TrainingRun(
+            candidate=choice.name, candidates=choice.candidates, epochs=standing.epoch_results(), steps=standing.step,
+            seconds=standing.seconds, **parts,
+        )  # fmt: skip
+        record = Record("train", signature, result)
+        run.finish(choice.model, tokenizer, record)
+    run.accelerator.wait_for_everyone()
+    return record
