@@ -24,7 +24,7 @@ TINY = PRESETS["tiny"]
 def tokenizer() -> Any:
     train = read_parallel("grammar")["train"]
     folder = Path(tempfile.mkdtemp()) / "vocabulary"
-    return learn_vocabulary(train["source"], train["target"], folder, size=TINY.vocabulary)
+    return learn_vocabulary(train["source"], train["target"], folder, size=TINY.vocabulary, shared=True)
 
 
 def task(split: str, rows: int, **options: Any) -> Translation:

@@ -171,6 +171,17 @@ def test_bench_measures_the_quality_of_an_export_beside_its_speed(models: Path, 
     assert quality[str(files["f32"])]["difference"] == pytest.approx(0, abs=1e-3)
 
 
+def test_options_of_data_without_data_and_a_file_for_a_folder_are_refused(models: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["bench", str(models / "llama"), "--task", "language-modelling"])
+    assert done.exit_code == 2
+    assert "--task is for quality, which needs --data" in done.output
+    (tmp_path / "notes").write_text("mine")
+    refused = run(models / "llama", "--to", "openvino", "--out", tmp_path / "notes", "--overwrite")
+    assert refused.exit_code == 2
+    assert "notes is a file; give a folder" in refused.output
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
 def test_a_pruned_folder_has_a_card(models: Path, tmp_path: Path) -> None:
     given = ["--remove", "encoder.0.0", "--out", str(tmp_path / "half"), "--no-verify"]
     done = CliRunner().invoke(main, ["prune", str(models / "bert"), *given])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -12,6 +12,7 @@ from headcount.claims.studied import StudiedModel
 from headcount.registry import Registry
 from headcount.statistics import Interval, t_interval
 
+PAPERS = {"V": "voita2019", "M": "michel2019"}
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -30,8 +31,7 @@ class Measurement:
 class Claim:
     """A statement of a paper, and how it is decided."""
 
-    number: str
-    paper: str  # voita2019 or michel2019
+    number: str  # with the initial of its paper
     sentence: str
     where: str  # section or figure of the paper
     statistic: str
@@ -42,15 +42,19 @@ class Claim:
     compares_data: bool = False  # compares models of different target languages or domains
 
     @property
+    def paper(self) -> str:
+        return PAPERS[self.number[0]]
+
+    @property
     def order(self) -> tuple[bool, int]:
         """Voita et al. first, then by number."""
-        return self.paper != "voita2019", int(self.number[1:])
+        return self.number[0] != "V", int(self.number[1:])
 
 
 claims: Registry[Claim] = Registry("claim", "headcount.claims", "CLAIM")
 
 
-def ordered(papers: Sequence[str] = ("voita2019", "michel2019")) -> list[Claim]:
+def ordered(papers: Collection[str] = tuple(PAPERS.values())) -> list[Claim]:
     """The claims of these papers by number."""
     return sorted((claim for _, claim in claims.items() if claim.paper in papers), key=lambda claim: claim.order)
 
@@ -65,6 +69,11 @@ def above(interval: Interval, threshold: float) -> bool | None:
     if isnan(interval.low) or isnan(interval.high):
         return None
     return True if interval.low > threshold else False if interval.high < threshold else None
+
+
+def averaged(intervals: Sequence[Interval]) -> Interval:
+    """The mean of values and ends: the interval does not shrink, for measurements that are not independent."""
+    return Interval(*(sum(ends) / len(intervals) for ends in zip(*intervals, strict=True)))
 
 
 def pooled(intervals: Sequence[Interval], *, shared: bool = False, tests: int = 1) -> Interval:

@@ -20,7 +20,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M7",
-    paper="michel2019",
     sentence="Cross attention is the kind that suffers most when more than 60% of its heads go.",
     where="section 5, Figure 4",
     statistic=(

@@ -57,7 +57,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V11",
-    paper="voita2019",
     sentence="Decoder self-attention heads stay in the lower layers, cross-attention heads in the higher ones.",
     where="section 6.3.2, Figure 10",
     statistic=(

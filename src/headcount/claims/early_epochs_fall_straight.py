@@ -68,7 +68,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M8",
-    paper="michel2019",
     sentence="Early in training the score falls in a straight line as heads go, later it bends.",
     where="section 6, Figure 5",
     statistic=(

@@ -55,7 +55,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V10",
-    paper="voita2019",
     sentence="When heads of all kinds may go, encoder heads go first and cross-attention heads last.",
     where="section 6.3.2, Figure 9",
     statistic=(

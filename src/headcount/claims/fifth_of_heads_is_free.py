@@ -35,7 +35,6 @@ def _kept_by_models(models: Sequence[StudiedModel], share: float) -> list[Interv
 
 CLAIM = Claim(
     number="M4",
-    paper="michel2019",
     sentence="A fifth of all heads can go at once without a noticeable loss.",
     where="section 4.2, Figure 3",
     statistic="share of the score that is left with 20% of the heads gone, lowest gradient score first; above .95",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
 from headcount.claims.pruned import prunings, role_names
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES, Head
@@ -53,34 +53,27 @@ def _area(values_by_head: Mapping[str, float], roles: Mapping[str, frozenset[str
 def _areas(model: StudiedModel) -> list[Interval]:
     """The area of each set of gates of a model, from its trade-offs and single prunings."""
     of_tradeoffs = [
-        (pruned.gate_values, pruning.roles)
+        (pruned.gate_values or {}, pruning.roles)
         for all_kinds in (False, True)
         for pruning in prunings(model, all_kinds=all_kinds)
         for pruned in pruning.models
     ]
     found_roles = model.first(RolesFound)
     roles = role_names(found_roles.roles) if found_roles else {}
-    single = [record.parts.gates for record in model.records if isinstance(record.parts, SinglePruning)]
-    gates = [*of_tradeoffs, *((row.values, roles) for row in single if row)]
-    return [row for values, of_heads in gates if (row := _area(values, of_heads)) is not None]
-
-
-def _mean_of_gates(areas: Sequence[Interval]) -> Interval:
-    """The mean over gates of one model. They share heads and roles, so the ends of intervals are averaged."""
-    return Interval(*(sum(ends) / len(areas) for ends in zip(*areas, strict=True)))
+    single = [(row.gates.values, roles) for row in model.every(SinglePruning) if row.gates]
+    return [row for values, of_heads in (*of_tradeoffs, *single) if (row := _area(values, of_heads)) is not None]
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     by_model = [areas for model in models if (areas := _areas(model))]
     if not by_model:
         return missing("it needs roles of heads, some of each layer with and some without, and gates on them")
-    interval = pooled([_mean_of_gates(areas) for areas in by_model])
+    interval = pooled([averaged(areas) for areas in by_model])  # gates of a model share heads and roles
     return Measurement(interval, above(interval, 0.5), len(by_model), sum(map(len, by_model)), "runs: sets of gates")
 
 
 CLAIM = Claim(
     number="V9",
-    paper="voita2019",
     sentence="Gates open wider for heads with a role than for others of the same layer.",
     where="section 6.2.2",
     statistic="area under the curve of the gates' log a for having a role of the paper, within layers; above .5",

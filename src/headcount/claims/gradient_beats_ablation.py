@@ -15,7 +15,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M6",
-    paper="michel2019",
     sentence="Removing heads by gradient score is better than by what each costs alone.",
     where="section 4.2, Figure 3",
     statistic="metric by gradient order less that by single ablations on the same examples, mean of 20 to 60%; above 0",

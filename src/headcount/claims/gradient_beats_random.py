@@ -23,7 +23,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M5",
-    paper="michel2019",
     sentence="Removing heads by gradient score is better than removing them in random order.",
     where="section 4.1 has the score; random order is our control",
     statistic="metric by gradient order less the mean of random orders, mean of 20 to 60%; above 0",

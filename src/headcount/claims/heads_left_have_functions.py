@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.pruned import PrunedModel, Pruning, of_kind, prunings, unsettled
+from headcount.claims.pruned import Pruning, of_kind, prunings, role_names, unsettled
 from headcount.claims.shares import pooled_share, share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
+from headcount.record.results.tradeoff import Point
 from headcount.statistics import Interval
 
 ALMOST_ALL = 0.9
 THIRD = 17 / 48  # the paper's model
 
 
-def _nearest(pruning: Pruning) -> list[PrunedModel]:
+def _nearest(pruning: Pruning) -> list[Point]:
     """The models, one for each seed, whose share of heads is nearest to the paper's."""
     with_roles = [model for model in pruning.models if model.roles]
     if not with_roles:
@@ -24,11 +25,10 @@ def _nearest(pruning: Pruning) -> list[PrunedModel]:
     return [model for model in with_roles if model.keep == keep]
 
 
-def _share(pruning: Pruning, model: PrunedModel) -> Interval:
-    heads = [str(head) for head in of_kind(model.heads, pruning.kind)]
-    return share_interval(
-        sum(bool(model.roles.get(head, frozenset()) & set(PAPER_ROLES)) for head in heads), len(heads)
-    )
+def _share(pruning: Pruning, model: Point) -> Interval:
+    heads, roles = of_kind(model.heads, pruning.kind), role_names(model.roles or {})
+    having = sum(bool(roles.get(str(head), frozenset()) & set(PAPER_ROLES)) for head in heads)
+    return share_interval(having, len(heads))
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
@@ -51,9 +51,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V13",
-    paper="voita2019",
     sentence="With about a third of the encoder's heads left, all that are left have a function of the paper.",
-    where="section 6.2.2, Figure 8",
+    where="Figure 8 as we read it; the text (section 6.2.2) says that the heads left have all functions",
     statistic="share of the heads left with a positional, syntactic or rare-token role; above .9",
     command="headcount study tradeoff MODEL --keep encoder=8 --ways l0 --task TASK --data DATA --out DIR",
     part="tradeoff",

@@ -24,7 +24,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M3",
-    paper="michel2019",
     sentence="Heads that matter on one data set matter on another.",
     where="section 3.4, Figure 2",
     statistic="Pearson's correlation of the change without each head on two data sets, bootstrap over heads; above 0",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
 from headcount.claims.early_epochs_fall_straight import LATE
 from headcount.claims.steps import kept
 from headcount.claims.studied import StudiedModel
@@ -30,20 +30,14 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     by_model = [
         [_kept(epoch, dynamics) for epoch in epochs] for dynamics, epochs in zip(studied, late, strict=True) if epochs
     ]
-    interval = pooled([_mean(epochs) for epochs in by_model], shared=True)
+    interval = pooled([averaged(epochs) for epochs in by_model], shared=True)
     lowest = min(epoch.value for epochs in by_model for epoch in epochs)
     detail = f"in the worst epoch {lowest:.0%}; runs: epochs"
     return Measurement(interval, above(interval, ENOUGH), len(by_model), sum(map(len, late)), detail)
 
 
-def _mean(epochs: Sequence[Interval]) -> Interval:
-    """The mean over epochs. They share examples, so the ends of intervals are averaged."""
-    return Interval(*(sum(ends) / len(epochs) for ends in zip(*epochs, strict=True)))
-
-
 CLAIM = Claim(
     number="M9",
-    paper="michel2019",
     sentence="From epoch 10 on, a model keeps at least 85% of its score with 40% of its heads gone.",
     where="section 6, Figure 5",
     statistic="share of its own score left with 40% of the heads gone, mean of the epochs from 10 on; above .85",

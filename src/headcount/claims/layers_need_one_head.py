@@ -27,7 +27,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M2",
-    paper="michel2019",
     sentence="Most layers do as well with one of their heads.",
     where="section 3.3, Tables 2 and 3",
     statistic=(

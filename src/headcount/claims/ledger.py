@@ -58,8 +58,7 @@ def _figure(measurement: Measurement) -> str:
 
 
 def _pruning_seeds(model: StudiedModel) -> set[int]:
-    tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
-    return {point.seed for tradeoff in tradeoffs for point in tradeoff.points}
+    return {point.seed for tradeoff in model.every(Tradeoff) for point in tradeoff.points}
 
 
 def decide(claim: Claim, models: Sequence[StudiedModel]) -> Verdict:

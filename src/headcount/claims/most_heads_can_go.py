@@ -22,7 +22,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="M1",
-    paper="michel2019",
     sentence="Most heads can be removed, one at a time, without making the model significantly worse.",
     where="section 3.2, Table 1",
     statistic="share of the heads whose removal makes the metric worse at no p below alpha, uncorrected; above .5",

@@ -31,7 +31,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V3",
-    paper="voita2019",
     sentence="Every positional head has a confidence above .8.",
     where="section 5.1",
     statistic="lowest confidence of a positional head of the encoder, mean over models; above .8",

@@ -15,25 +15,13 @@ ALL_KINDS = "heads of all kinds"
 
 
 @dataclass(frozen=True)
-class PrunedModel:
-    """One model pruned by gates to a given number of heads, for one seed."""
-
-    keep: int
-    seed: int
-    heads: tuple[str, ...]
-    roles: Mapping[str, frozenset[str]]  # of the heads left, measured without the others
-    settled: float  # share of the gates; NaN if it was not recorded
-    gate_values: Mapping[str, float]  # head -> logit of its gate; none if they were not recorded
-
-
-@dataclass(frozen=True)
 class Pruning:
     """The models of one trade-off that were pruned by gates."""
 
     kind: str  # that lost heads; empty: all kinds
     sites: Mapping[str, int]  # site -> heads of the whole model
     roles: Mapping[str, frozenset[str]]  # of the whole model's heads
-    models: tuple[PrunedModel, ...]
+    models: tuple[Point, ...]
     budgeted: int  # heads that may be removed
 
     @property
@@ -49,7 +37,7 @@ class Pruning:
     @property
     def settled(self) -> list[float]:
         """Shares of gates that had settled, of the models that recorded it."""
-        return [model.settled for model in self.models if model.settled == model.settled]
+        return [model.gates.settled for model in self.models if model.gates]
 
 
 def unsettled(studied: Sequence[Pruning]) -> str:
@@ -63,8 +51,7 @@ def unsettled(studied: Sequence[Pruning]) -> str:
 
 def prunings(model: StudiedModel, *, all_kinds: bool) -> list[Pruning]:
     """The trade-off of one kind of heads, or of all kinds together, that has models by gates; the first of several."""
-    tradeoffs = [record.parts for record in model.records if isinstance(record.parts, Tradeoff)]
-    rows = [_pruning(tradeoff, model.first(RolesFound)) for tradeoff in tradeoffs]
+    rows = [_pruning(tradeoff, model.first(RolesFound)) for tradeoff in model.every(Tradeoff)]
     return [row for row in rows if (not row.kind) == all_kinds and row.models][:1]
 
 
@@ -76,19 +63,13 @@ def _pruning(tradeoff: Tradeoff, roles: RolesFound | None) -> Pruning:
         kind="" if tradeoff.pruned == ALL_KINDS else tradeoff.pruned.removesuffix(" heads"),
         sites=tradeoff.heads_by_site,
         roles=role_names(by_head),
-        models=tuple(_model(point) for point in points if point.way in ways[:1]),
+        models=tuple(point for point in points if point.way in ways[:1]),
         budgeted=tradeoff.gated,
     )
 
 
 def role_names(by_head: Mapping[str, Sequence[HeldRole | Evidence]]) -> dict[str, frozenset[str]]:
     return {head: frozenset(item.role for item in held) for head, held in by_head.items()}
-
-
-def _model(point: Point) -> PrunedModel:
-    settled = point.gates.settled if point.gates else float("nan")
-    roles = role_names(point.roles or {})
-    return PrunedModel(point.keep, point.seed, point.heads, roles, settled, point.gate_values or {})
 
 
 def of_kind(heads: Sequence[str], kind: str) -> list[Head]:

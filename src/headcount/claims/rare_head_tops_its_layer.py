@@ -48,7 +48,6 @@ def _relevance(scoring: Scoring, head: str) -> Interval:
 
 CLAIM = Claim(
     number="V4",
-    paper="voita2019",
     sentence="The head of the first layer that looks at rare tokens is the most relevant one of its layer.",
     where="section 5.3",
     statistic="relevance of that head less that of the most relevant other head of its layer; above 0",

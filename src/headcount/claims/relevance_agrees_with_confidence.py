@@ -31,7 +31,6 @@ def _correlation(model: StudiedModel) -> Correlation | None:
 
 CLAIM = Claim(
     number="V2",
-    paper="voita2019",
     sentence="The relevance of a head agrees with its confidence.",
     where="section 4, Figure 1b",
     statistic="Spearman's correlation of relevance and confidence over the encoder's heads; above 0",

@@ -75,7 +75,6 @@ def _dealt(layers: Sequence[np.ndarray]) -> float:
 
 CLAIM = Claim(
     number="V1",
-    paper="voita2019",
     sentence="In each layer, one or two heads carry most of the relevance.",
     where="section 4, Figure 1a",
     statistic=(

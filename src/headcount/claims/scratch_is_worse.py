@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, averaged, difference, missing, pooled
 from headcount.claims.encoder_heads_go_first import of_all_kinds
 from headcount.claims.pruned import ALL_KINDS, unsettled
 from headcount.claims.studied import StudiedModel
@@ -21,8 +21,8 @@ def _pairs(tradeoff: Tradeoff) -> list[WayKind]:
 
 
 def _lead(tradeoff: Tradeoff) -> Interval:
-    """Of the pruned model over that from scratch, mean over budgets and seeds."""
-    lead = _mean_of_budgets(_paired(tradeoff)) if _paired(tradeoff) else _unpaired(_pairs(tradeoff))
+    """Of the pruned model over that from scratch, mean over budgets, which share examples, and seeds."""
+    lead = averaged(_paired(tradeoff)) if _paired(tradeoff) else _unpaired(_pairs(tradeoff))
     return lead if tradeoff.higher_is_better else Interval(-lead.value, -lead.high, -lead.low)
 
 
@@ -40,16 +40,11 @@ def _unpaired(rows: Sequence[WayKind]) -> Interval:
     for row in rows:
         if row.scratch:
             by_seed.setdefault(row.seed, []).append(difference(_interval(row.trained), _interval(row.scratch)))
-    return pooled([_mean_of_budgets(leads) for leads in by_seed.values()])
+    return pooled([averaged(leads) for leads in by_seed.values()])
 
 
 def _interval(quality: Quality) -> Interval:
     return Interval(quality.value, quality.low, quality.high)
-
-
-def _mean_of_budgets(rows: Sequence[Interval]) -> Interval:
-    """The mean over budgets. They share examples, so the ends of intervals are averaged."""
-    return Interval(*(sum(ends) / len(rows) for ends in zip(*rows, strict=True)))
 
 
 def _steps(studied: Sequence[Tradeoff]) -> str:
@@ -64,8 +59,7 @@ def _range(numbers: Sequence[int]) -> str:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    of_models = [[record.parts for record in model.records if isinstance(record.parts, Tradeoff)] for model in models]
-    with_pairs = [[tradeoff for tradeoff in tradeoffs if _pairs(tradeoff)] for tradeoffs in of_models]
+    with_pairs = [[tradeoff for tradeoff in model.every(Tradeoff) if _pairs(tradeoff)] for model in models]
     studied = [tradeoffs[0] for tradeoffs in with_pairs if tradeoffs]
     if not studied:
         return missing("no trade-off over all kinds with models trained from scratch")
@@ -82,7 +76,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V12",
-    paper="voita2019",
     sentence="A model trained from scratch with the heads of a pruned one is worse than the pruned one.",
     where="section 6.3.1, Table 2",
     statistic="quality of the pruned model less that of the model from scratch, mean over budgets and seeds; above 0",

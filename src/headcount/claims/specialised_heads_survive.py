@@ -93,7 +93,6 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 CLAIM = Claim(
     number="V8",
-    paper="voita2019",
     sentence="Specialised heads are the last to be pruned.",
     where="abstract; section 6.2.2, Figure 8",
     statistic=(

@@ -56,13 +56,16 @@ class StudiedModel:
             by_kind.setdefault(site.partition(".")[0], []).append(count)
         return ", ".join(f"{kind} {_layers(counts)}" for kind, counts in by_kind.items())
 
+    def every(self, kind: type[Parts]) -> list[Parts]:
+        """The results of this kind."""
+        return [record.parts for record in self.records if isinstance(record.parts, kind)]
+
     def first(self, kind: type[Parts]) -> Parts | None:
         """The result of this kind, None if there is none."""
-        return next((record.parts for record in self.records if isinstance(record.parts, kind)), None)
+        return next(iter(self.every(kind)), None)
 
     def scores(self, method: str) -> Scoring | None:
-        parts = (record.parts for record in self.records)
-        return next((part for part in parts if isinstance(part, Scoring) and part.method == method), None)
+        return next((scoring for scoring in self.every(Scoring) if scoring.method == method), None)
 
     @property
     def language(self) -> str:

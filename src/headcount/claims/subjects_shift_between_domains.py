@@ -76,7 +76,6 @@ def _over_models(domain: _Domain) -> Interval:
 
 CLAIM = Claim(
     number="V7",
-    paper="voita2019",
     sentence="Where subjects vary more in person, a head finds the subject of a verb better.",
     where="section 5.2.2",
     statistic=(

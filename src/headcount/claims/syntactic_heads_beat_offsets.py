@@ -42,7 +42,6 @@ def _over_models_and_relations(leads: Sequence[Mapping[str, float]]) -> Interval
 
 CLAIM = Claim(
     number="V5",
-    paper="voita2019",
     sentence="The best head of a dependency relation finds it more often than the best fixed offset does.",
     where="section 5.2.2, Table 1",
     statistic="accuracy of the best head less that of the best offset, mean over relations and directions; above 0",

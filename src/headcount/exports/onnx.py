@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ from headcount.exports.telemetry import import_onnxruntime
 
 
 class Onnx(GraphRuntime):
-    """Export to ONNX Runtime in float32 or int8."""
+    """Export to ONNX Runtime in float32 or 8 bits."""
 
     title = "ONNX Runtime"
-    types = ("f32", "int8")
+    types = ("f32", "int8", "q8_0")
     writers = ("onnx",)
     checkers = ("onnxruntime",)
     suffixes = (".onnx",)
@@ -36,6 +38,8 @@ class Onnx(GraphRuntime):
         write_onnx(graph, path)
         if dtype == "int8":
             _quantise(path)
+        elif dtype == "q8_0":
+            _quantise_blocks(path)
 
     def load(self, path: Path, *, threads: int = 1) -> Session:
         return _OnnxSession(path, threads)
@@ -73,13 +77,45 @@ class _OnnxSession(Session):
 
 
 def _quantise(path: Path) -> None:
-    """Quantize the weights of matrix products to int8; activations are quantized dynamically."""
-    import_onnxruntime()
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    """Quantize the weights of matrix products to int8; activations are quantized dynamically.
 
+    Weights and activations have one scale per matrix. A few large activations, as in Llama, cost much accuracy.
+    """
+    import_onnxruntime()
     small = path.with_name(f"{path.stem}-int8.onnx")
-    quantize_dynamic(path, small, weight_type=QuantType.QInt8)
+    with _without_advice():
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+
+        quantize_dynamic(path, small, weight_type=QuantType.QInt8)
     small.replace(path)
+
+
+def _quantise_blocks(path: Path) -> None:
+    """Quantize matrix products to 8 bits in blocks of 32 numbers with a scale each, weights and activations alike."""
+    import onnx
+
+    import_onnxruntime()
+    with _without_advice():
+        from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
+
+        settings = DefaultWeightOnlyQuantConfig(block_size=32, is_symmetric=True, accuracy_level=4, bits=8)
+        quantizer = MatMulNBitsQuantizer(onnx.load(path), algo_config=settings)
+        quantizer.process()
+    onnx.save(quantizer.model.model, path)
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Suppress the log messages of the quantizers, and restore the settings of logging, which their import changes."""
+    root = logging.root
+    disabled, handlers, level = root.manager.disable, list(root.handlers), root.level
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.disable(disabled)
 
 
 RUNTIME = Onnx()

@@ -11,6 +11,7 @@ from headcount.statistics.bootstrap import resamples_for as resamples_for
 from headcount.statistics.correlation import Correlation as Correlation
 from headcount.statistics.correlation import pearson as pearson
 from headcount.statistics.correlation import spearman as spearman
+from headcount.statistics.correlation import spearman_pairs as spearman_pairs
 from headcount.statistics.interval import Interval as Interval
 from headcount.statistics.interval import bootstrap_interval as bootstrap_interval
 from headcount.statistics.interval import mean_difference as mean_difference

@@ -1,19 +1,29 @@
-"""Correlations with bootstrap intervals over pairs: a wide interval shows that one or two pairs dominate."""
+"""Correlations with bootstrap intervals over pairs: a wide interval shows that one or two pairs dominate.
+
+With few pairs, or values of which a few are much larger than the rest, the bootstrap alone leaves out 0 for 8 to 15%
+of independent pairs (normal values, 8 pairs; log-normal ones, 48 pairs). A permutation test is exact there: unless it
+rejects independence too, the interval reaches 0.
+
+Shapes: N rows, H heads, R resamples or permutations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 _RESAMPLES = 2000
+_LEVEL = 0.05
+_BLOCK = 4_000_000  # values ranked at once: 32 MB
 
 
 class Correlation(NamedTuple):
-    """A correlation with its 95% interval, by bootstrap over the pairs, and two-sided p."""
+    """A correlation with its 95% interval over the pairs, and two-sided p of independence by permutation."""
 
     r: float
     low: float
@@ -21,40 +31,114 @@ class Correlation(NamedTuple):
     p: float
 
 
+_UNDEFINED = Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
+
+
 def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     """Pearson correlation of two values per head; NaN if one of them is constant."""
-    from scipy.stats import pearsonr
-
-    return _correlation(x, y, lambda table: table, lambda a, other: float(pearsonr(a, other).pvalue), seed)
+    table_NH = np.array([x, y], dtype=np.float64)
+    if any(map(_undefined, table_NH)):
+        return _UNDEFINED
+    resampled_RH = np.random.default_rng(seed).integers(0, table_NH.shape[1], (_RESAMPLES, table_NH.shape[1]))
+    drawn_R = _linear(table_NH[0][resampled_RH], table_NH[1][resampled_RH])
+    r_NN, p_NN = _permuted(table_NH, seed)
+    return _summary(r_NN[0, 1], p_NN[0, 1], drawn_R)
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     """Spearman correlation; ranks are computed again in every resample."""
-    from scipy.stats import rankdata, spearmanr
-
-    return _correlation(x, y, partial(rankdata, axis=-1), lambda a, other: float(spearmanr(a, other).pvalue), seed)
+    return spearman_pairs([x, y], seed=seed)[0, 1]
 
 
-def _correlation(
-    x: ArrayLike,
-    y: ArrayLike,
-    of: Callable[[np.ndarray], np.ndarray],
-    p_value: Callable[[np.ndarray, np.ndarray], float],
-    seed: int,
-) -> Correlation:
-    """of: function from values [..., pairs] to what is correlated."""
-    a, other = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if len(a) < 4 or np.ptp(a) == 0 or np.ptp(other) == 0:
-        return Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
-    resampled = np.random.default_rng(seed).integers(0, len(a), (_RESAMPLES, len(a)))
-    drawn = _linear(of(a[resampled]), of(other[resampled]))
-    low, high = np.percentile(drawn[~np.isnan(drawn)], [2.5, 97.5])
-    return Correlation(float(_linear(of(a), of(other))), float(low), float(high), p_value(a, other))
+def spearman_pairs(rows: Sequence[ArrayLike], *, seed: int = 0) -> dict[tuple[int, int], Correlation]:
+    """Spearman correlation of every two rows, by their numbers. Each row is ranked once for all of its pairs.
+
+    A resample is how often it drew each head: sums over its draws are sums over heads, weighted by these counts.
+    """
+    from scipy.stats import rankdata
+
+    table_NH = np.array(rows, dtype=np.float64)
+    values = dict.fromkeys(combinations(range(len(table_NH)), 2), _UNDEFINED)
+    defined = [row for row, values_H in enumerate(table_NH) if not _undefined(values_H)]
+    if len(defined) > 1:
+        table_NH = table_NH[defined]
+        drawn_RNN, (r_NN, p_NN) = _resampled(table_NH, seed), _permuted(rankdata(table_NH, axis=-1), seed)
+        for a, b in combinations(range(len(defined)), 2):
+            values[defined[a], defined[b]] = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b])
+    return values
+
+
+def _resampled(table_NH: np.ndarray, seed: int) -> np.ndarray:
+    """[R, N, N]: Spearman correlations of all rows in each resample of the heads."""
+    count, heads = table_NH.shape
+    drawn_RNN = np.empty((_RESAMPLES, count, count))
+    step = max(1, _BLOCK // table_NH.size)
+    for start in range(0, _RESAMPLES, step):
+        counts_RH = _draw_counts(heads, seed)[start : start + step].astype(np.float64)
+        # the mean rank of a resample is that of H draws
+        centred_RNH = np.stack([_ranks(values_H, counts_RH) - (heads + 1) / 2 for values_H in table_NH], axis=1)
+        sums_RNN = (centred_RNH * counts_RH[:, None]) @ centred_RNH.swapaxes(1, 2)
+        squares_RN = np.einsum("rnn->rn", sums_RNN)
+        drawn_RNN[start : start + step] = _divided(sums_RNN, np.sqrt(squares_RN[:, :, None] * squares_RN[:, None]))
+    return drawn_RNN
+
+
+def _permuted(table_NH: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """[N, N] twice: the linear correlation of every two rows, and its two-sided p if the heads of one are permuted."""
+    centred_NH = table_NH - table_NH.mean(-1, keepdims=True)
+    unit_NH = centred_NH / np.sqrt(np.square(centred_NH).sum(-1, keepdims=True))
+    r_NN, beyond_NN = unit_NH @ unit_NH.T, np.zeros((len(table_NH), len(table_NH)))
+    step = max(1, _BLOCK // table_NH.shape[1])
+    for start in range(0, _RESAMPLES, step):
+        dealt_RH = _deals(table_NH.shape[1], seed)[start : start + step]
+        for row, unit_H in enumerate(unit_NH):
+            dealt_RN = unit_H[dealt_RH] @ unit_NH.T
+            beyond_NN[row] += (np.abs(dealt_RN) >= np.abs(r_NN[row]) - 1e-12).sum(0)
+    return r_NN, (1 + beyond_NN) / (_RESAMPLES + 1)
+
+
+@lru_cache(maxsize=2)  # rows of the same heads are correlated one after the other
+def _draw_counts(heads: int, seed: int) -> np.ndarray:
+    """[R, H]: how often each resample draws each head."""
+    resampled_RH = np.random.default_rng(seed).integers(0, heads, (_RESAMPLES, heads))
+    counts = [np.bincount(drawn_H, minlength=heads) for drawn_H in resampled_RH]
+    return np.array(counts, dtype=np.uint16)
+
+
+@lru_cache(maxsize=2)
+def _deals(heads: int, seed: int) -> np.ndarray:
+    """[R, H]: permutations of the heads."""
+    order_RH = np.tile(np.arange(heads, dtype=np.int32), (_RESAMPLES, 1))
+    return np.random.default_rng([seed, 1]).permuted(order_RH, axis=1)
+
+
+def _ranks(values_H: np.ndarray, counts_RH: np.ndarray) -> np.ndarray:
+    """[R, H]: the rank of each value among the draws of each resample; equal values share their mean rank."""
+    distinct, group_H = np.unique(values_H, return_inverse=True)
+    order_H = np.argsort(group_H, kind="stable")
+    starts_G = np.searchsorted(group_H[order_H], np.arange(len(distinct)))
+    counts_RG = np.add.reduceat(counts_RH[:, order_H], starts_G, axis=1)
+    ranks_RG = counts_RG.cumsum(1) - counts_RG + (counts_RG + 1) / 2
+    return np.asarray(ranks_RG[:, group_H])
+
+
+def _undefined(values: np.ndarray) -> bool:
+    return len(values) < 4 or bool(np.ptp(values) == 0)
+
+
+def _summary(r: float, p: float, drawn_R: np.ndarray) -> Correlation:
+    low, high = np.percentile(drawn_R[~np.isnan(drawn_R)], [2.5, 97.5])
+    if p >= _LEVEL:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Correlation(float(r), float(low), float(high), float(p))
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Pearson correlation along the last axis; NaN if one side is constant."""
     a, other = a - a.mean(-1, keepdims=True), other - other.mean(-1, keepdims=True)
-    size = np.sqrt(np.square(a).sum(-1) * np.square(other).sum(-1))
+    return _divided((a * other).sum(-1), np.sqrt(np.square(a).sum(-1) * np.square(other).sum(-1)))
+
+
+def _divided(sums: np.ndarray, size: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(size > 1e-300, (a * other).sum(-1) / size, np.nan)
+        return np.where(size > 1e-300, sums / size, np.nan)

@@ -61,7 +61,7 @@ def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.nda
     if len(units) < FEW:
         interval = t_interval(units, parts["examples"])
         return Runs(value, interval.low, interval.high, len(values), runs, "t", parts)
-    low, high = np.percentile(_hierarchical(drawn, np.random.default_rng(seed)), [2.5, 97.5])
+    low, high = np.percentile(_stretched(_hierarchical(drawn, np.random.default_rng(seed)), len(units)), [2.5, 97.5])
     return Runs(value, float(low), float(high), len(values), runs, "bootstrap", parts)
 
 
@@ -82,6 +82,19 @@ def _parts(values: Sequence[Sequence[float]], means_M: np.ndarray, examples: flo
     seeds = of_seed * float(np.mean([1 / len(row) for row in values])) / len(values)
     models = max(0.0, float(means_M.var(ddof=1)) / len(values) - seeds) if len(values) > 1 else 0.0
     return {"models": models, "seeds": seeds, "examples": examples}
+
+
+def _stretched(drawn_R: np.ndarray, units: int) -> np.ndarray:
+    """[R]: as far from their mean as a t-interval over the units would be.
+
+    The bootstrap takes the variance of n units as known, and (n - 1) / n of it: with 10 units, 12% of its intervals
+    of 95% leave out the truth.
+    """
+    from scipy.stats import norm, t
+
+    scale = t.ppf(0.975, units - 1) / norm.ppf(0.975) * np.sqrt(units / (units - 1))
+    stretched: np.ndarray = drawn_R.mean() + scale * (drawn_R - drawn_R.mean())
+    return stretched
 
 
 def _hierarchical(drawn: Sequence[Sequence[np.ndarray]], random: np.random.Generator) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from headcount.exports.agreement import STEPS
 from headcount.exports.export import RUNTIMES, Export
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import GraphModel
+from headcount.exports.load_export import load_export
 from headcount.sites.inputs import example_batch
 from tokens import word_tokenizer
 
@@ -118,6 +120,31 @@ def test_weights_in_eight_bits_are_smaller_and_close(tmp_path: Path) -> None:
     shapes = {one.name: one.shape for one in onnxruntime.InferenceSession(tmp_path / "half.onnx").get_inputs()}
     assert set(shapes) == {"input_ids", "attention_mask", "token_type_ids"}
     assert all(isinstance(size, str) for shape in shapes.values() for size in shape)
+
+
+def test_blocks_of_eight_bits_survive_a_large_activation(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Llamas have a few activations that are hundreds of times as large as the others before `down_proj`."""
+    level = logging.root.level
+    model = zoo.build("llama")
+    with torch.no_grad():
+        for layer in model.model.layers:  # the same function as before
+            layer.mlp.up_proj.weight[0] *= 1000
+            layer.mlp.down_proj.weight[:, 0] /= 1000
+    ids = torch.arange(5, 29).view(2, 12)
+    with torch.no_grad():
+        expected = torch.log_softmax(model(input_ids=ids).logits, -1)
+    difference = {}
+    for dtype in ("int8", "q8_0"):
+        path = tmp_path / f"{dtype}.onnx"
+        hc.export(model, "onnx", path, dtype=dtype, check=False)
+        measured = load_export(path)
+        assert measured is not None
+        computed = measured.module()(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        difference[dtype] = float((torch.log_softmax(computed, -1) - expected).abs().max())
+    assert difference["q8_0"] < 0.5 * difference["int8"]  # one of few blocks has the large activation
+    assert hc.export(model, "onnx", tmp_path / "checked.onnx", dtype="q8_0").agreement is not None
+    assert "quantiz" not in capfd.readouterr().err
+    assert logging.root.level == level, "the quantizers set up logging when they are imported"
 
 
 def test_what_cannot_be_written_is_refused_before_work(tmp_path: Path) -> None:

@@ -147,3 +147,15 @@ def test_bytes_of_a_long_cache_are_counted_without_running_the_model() -> None:
     model = llama()
     model.config.max_position_embeddings = tokens
     assert TorchSubject(model).cache_bytes(tokens) == 2 * tokens * LAYERS * KV_HEADS * HEAD_DIM * FLOAT
+
+
+@pytest.mark.parametrize(("name", "runtime"), [("half.onnx", "ONNX Runtime"), ("half.gguf", "llama.cpp")])
+def test_a_damaged_export_is_named_with_its_runtime(tmp_path: Path, name: str, runtime: str) -> None:
+    (tmp_path / name).write_bytes(b"GGUF, or not")
+    with pytest.raises(UsageError, match=f"{runtime} does not load .*{name}, which may be damaged"):
+        load_export(tmp_path / name)
+
+
+def test_a_file_that_is_missing_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"There is no file .*half\.onnx"):
+        load_export(tmp_path / "half.onnx")

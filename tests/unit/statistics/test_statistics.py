@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from headcount.statistics import (
     percentile_interval,
     resamples_for,
     spearman,
+    spearman_pairs,
 )
 
 DRAW = np.random.default_rng(0)
@@ -134,7 +136,49 @@ def test_correlation_intervals_are_the_slow_bootstrap_over_pairs(correlation: An
         drawn.append(plain(one[pairs], other[pairs]).statistic)
     found = correlation(one, other)
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.04)
-    assert found.p == pytest.approx(plain(one, other).pvalue)
+    assert found.p == pytest.approx(plain(one, other).pvalue, abs=0.01)
+
+
+@pytest.mark.parametrize(("pairs", "spread"), [(8, 0.0), (20, 1.5)])
+def test_independent_values_are_rarely_called_correlated(pairs: int, spread: float) -> None:
+    """Few pairs, or a few values far above the rest: the bootstrap alone calls 8 and 14% of them correlated."""
+    random, called = np.random.default_rng(10), 0
+    for number in range(300):
+        one, other = random.normal(size=(2, pairs))
+        if spread:
+            one, other = np.exp(spread * one), np.exp(spread * other)
+        found = pearson(one, other, seed=number)
+        called += not found.low <= 0 <= found.high
+    assert called <= 0.05 * 300 + 2 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_p_of_a_correlation_is_that_of_all_permutations() -> None:
+    one, other = np.array([0.3, 2.0, 1.1, 5.0, 3.9]), np.array([1.0, 0.2, 2.5, 3.1, 2.9])
+    r = stats.pearsonr(one, other).statistic
+    by_all = [stats.pearsonr(one, order).statistic for order in permutations(other)]
+    exact = np.mean(np.abs(by_all) >= abs(r) - 1e-12)
+    assert pearson(one, other).p == pytest.approx(exact, abs=0.04)
+
+
+def test_pairs_of_rows_are_ranked_again_in_every_resample() -> None:
+    random = np.random.default_rng(9)
+    rows = np.stack([random.normal(size=12), random.integers(0, 3, 12), np.ones(12), random.integers(0, 2, 12)])
+    correlations = spearman_pairs(rows)
+    assert np.isnan([correlations[pair] for pair in ((0, 2), (1, 2), (2, 3))]).all()
+    drawn = np.random.default_rng(0).integers(0, 12, (2000, 12))
+    permutations = np.random.default_rng(1).permuted(np.tile(np.arange(12), (300, 1)), axis=1)
+    for first, second in ((0, 1), (0, 3), (1, 3)):
+        ranks = [stats.rankdata(rows[row][drawn], axis=1) for row in (first, second)]
+        slow = [np.corrcoef(a, b)[0, 1] for a, b in zip(*ranks, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
+        correlation = correlations[first, second]
+        assert (correlation.low, correlation.high) == pytest.approx(tuple(np.percentile(slow, [2.5, 97.5])), abs=1e-12)
+        assert correlation == spearman(rows[first], rows[second])
+        assert correlation.r == pytest.approx(stats.spearmanr(rows[first], rows[second]).statistic)
+        beyond = [
+            abs(stats.spearmanr(rows[first][order], rows[second]).statistic) >= abs(correlation.r) - 1e-12
+            for order in permutations
+        ]
+        assert correlation.p == pytest.approx(np.mean(beyond), abs=0.1)
 
 
 def test_two_pairs_that_carry_a_correlation_are_seen_in_its_interval() -> None:

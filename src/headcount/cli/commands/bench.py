@@ -10,6 +10,11 @@ import click
 
 from headcount.cli import data, options
 
+_OF_DATA = (
+    "task", "split", "limit", "metric", "batch_size", "max_length", "beams", "lowercase", "languages", "columns",
+    "longest", "text_column", "label", "pair",
+)  # fmt: skip
+
 
 @click.command("bench")
 @options.loading
@@ -40,6 +45,8 @@ def COMMAND(
     from headcount.cli import show
     from headcount.studies.speed import Bench, speed
 
+    if work is None:
+        options.refuse(_OF_DATA, "is for quality, which needs --data")
     bench = Bench(options.numbers(batches, "--batches"), options.numbers(lengths, "--lengths"), **settings)
     with show.working("Loading the models"):
         if work is not None:

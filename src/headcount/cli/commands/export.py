@@ -47,6 +47,8 @@ def COMMAND(
     options.refuse(("dtype", "device"), "does nothing here: --type is the number format of an export")
     from headcount.exports.export import is_one_file
 
+    if out.is_file() and not is_one_file(out):
+        raise click.UsageError(f"--out {out} is a file; give a folder, or a file such as half.gguf or half.onnx.")
     with contextlib.nullcontext() if is_one_file(out) else options.reserved(out):
         result = _export(model, loading, to, out, number_format, overwrite, not no_check)
     if as_json:

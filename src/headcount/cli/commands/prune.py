@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LOADED_BY = {
     "stock": "A plain checkpoint: any transformers loads it.",
     "standalone": "from_pretrained({out!r}, trust_remote_code=True) loads it, or hc.load({out!r}).",
-    "headcount": "Its layers differ, so stock code refuses it; in Python: hc.load({out!r}).",
+    "headcount": "Stock code refuses its shapes: hc.load({out!r}) loads it, and with --standalone from_pretrained.",
 }
 _CHOOSERS = stages.chooser_options()
 _TUNING = {stages.parameter(name, Tuning): name for name in Tuning.limits()}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ class MeasuredGguf(Measured):
         self._threads = threads
         self._llama_cpp: LlamaCpp | None = None
         self._context = 0
+        self._fields = _metadata(path)
 
     def cache_bytes(self, length: int) -> int:
         kv_heads = self._fields["attention.head_count_kv"]
@@ -80,13 +80,11 @@ class MeasuredGguf(Measured):
             self._llama_cpp, self._context = load(self.path, context=context, threads=self._threads), context
         return self._llama_cpp
 
-    @cached_property
-    def _fields(self) -> dict[str, Any]:
-        """The metadata of the file whose keys start with its architecture, without this prefix."""
-        import gguf
 
-        fields = gguf.GGUFReader(self.path).fields
-        prefix = f"{fields['general.architecture'].contents()}."
-        return {
-            name.removeprefix(prefix): field.contents() for name, field in fields.items() if name.startswith(prefix)
-        }
+def _metadata(path: Path) -> dict[str, Any]:
+    """The metadata of a file whose keys start with its architecture, without this prefix."""
+    import gguf
+
+    fields = gguf.GGUFReader(path).fields
+    prefix = f"{fields['general.architecture'].contents()}."
+    return {name.removeprefix(prefix): field.contents() for name, field in fields.items() if name.startswith(prefix)}

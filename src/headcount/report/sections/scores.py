@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +11,7 @@ from headcount.record.results.score import Scoring
 from headcount.report.headmap import HeadMap
 from headcount.report.section import Labelled, Section
 from headcount.report.table import Column, Table, headings, interval
-from headcount.statistics import spearman
+from headcount.statistics import Correlation, spearman, spearman_pairs
 
 
 def _ranking(record: Record[Scoring]) -> list[str]:
@@ -49,17 +50,32 @@ def _tables(labelled: Labelled) -> list[Table]:
 
 def _agreement(labelled: Labelled) -> Table:
     rows: list[list[Any]] = []
-    for (label, record), (other_label, other) in combinations(labelled, 2):
-        scores, other_scores = record.parts.scores, other.parts.scores
-        shared = [head for head in scores if head in other_scores]
-        names = [f"{record.parts.method} ({label})", f"{other.parts.method} ({other_label})"]
-        if len(shared) > 3:
-            correlation = spearman([scores[head] for head in shared], [other_scores[head] for head in shared])
-            rows.append([*names, correlation.r, interval(correlation, 2)])
-        else:
-            rows.append([*names, None, None])
+    correlations = _correlations([record.parts.scores for _, record in labelled])
+    names = [f"{record.parts.method} ({label})" for label, record in labelled]
+    for first, second in combinations(range(len(labelled)), 2):
+        correlation = correlations.get((first, second))
+        values = (correlation.r, interval(correlation, 2)) if correlation else (None, None)
+        rows.append([names[first], names[second], *values])
     columns = headings("score", "other score", Column("Spearman's r", 2), "95% interval")
     return Table("Do the scores agree on the ranking?", columns, rows)
+
+
+def _correlations(scores: Sequence[Mapping[str, float]]) -> dict[tuple[int, int], Correlation]:
+    """The correlation of every two scores that share four heads or more. Scores of the same heads are ranked once."""
+    values: dict[tuple[int, int], Correlation] = {}
+    same_heads: dict[frozenset[str], list[int]] = {}
+    for index, by_head in enumerate(scores):
+        same_heads.setdefault(frozenset(by_head), []).append(index)
+    for members in same_heads.values():
+        heads = list(scores[members[0]])
+        if len(heads) > 3 and len(members) > 1:
+            pairs = spearman_pairs([[scores[index][head] for head in heads] for index in members])
+            values |= {(members[one], members[other]): correlation for (one, other), correlation in pairs.items()}
+    for first, second in combinations(range(len(scores)), 2):
+        shared = [head for head in scores[first] if head in scores[second]]
+        if (first, second) not in values and len(shared) > 3:
+            values[first, second] = spearman(*([scores[index][head] for head in shared] for index in (first, second)))
+    return values
 
 
 SECTION = Section(
