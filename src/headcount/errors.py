@@ -19,7 +19,7 @@ HeadcountError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -57,6 +57,12 @@ class UnknownName(UsageError, KeyError):
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0])
+
+
+def check_name(what: str, name: str, allowed: Collection[str]) -> None:
+    """Raise UnknownName if a name is not among the allowed ones."""
+    if name not in allowed:
+        raise UnknownName(what, name, allowed)
 
 
 class UnknownHead(UsageError):

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -125,9 +124,7 @@ class Hooks:
         forget_compiled_code()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended = True
         self._handles.close()
         forget_compiled_code()
@@ -178,8 +175,12 @@ def in_backward() -> bool:
     """Whether the backward pass is running: a forward pass now is the second one of gradient checkpointing."""
     if torch.compiler.is_compiling():
         return False
-    running: bool = torch._C._current_graph_task_id() != -1
-    return running
+    return torch._C._current_graph_task_id() != -1
+
+
+def is_encoder_decoder(model: nn.Module) -> bool:
+    """Whether the config of a model says that it has an encoder and a decoder."""
+    return bool(getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False))
 
 
 def original_module(model: nn.Module) -> nn.Module:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UnknownName, UsageError, check_name
 
 OptionsType = TypeVar("OptionsType", bound="Options")
 
@@ -74,8 +74,7 @@ class Options:
         """Create options from names and values. Raises UnknownName for an unknown name."""
         names = cls.limits()
         for name in values:
-            if name not in names:
-                raise UnknownName(f"option of {cls.__name__.lower()}", name, tuple(names))
+            check_name(f"option of {cls.__name__.lower()}", name, names)
         return cls(**values)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from headcount.errors import UsageError
@@ -28,6 +29,11 @@ def is_mine(number: int) -> bool:
     return number % count() == rank()
 
 
+def mine(items: Iterable[Value]) -> Iterator[Value]:
+    """The pieces of the work that this process does."""
+    return (item for number, item in enumerate(items) if is_mine(number))
+
+
 def gather(value: Value) -> list[Value]:
     """The values of all processes, in order of rank, returned to every process."""
     if count() == 1:
@@ -42,5 +48,4 @@ def gather(value: Value) -> list[Value]:
             f"WORLD_SIZE says that {count()} processes share the work, but accelerate has joined {joined}. Start them "
             "by `accelerate launch` on GPUs, by `ACCELERATE_USE_CPU=true torchrun --nproc-per-node N` on CPUs."
         )
-    values: list[Value] = gather_object([value])
-    return values
+    return gather_object([value])

@@ -74,20 +74,19 @@ class Registry(Generic[Member]):
         if key not in files:
             raise UnknownName(self.what, name, self.names())
         module = importlib.import_module(f"{self._package}.{files[key]}")
-        member: Member = getattr(module, self._attribute)
-        return member
+        return getattr(module, self._attribute)
 
     def _plugged_in(self, entry: EntryPoint) -> Member:
         try:
-            member: Member = entry.load()
+            return entry.load()
         except (ImportError, AttributeError) as error:
             package = entry.dist.name if entry.dist else "an installed package"
             reason = f"The {self.what} {entry.name!r} of {package} cannot be loaded ({error})."
             raise UsageError(f"{reason} Update or uninstall {package}.") from error
-        return member
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._added or name.replace("_", "-") in {*self._files, *plug_ins(self.group)}
+    def __contains__(self, name: object) -> bool:
+        names = {*self._files, *plug_ins(self.group)}
+        return name in self._added or (isinstance(name, str) and name.replace("_", "-") in names)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())

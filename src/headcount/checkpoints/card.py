@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
-from transformers.utils import cached_file
 
 from headcount import journal
+from headcount.checkpoints.companions import find_file
 from headcount.record import Record
 from headcount.record.results.prune import Costs, Pruning
 
@@ -35,14 +35,7 @@ def write_card(folder: Path, record: Record[Pruning], *, source: str, revision: 
 
 def _base_card(source: str, revision: str | None) -> dict[str, Any]:
     """The metadata of the model's card; empty if it has none."""
-    path = cached_file(
-        source,
-        "README.md",
-        revision=revision,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-        _raise_exceptions_for_gated_repo=False,
-    )
+    path = find_file(source, "README.md", revision)
     if path is None:
         return {}
     try:

@@ -12,8 +12,8 @@ from typing import Any
 
 from headcount import journal
 from headcount.checkpoints.folder import read_json
-from headcount.errors import CheckpointError, RecordError
-from headcount.record import Record
+from headcount.errors import CheckpointError
+from headcount.record.model_folder import folder_record
 from headcount.tasks.overlap import Examples
 
 FILE = "chosen_on.json"
@@ -23,10 +23,10 @@ _VERSION = 1
 
 def write_chosen_on(folder: Path, examples: Iterable[Examples]) -> None:
     """Write the file, also without examples: a folder that is replaced must not keep an older one."""
-    entries = [
-        {"split": part.split, "data": part.fingerprint, "hashes": _few(part.example_hashes)}
-        for part in dict.fromkeys(examples)
-    ]
+    entries = []
+    for part in dict.fromkeys(examples):
+        hashes = part.example_hashes if len(part.example_hashes or ()) <= MOST_HASHES else None
+        entries.append({"split": part.split, "data": part.fingerprint, "hashes": hashes})
     journal.write_text(folder / FILE, json.dumps({"version": _VERSION, "examples": entries}) + "\n")
 
 
@@ -37,7 +37,8 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
     """
     file = Path(model) / FILE
     if not file.is_file():
-        return _from_record(Path(model) / "record.json")
+        record = folder_record(model, "prune")
+        return (Examples(None, record.signature.data, None),) if record and record.signature.data else ()
     content = read_json(file)
     entries = content.get("examples") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(map(_is_entry, entries)):
@@ -48,23 +49,9 @@ def read_chosen_on(model: str) -> tuple[Examples, ...]:
     )
 
 
-def _few(hashes: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if hashes is None or len(hashes) > MOST_HASHES else hashes
-
-
 def _is_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("data"), str) or not {"split", "hashes"} <= entry.keys():
         return False
     split, hashes = entry["split"], entry["hashes"]
     listed = hashes is None or (isinstance(hashes, list) and all(isinstance(item, str) for item in hashes))
     return listed and (split is None or isinstance(split, str))
-
-
-def _from_record(file: Path) -> tuple[Examples, ...]:
-    try:
-        record = Record.load(file) if file.is_file() else None
-    except RecordError:
-        return ()
-    if record is None or record.study != "prune" or not record.signature.data:
-        return ()
-    return (Examples(None, record.signature.data, None),)

@@ -14,27 +14,11 @@ from headcount.checkpoints.folder import MODULES, check_settings_files, check_so
 from headcount.errors import CheckpointError
 
 _NAMES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "vocab.txt",
-    "merges.txt",
-    "normalizer.json",
-    "source.spm",
-    "target.spm",
-    "target_vocab.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "spm.model",
-    "tokenizer.model",
-    "chat_template.jinja",
-    "preprocessor_config.json",
-    "processor_config.json",
-    "config_sentence_transformers.json",
-    "sentence_bert_config.json",
-)
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "vocab.txt", "merges.txt", "normalizer.json", "source.spm", "target.spm", "target_vocab.json", "spiece.model",
+    "sentencepiece.bpe.model", "spm.model", "tokenizer.model", "chat_template.jinja", "preprocessor_config.json",
+    "processor_config.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+)  # fmt: skip
 _MODULE_FILES = ("config.json", "model.safetensors")  # of a module of sentence-transformers, such as 1_Pooling
 
 
@@ -61,10 +45,9 @@ def load_config(source: str, *, revision: str | None = None, trust_remote_code: 
     check_source(source)
     options = {"revision": revision} if revision else {}
     try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
+        return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
     except Exception as error:
         raise CheckpointError(f"Cannot load the config of {source}: {error}") from error
-    return config
 
 
 def class_names(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> tuple[str, ...] | None:
@@ -87,12 +70,15 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
     """
     check_source(source)
     copied = [name for name in _NAMES if _copy(source, name, folder, revision)]
-    modules = _find(source, MODULES, revision)
+    modules = find_file(source, MODULES, revision)
     if modules is None:
         return copied
     for name in module_folders(modules):
         copied += [file for file in _MODULE_FILES if _copy(source, f"{name}/{file}", folder, revision)]
-        if _find(source, f"{name}/pytorch_model.bin", revision) and not (folder / name / "model.safetensors").is_file():
+        if (
+            find_file(source, f"{name}/pytorch_model.bin", revision)
+            and not (folder / name / "model.safetensors").is_file()
+        ):
             warnings.warn(
                 f"The weights of {name} in {source}, pytorch_model.bin, are not safetensors and were not copied: "
                 "sentence-transformers cannot load the pruned folder without them. Convert them to model.safetensors.",
@@ -104,7 +90,7 @@ def copy_companions(source: str, folder: Path, *, revision: str | None = None) -
 
 def _copy(source: str, name: str, folder: Path, revision: str | None) -> bool:
     """Copy one file of a checkpoint, if it exists."""
-    path = _find(source, name, revision)
+    path = find_file(source, name, revision)
     if path is None:
         return False
     (folder / name).parent.mkdir(exist_ok=True)
@@ -112,14 +98,10 @@ def _copy(source: str, name: str, folder: Path, revision: str | None) -> bool:
     return True
 
 
-def _find(source: str, name: str, revision: str | None) -> Path | None:
+def find_file(source: str, name: str, revision: str | None) -> Path | None:
     """The path of one file of a checkpoint; None if it has no such file."""
     path = cached_file(
-        source,
-        name,
-        revision=revision,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-        _raise_exceptions_for_gated_repo=False,
-    )
+        source, name, revision=revision, _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False, _raise_exceptions_for_gated_repo=False,
+    )  # fmt: skip
     return None if path is None else Path(path)

@@ -110,14 +110,8 @@ def _clear_errors(name: str) -> Iterator[None]:
 def _config(name: str, classes: Sequence[str] | None, options: Mapping[str, object]) -> PreTrainedConfig:
     """The config of a checkpoint, with the classes of a new classifier."""
     of_config = (
-        "trust_remote_code",
-        "revision",
-        "token",
-        "cache_dir",
-        "local_files_only",
-        "subfolder",
-        "force_download",
-    )
+        "trust_remote_code", "revision", "token", "cache_dir", "local_files_only", "subfolder", "force_download",
+    )  # fmt: skip
     config: PreTrainedConfig = AutoConfig.from_pretrained(
         name, **{option: options[option] for option in of_config if option in options}
     )
@@ -169,11 +163,8 @@ def pruned_class(model_class: Model) -> Model:
             rebuild(self, getattr(config, KEY))
 
     # transformers writes the class name into config.json and reads the class's module for its attention backends
-    Pruned.__name__, Pruned.__qualname__, Pruned.__module__ = (
-        model_class.__name__,
-        model_class.__qualname__,
-        model_class.__module__,
-    )
+    for name in ("__name__", "__qualname__", "__module__"):
+        setattr(Pruned, name, getattr(model_class, name))
     return Pruned  # type: ignore[return-value]
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import transformers
 from transformers import PreTrainedConfig
 
+from headcount.checkpoints.classes import saved_class_name
 from headcount.checkpoints.companions import load_config
 
 # The end of a class's name, and its task.
@@ -32,7 +33,7 @@ class Objective(NamedTuple):
 def objective(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> Objective:
     """The objective of a checkpoint according to its class; a base encoder-decoder counts as generating text."""
     config = load_config(source, revision=revision, trust_remote_code=trust_remote_code)
-    architecture = str((config.architectures or [""])[0])
+    architecture = saved_class_name(config) or ""
     return Objective(architecture, _task(architecture, config))
 
 

@@ -14,7 +14,7 @@ from headcount import journal
 from headcount.checkpoints.classes import automatic_classes
 from headcount.errors import CheckpointError
 from headcount.sites.locate import locate
-from headcount.sites.site import Site, Sites
+from headcount.sites.site import Sites
 from headcount.surgery.manifest import KEY, json_hash
 from headcount.surgery.plan import has_added_bias, plan_site
 
@@ -97,9 +97,7 @@ def _per_layer(sites: Sites) -> dict[str, Any]:
     """The heads of each layer for the Transformers backend of vLLM; empty if it could not run them."""
     if any(len(set(site.served)) != 1 or has_added_bias(site) for site in sites):  # no heads, or groups of other sizes
         return {}
-    layers = {str(site.layer): _counts(site) for site in sites}
+    layers = {
+        str(site.layer): {"num_attention_heads": site.num_heads, "num_key_value_heads": site.kv_heads} for site in sites
+    }
     return {**dict(zip(PER_LAYER, (layers, True), strict=True)), "head_dim": sites[0].head_dim}
-
-
-def _counts(site: Site) -> dict[str, int]:
-    return {"num_attention_heads": site.num_heads, "num_key_value_heads": site.kv_heads}

@@ -6,7 +6,7 @@ import copy
 
 import torch
 import transformers
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from headcount.sites.locate import families, locate
@@ -56,7 +56,8 @@ def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
         return None
     stock = families[names.pop()].stock
     heads, kv_heads, head_dim = shapes.pop()
-    if stock is None or heads == 0 or any(_gathers(site.module) for site in sites):
+    views = [view for site in sites if isinstance(view := getattr(site.module, "config", None), ConfigView)]
+    if stock is None or heads == 0 or any(view.gathers for view in views):
         return None
     values = {name: value for name, value in zip(stock, (heads, kv_heads, head_dim), strict=True) if name}
     data = copy.deepcopy(model.config).to_dict()
@@ -68,11 +69,6 @@ def _config(model: PreTrainedModel, sites: Sites) -> PreTrainedConfig | None:
     config._attn_implementation = model.config._attn_implementation
     config.architectures = [type(model).__name__]
     return config
-
-
-def _gathers(module: nn.Module) -> bool:
-    config = getattr(module, "config", None)
-    return isinstance(config, ConfigView) and config.gathers
 
 
 def _weights(model: PreTrainedModel, sites: Sites) -> dict[str, Tensor] | None:

@@ -119,13 +119,9 @@ def _tree(lines: list[str], start: int, file: Path) -> Tree:
     _check(words, joined, f"{file}:{start}", file)
     text, spans = _text(words, joined)
     return Tree(
-        text=text,
-        words=tuple(word.form for word in words),
-        spans=spans,
-        heads=tuple(word.head for word in words),
-        relations=tuple(word.relation for word in words),
-        tags=tuple(word.tag for word in words),
-    )
+        text=text, words=tuple(word.form for word in words), spans=spans, heads=tuple(word.head for word in words),
+        relations=tuple(word.relation for word in words), tags=tuple(word.tag for word in words),
+    )  # fmt: skip
 
 
 def _number(text: str, location: str, what: str) -> int:

@@ -23,7 +23,7 @@ from headcount.corpora.location import Location
 from headcount.corpora.pairs import PairFiles, fault, pair_cells
 from headcount.corpora.splits import Part, Splits, files_in, read_hub, split_name
 from headcount.corpora.tables import SUFFIXES
-from headcount.errors import CorpusError, UnknownName
+from headcount.errors import CorpusError, check_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -45,8 +45,7 @@ class Parallel:
 
         names = [split_name(name.strip()) for name in split.split("+")]
         for name in names:
-            if name not in self.splits:
-                raise UnknownName("split", name, self.splits)
+            check_name("split", name, self.splits)
         parts = [self.splits[name] for name in names]
         return parts[0] if len(parts) == 1 else concatenate_datasets(parts)
 

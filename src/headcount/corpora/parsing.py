@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headcount.corpora.tree import Tree
-from headcount.errors import CorpusError, UnknownName
+from headcount.errors import CorpusError, check_name
 
 # https://github.com/clir/clearnlp-guidelines against https://universaldependencies.org/u/dep/
 _UNIVERSAL = {"dobj": "obj", "nsubjpass": "nsubj", "csubjpass": "csubj", "neg": "advmod", "dative": "iobj"}
@@ -24,8 +24,7 @@ def parsed(texts: Iterable[str], parser: str) -> Iterator[Tree]:
     parser: `spacy` or `stanza`, optionally with a model: spacy:en_core_web_sm (default), stanza:en (default).
     """
     name, _, model = parser.partition(":")
-    if name not in PARSERS:
-        raise UnknownName("parser", name, PARSERS)
+    check_name("parser", name, PARSERS)
     return _spacy(texts, model or "en_core_web_sm") if name == "spacy" else _stanza(texts, model or "en")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.corpora.examples import example_hash, in_first_half
 from headcount.corpora.location import Kind, Location
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 
 if TYPE_CHECKING:
     from headcount.corpora.labelled import Labelled
@@ -49,8 +49,7 @@ class Source:
 
     def __post_init__(self) -> None:
         for name in self.columns:
-            if name not in COLUMNS:
-                raise UnknownName("column", name, COLUMNS)
+            check_name("column", name, COLUMNS)
         if ("source" in self.columns) != ("target" in self.columns):
             raise UsageError("Parallel text has two columns: give the names of source and target.")
 

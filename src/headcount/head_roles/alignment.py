@@ -8,24 +8,20 @@ Shapes: B batch, H heads of a site, Q queries, K keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from headcount.head_roles.reading import Reading
-from headcount.head_roles.role import Trials, asking, looking
+from headcount.head_roles.role import TargetRole, Trials, asking, looking
 from headcount.head_roles.sight import Sight, View
 
 
-class Alignment:
+class Alignment(TargetRole):
     """Attention along the diagonal, or at least monotone."""
 
+    name = "alignment"
     kinds = ("cross",)
+    fixed_labels = ("diagonal", "monotone")
     signed = ("monotone",)  # from -1, always backward, to 1
-
-    def labels(self, reading: Reading) -> Sequence[str]:
-        return ["diagonal", "monotone"]
 
     def trials(self, view: View) -> Trials:
         near = asking(view, [_near(view)])
@@ -42,9 +38,6 @@ class Alignment:
         moves_BHQQ = torch.sign(place_BHQ[..., None, :] - place_BHQ[..., :, None]) * both_BHQQ
         forward_BH = (moves_BHQQ * later_QQ).sum((-1, -2))
         return torch.stack([looking(trials.targets, sight)[..., 0].float(), forward_BH.float()], -1)
-
-    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
-        return reading.threshold("alignment")
 
 
 def _near(view: View) -> Tensor:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from headcount.head_roles.reading import Reading
-from headcount.head_roles.role import Trials, asking, looking
+from headcount.head_roles.role import TargetRole, Trials, asking, looking
 from headcount.head_roles.sight import Sight, View
 from headcount.probes.peaks import SAME
 
 
-class Delimiter:
+class Delimiter(TargetRole):
     """The maximum is a special token before or after the text; or, without these, the first token or punctuation."""
 
+    name = "delimiter"
     kinds = ("self", "cross")
-
-    def labels(self, reading: Reading) -> Sequence[str]:
-        return ["start", "end", "first", "punctuation"]
+    fixed_labels = ("start", "end", "first", "punctuation")
 
     def trials(self, view: View) -> Trials:
         tokens_BK, places_K = view.keys.tokens_BT, torch.arange(view.keys.ids_BT.shape[1])
@@ -55,9 +51,6 @@ class Delimiter:
         on_end_BHQ = _above(after_BHQ, torch.maximum(before_BHQ, sight.weight_BHQ)) & asked_too_BQ[:, None]
         on_specials = torch.stack([on_start_BHQ.sum(-1), on_end_BHQ.sum(-1)], -1)
         return torch.cat([on_specials, looking(among, sight)], -1)
-
-    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
-        return reading.threshold("delimiter")
 
 
 def _sides(view: View, first_B: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,18 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.alignment import Span, pieces, pieces_of_words, units
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 WINDOW = 512  # sentences sorted by length together: little padding, and memory does not grow with the corpus
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from torch import Tensor
-
-from headcount.head_roles.reading import Reading
-from headcount.head_roles.role import Trials, asking, looking
-from headcount.head_roles.sight import Sight, View
+from headcount.head_roles.role import TargetRole, Trials, asking
+from headcount.head_roles.sight import View
 
 
-class Induction:
+class Induction(TargetRole):
     """The maximum of a token that occurred earlier is the token after one of its earlier occurrences."""
 
-    kinds = ("self",)
-
-    def labels(self, reading: Reading) -> Sequence[str]:
-        return ["after the last time"]
+    name = "induction"
+    fixed_labels = ("after the last time",)
 
     def trials(self, view: View) -> Trials:
         before_BK = view.keys.ids_BT.roll(1, dims=1)
@@ -25,12 +18,6 @@ class Induction:
         there_BK[:, 0] = False
         again_BQK = (view.queries.ids_BT[:, :, None] == before_BK[:, None]) & there_BK[:, None]
         return asking(view, [again_BQK & (view.offsets_QK < 0)])
-
-    def hits(self, trials: Trials, sight: Sight) -> Tensor:
-        return looking(trials, sight)
-
-    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
-        return reading.threshold("induction")
 
 
 ROLE = Induction()

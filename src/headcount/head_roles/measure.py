@@ -11,11 +11,12 @@ import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
@@ -28,7 +29,7 @@ from headcount.head_roles.role import roles as members
 from headcount.head_roles.sight import Sight, View
 from headcount.head_roles.tallies import Column, Tally
 from headcount.heads import Head, HeadGrid
-from headcount.hooks import original_module
+from headcount.hooks import is_encoder_decoder, original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
@@ -41,9 +42,6 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Interval, Resampling
 from headcount.tasks.soundness import check_finite, check_ids
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 _KINDS = ("encoder", "decoder", "cross")
 
@@ -199,7 +197,7 @@ class Measurement:
         self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
         self._original: Any = original_module(model)
         self._config = getattr(self._original, "config", None)
-        self._both = bool(getattr(self._config, "is_encoder_decoder", False))
+        self._both = is_encoder_decoder(model)
         self._sites = locate(model)
         self._specials = special_ids(model, tokenizer)
         self._padding = tokenizer.pad_token_id or 0

@@ -10,26 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.head_roles.encoding import Batch, Encoder, Sentence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
 from headcount.head_roles.sight import View
 from headcount.heads import Head
-from headcount.hooks import Hooks, original_module
+from headcount.hooks import Hooks, is_encoder_decoder, original_module
 from headcount.probes.positions import Positions, special_ids
 from headcount.probes.values import Output, recomputed
 from headcount.sites.locate import locate
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Elsewhere = Literal["own", "zero"]
 
@@ -56,8 +54,7 @@ def played(
         elsewhere: What a head does for queries without a target: "own" keeps its attention, "zero" gives no output.
         reading: Variants of the definitions, see `Reading`.
     """
-    if elsewhere not in get_args(Elsewhere):
-        raise UnknownName("behaviour elsewhere", elsewhere, get_args(Elsewhere))
+    check_name("behaviour elsewhere", elsewhere, get_args(Elsewhere))
     stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
     sites = locate(model)
     outputs: dict[Head, Output] = {}
@@ -94,8 +91,7 @@ class _Stage:
         if (trees is not None or frequencies is not None) and tokenizer is None:
             raise UsageError("trees= and frequencies= also need tokenizer=.")
         self._model: Any = original_module(model)
-        config = getattr(self._model, "config", None)
-        self._both = bool(getattr(config, "is_encoder_decoder", False))
+        self._both = is_encoder_decoder(model)
         self._specials = special_ids(model, tokenizer)
         self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
         common = reading.common if reading.common is not None or frequencies is None else frequencies.common
@@ -113,8 +109,7 @@ class _Stage:
             what = "cross attention" if isinstance(role, Playable) else f"the role {name}"
             raise UsageError(f"{head} cannot be replaced by {what}: only {', '.join(playable)} in self-attention can.")
         labels = role.labels(self._reading)
-        if label not in labels:
-            raise UnknownName(f"label of the role {name}", label, labels)
+        check_name(f"label of the role {name}", label, labels)
         if name == "syntactic" and self._sentences is None:
             raise UsageError(f"{text} needs the dependency trees of the sentences: give trees= and tokenizer=.")
         return lambda: self._said(head.kind, name, role, label)

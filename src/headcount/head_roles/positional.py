@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from headcount.head_roles.reading import Reading
-from headcount.head_roles.role import Trials
+from headcount.head_roles.role import TargetRole, Trials
 from headcount.head_roles.sight import Sight, View
 
 
-class Positional:
+class Positional(TargetRole):
     """At least 90% of queries have their maximum at the same offset; every offset is reported."""
 
-    kinds = ("self",)
+    name = "positional"
 
     def labels(self, reading: Reading) -> Sequence[str]:
         return [f"{offset:+d}" for offset in _offsets(reading)]
@@ -43,9 +43,6 @@ class Positional:
 
     def wanted(self, view: View, label: str) -> Tensor:
         return view.seen_BQK & view.queries.tokens_BT[..., None] & (view.offsets_QK == int(label))
-
-    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
-        return reading.threshold("positional")
 
 
 def _at(seen_BQK: Tensor, offset: int) -> Tensor:

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.head_roles.reading import Reading
-from headcount.head_roles.role import Trials, asking, looking
-from headcount.head_roles.sight import Sight, View
+from headcount.head_roles.role import TargetRole, Trials, asking
+from headcount.head_roles.sight import View
 
 
-class Rare:
+class Rare(TargetRole):
     """The maximum is the rarest token, or one of the two rarest, in sentences that have a rare token."""
 
-    kinds = ("self",)
-
-    def labels(self, reading: Reading) -> Sequence[str]:
-        return ["rarest", "two rarest"]
+    name = "rare"
+    fixed_labels = ("rarest", "two rarest")
 
     def trials(self, view: View) -> Trials | None:
         if view.frequencies is None or view.reading.common is None:
             return None
         return asking(view, view.batch.rarest(view.frequencies, view.reading.common))
 
-    def hits(self, trials: Trials, sight: Sight) -> Tensor:
-        return looking(trials, sight)
-
     def wanted(self, view: View, label: str) -> Tensor:
         if view.frequencies is None or view.reading.common is None:
             raise UsageError("The rare role needs token frequencies: give frequencies=.")
-        index = self.labels(view.reading).index(label)
+        index = self.fixed_labels.index(label)
         target_BK = view.batch.rarest(view.frequencies, view.reading.common)[index]
         return view.seen_BQK & view.queries.tokens_BT[..., None] & target_BK[:, None]
-
-    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
-        return reading.threshold("rare")
 
 
 ROLE = Rare()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 
 Margin = Literal["relative", "points"]
 Edges = Literal["possible", "all"]
@@ -49,16 +49,12 @@ class Reading:
     common: int | None = None
 
     def __post_init__(self) -> None:
-        if self.margin not in get_args(Margin):
-            raise UnknownName("margin", self.margin, get_args(Margin))
-        if self.edges not in get_args(Edges):
-            raise UnknownName("reading of edges", self.edges, get_args(Edges))
+        check_name("margin", self.margin, get_args(Margin))
+        check_name("reading of edges", self.edges, get_args(Edges))
         for direction in self.directions:
-            if direction not in DIRECTIONS:
-                raise UnknownName("direction", direction, DIRECTIONS)
+            check_name("direction", direction, DIRECTIONS)
         for role in self.thresholds:
-            if role not in THRESHOLDS:
-                raise UnknownName("role with a threshold", role, THRESHOLDS)
+            check_name("role with a threshold", role, THRESHOLDS)
         if isinstance(self.relations, str) or not all(isinstance(name, str) and name for name in self.relations):
             raise UsageError(f"relations must be a list of names such as nsubj; got {self.relations!r}.")
         if self.furthest < 1 or (self.common or 0) < 0 or self.excess < 0:

@@ -49,6 +49,23 @@ class Role(Protocol):
         """The value that the lower end of the interval must reach."""
 
 
+class TargetRole(Role):
+    """A role with fixed labels. By default it is one of self-attention, and a hit is a maximum on a target."""
+
+    name: str  # in `THRESHOLDS`
+    kinds: Sequence[str] = ("self",)
+    fixed_labels: Sequence[str]
+
+    def labels(self, reading: Reading) -> Sequence[str]:
+        return self.fixed_labels
+
+    def hits(self, trials: Trials, sight: Sight) -> Tensor:
+        return looking(trials, sight)
+
+    def threshold(self, label: str, baseline: float, reading: Reading) -> float:
+        return reading.threshold(self.name)
+
+
 @runtime_checkable
 class Playable(Role, Protocol):
     """A role that defines targets for queries, so that it can replace a head (`head_roles.playing`)."""

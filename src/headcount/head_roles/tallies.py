@@ -67,8 +67,7 @@ class _Sums:
             return np.ones_like(share_H)
         count = self.trials_L[label] ** 2 / self.trials_squared_L[label]
         hits_H = np.clip(share_H * count, 1e-12, count)
-        p_H: np.ndarray = betainc(hits_H, count - hits_H + 1, max(threshold, 0.0))  # P(X >= hits) for real numbers
-        return p_H
+        return betainc(hits_H, count - hits_H + 1, max(threshold, 0.0))  # P(X >= hits) for real numbers
 
     def intervals(self, label: int) -> list[Interval]:
         """The share of hits of each head, with a 95% interval over sentences; NaN without trials."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.heads import HeadGrid
 from headcount.probes.gates import Gates, attached
 from headcount.probes.hard_concrete import HardConcrete
@@ -51,8 +51,7 @@ class HardConcreteGates(Gates):
         seed: int = 0,
     ) -> None:
         super().__init__(model, kinds=kinds, heads=heads)
-        if variant not in VARIANTS:
-            raise UnknownName("variant of gates", variant, VARIANTS)
+        check_name("variant of gates", variant, VARIANTS)
         self.variant = VARIANTS[variant]
         self.shape = self.variant.shape
         self.logits_G = nn.Parameter(self._start(seed))

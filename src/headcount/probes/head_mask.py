@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from headcount.errors import MaskError
 from headcount.probes.masks import masked
 from headcount.sites.locate import locate
-from headcount.sites.site import Site, Sites
+from headcount.sites.site import Sites
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def head_mask(
         if kind not in sites.kinds:
             raise MaskError(f"{type(model).__name__} has no {kind} attention to mask; it has {', '.join(sites.kinds)}.")
     rows = {kind: _rows(sites, kind, torch.as_tensor(mask)) for kind, mask in masks.items()}
-    columns = [_columns(site, rows[site.kind]) if site.kind in rows else None for site in sites]
+    columns = [rows[site.kind][site.layer][..., list(site.heads)] if site.kind in rows else None for site in sites]
     with masked(model, _join(sites, columns)):
         yield
 
@@ -68,10 +68,6 @@ def _rows(sites: Sites, kind: str, mask: Tensor) -> dict[int, Tensor]:
         shared = " One module serves all layers of this model." if len(layers) == 1 else ""
         raise MaskError(f"A head mask for {kind} attention of this model is {shapes}; got {list(mask.shape)}.{shared}")
     return {site.layer: mask[index] for index, site in enumerate(layers)}
-
-
-def _columns(site: Site, rows: dict[int, Tensor]) -> Tensor:
-    return rows[site.layer][..., list(site.heads)]
 
 
 def _join(sites: Sites, columns: list[Tensor | None]) -> Tensor:

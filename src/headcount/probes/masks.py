@@ -80,13 +80,7 @@ def site_values(sites: Sites, mask: Mask) -> dict[tuple[str, int], Callable[[], 
             f"A mask tensor for this model is [{width}] or [batch, {width}], columns in the order of sites.heads; "
             f"got {list(tensor.shape)}."
         )
-    live: dict[tuple[str, int], Callable[[], Tensor] | None] = {}
-    start = 0
-    for site in sites:
-        stop = start + site.num_heads
-        live[site.key] = lambda start=start, stop=stop: tensor[..., start:stop]  # type: ignore[misc]
-        start = stop
-    return live
+    return {site.key: _live(tensor, heads) for site, heads in sites.columns()}
 
 
 def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
@@ -116,6 +110,10 @@ def align(sites: Sites, mask: HeadGrid) -> dict[tuple[str, int], np.ndarray]:
 def _some(heads: list[Head]) -> str:
     names = ", ".join(map(str, heads[:3]))
     return names if len(heads) <= 3 else f"{names} and {len(heads) - 3} more heads"
+
+
+def _live(tensor: Tensor, heads: slice) -> Callable[[], Tensor]:
+    return lambda: tensor[..., heads]
 
 
 def _constant(values: np.ndarray) -> Callable[[], Tensor] | None:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-from headcount.hooks import original_module
+from headcount.hooks import is_encoder_decoder, original_module
 from headcount.sites.site import Site
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 _IDS = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -64,8 +61,7 @@ def sides(
 
     In cross-attention a query is a decoding step and is identified by the token that it generates.
     """
-    config = getattr(original_module(model), "config", None)
-    both = bool(getattr(config, "is_encoder_decoder", False))
+    config, both = getattr(original_module(model), "config", None), is_encoder_decoder(model)
     source = _side(batch.get("input_ids"), batch.get("attention_mask"), specials)
     read, written = _target(config, batch, specials) if both else (None, None)
     by_kind = {"decoder": (read, read), "cross": (written, source)} if both else {}

@@ -81,8 +81,8 @@ def remembered(model: nn.Module, rows: int) -> Iterator[Memory]:
     memory, sites = Memory(rows), [site for site in locate(model) if site.num_heads]
     with watched(model, layers_of(sites), memory), Hooks() as hooks:
         for site in sites:
-            hooks.see_input(site.entry, partial(_put, memory.contexts, site.key))
-            hooks.change_output(site.module, partial(_put, memory.outputs, f"attention {site.name}"))
+            hooks.see_input(site.entry, partial(memory.contexts.__setitem__, site.key))
+            hooks.change_output(site.module, partial(memory.outputs.__setitem__, f"attention {site.name}"))
         yield memory
     for site in sites:
         if site.key in memory.contexts:
@@ -161,7 +161,3 @@ def _end(memory: Memory, layer: str, key: str, output: object) -> None:
     memory.events += 1
     memory.ended[layer] = memory.events
     memory.outputs[key] = output
-
-
-def _put(table: dict[Any, Any], key: Any, value: Any) -> None:
-    table[key] = value

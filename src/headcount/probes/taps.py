@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.hooks import Hooks, in_backward, original_module
 from headcount.sites.locate import locate
 from headcount.sites.running import eager_attention
@@ -23,16 +23,11 @@ What = str | Reduction
 Sink = Callable[[Site, Any], None]
 
 
-def _entropy(attention_BHQK: Tensor) -> Tensor:
-    """In nats; 0 log 0 = 0."""
-    return torch.special.entr(attention_BHQK).sum(-1)
-
-
 REDUCTIONS: dict[str, Reduction] = {
     "attention": lambda attention_BHQK: attention_BHQK,
     "max": lambda attention_BHQK: attention_BHQK.amax(-1),
     "argmax": lambda attention_BHQK: attention_BHQK.argmax(-1),
-    "entropy": _entropy,
+    "entropy": lambda attention_BHQK: torch.special.entr(attention_BHQK).sum(-1),  # in nats; 0 log 0 = 0
 }
 WHAT = ("outputs", *REDUCTIONS)
 
@@ -152,6 +147,5 @@ def _reduction(what: What) -> Reduction | None:
     """The function of the attention, or None for the heads' outputs."""
     if callable(what):
         return what
-    if what not in WHAT:
-        raise UnknownName("thing to tap", what, WHAT)
+    check_name("thing to tap", what, WHAT)
     return REDUCTIONS.get(what)

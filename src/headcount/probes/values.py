@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -44,11 +45,8 @@ class _Recomputing:
         self._values: Tensor | None = None
 
     def attach(self, hooks: Hooks) -> None:
-        hooks.change_output(self._projection, self._keep)
+        hooks.change_output(self._projection, partial(setattr, self, "_values"))
         hooks.change_input(self._site.entry, self._change)
-
-    def _keep(self, values: Tensor) -> None:
-        self._values = values
 
     def _change(self, context: Tensor) -> Tensor:
         if self._values is None:  # keys and values of cross attention come from a cache

@@ -182,7 +182,7 @@ def sweep(
     elsewhere = tuple(name for name in pipelines if name not in records)
     measured = data.measure is not None and data.train is not None
     parts = Sweep(
-        {name: _point(records[name].parts) for name in pipelines if name in records},
+        {name: SweepPoint.of(records[name].parts) for name in pipelines if name in records},
         next(iter(pipelines.values())).chooser.name,
         elsewhere,
         measured_on([data.training], data.measuring) if measured else None,
@@ -192,7 +192,3 @@ def sweep(
     if not elsewhere and processes.is_main():
         record.save(out / _RECORD)
     return record
-
-
-def _point(model: Pruning) -> SweepPoint:
-    return SweepPoint(model.kept_by_kind, model.heads, model.quality, model.gates.settled if model.gates else None)

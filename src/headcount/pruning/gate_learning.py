@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +42,7 @@ def gate_steps(steps: int | None, pipeline: Pipeline) -> int:
 class GateLearning:
     """Trains gates, and the weights with them."""
 
-    begin: Callable[[nn.Module], tuple[Gates, Partner]]  # creates the gates and their training partner
+    begin: Callable[[nn.Module], Partner]  # creates the gates
     steps: int
     stage: str  # for progress
     settings: GateSettings  # for the record
@@ -56,25 +54,25 @@ class GateLearning:
         tuner: Tuner = tuners[tuning.tuner]
         live = model if execution.inplace else copy.deepcopy(model)
         tuner.begin(live, seed=pipeline.seed)
-        gates, partner = self.begin(live)
+        partner = self.begin(live)
+        gates = partner.gates
         _check_removable(live, gates)
         recipe = tuner.recipe(live, task, tuning, self.steps, falls=not pipeline.tunes, seed=pipeline.seed)
         kinds = tuner.trained_kinds(pipeline.kinds)
-        with tempfile.TemporaryDirectory() if execution.folder is None else nullcontext(execution.folder) as parent:
-            folder = Path(parent) / "gates"
+        with execution.stage_folder("gates") as folder:
             with only_trained(live, kinds, weights=self.weights) as trained, attached(live, gates, redraw=False):
                 took = learn(
                     live, task, recipe, folder, execution, judge=data.measure, partner=partner, stage=self.stage,
                     trained=trained,
                 )  # fmt: skip
-            budgets = getattr(partner, "groups", ()) or getattr(gates, "groups", ())
-            mask, by_rank = shaped_mask(live, gates, budgets, pipeline.shape)
-            learned = self._described(gates, partner, mask, by_rank, folder)
+            mask, by_rank = shaped_mask(live, gates, partner.groups, pipeline.shape)
+            learned = self._described(partner, mask, by_rank, folder)
         fold_gates(live, gates)
         return Choice(mask, live, ChoiceDetails(gates=learned), training=took, seconds=took.seconds)
 
-    def _described(self, gates: Gates, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
+    def _described(self, partner: Partner, mask: HeadGrid, by_rank: int, folder: Path) -> LearnedGates:
         """The gates as stored in the record."""
+        gates = partner.gates
         if not any(head in gates.heads for head in mask.kept) and any(mask.heads):
             warnings.warn(
                 "Every gate has closed: no gated head is left. A smaller factor (lambda), fewer steps or a larger "
@@ -125,14 +123,10 @@ def _check_removable(model: nn.Module, gates: Gates) -> None:
 def _step(line: Mapping[str, Any]) -> GateStep:
     factors = line.get("lambda")
     return GateStep(
-        line["step"],
-        line["loss"],
-        line["open"],
-        line["settled"],
-        expected=line.get("expected"),
+        line["step"], line["loss"], line["open"], line["settled"], expected=line.get("expected"),
         penalties=None if factors is None else tuple(factors) if isinstance(factors, list) else (factors,),
         temperature=line.get("temperature"),
-    )
+    )  # fmt: skip
 
 
 def head_counts(model: nn.Module, budget: Budgets | None, kinds: Sequence[str] | None) -> int | dict[str, int] | None:

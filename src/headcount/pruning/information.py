@@ -16,7 +16,7 @@ import numpy as np
 from torch import nn
 
 from headcount import processes
-from headcount.errors import UnknownName
+from headcount.errors import check_name
 from headcount.heads import HeadGrid
 from headcount.scores.gradient import signed_gradients
 from headcount.selection.budget import Budget
@@ -24,7 +24,6 @@ from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.sites.site import Site
 from headcount.surgery.price import Price
 from headcount.tasks.task import Task
 
@@ -35,19 +34,16 @@ _SETS = 20_000  # most sets of heads of one site that are all tried; beyond, pai
 
 def information(model: nn.Module, task: Task, *, granularity: Granularity = "example") -> np.ndarray:
     """[H, H]: sum over examples (or batches) of g g', g the gradient of the loss with respect to all masks, at 1."""
-    if granularity not in get_args(Granularity):
-        raise UnknownName("granularity", granularity, get_args(Granularity))
+    check_name("granularity", granularity, get_args(Granularity))
     heads = len(locate(model).heads)
     total_HH = np.zeros((heads, heads))
     with evaluating(model, gradients=True):
-        for number, batch in enumerate(task.batches()):
-            if processes.is_mine(number):
-                gradient_NH = signed_gradients(model, task, batch)
-                if granularity == "batch":
-                    gradient_NH = gradient_NH.sum(0, keepdims=True)
-                total_HH += gradient_NH.T @ gradient_NH
-    information_HH: np.ndarray = sum(processes.gather(total_HH))  # type: ignore[assignment]
-    return information_HH
+        for batch in processes.mine(task.batches()):
+            gradient_NH = signed_gradients(model, task, batch)
+            if granularity == "batch":
+                gradient_NH = gradient_NH.sum(0, keepdims=True)
+            total_HH += gradient_NH.T @ gradient_NH
+    return sum(processes.gather(total_HH))  # type: ignore[return-value]
 
 
 def rearranged(block_PP: np.ndarray, gone: Sequence[int], allowed: Allowed = lambda _: True) -> list[int]:
@@ -74,14 +70,6 @@ def _keeps_shape(shape: Shape, groups: Sequence[Sequence[int]]) -> Allowed:
         return even and (shape.unit == "head" or all(count in (0, size) for count, size in sizes))
 
     return check
-
-
-def _group_places(site: Site) -> list[list[int]]:
-    """Indices of the heads of a site, in groups that share a key/value head."""
-    groups: dict[int, list[int]] = {}
-    for index, head in enumerate(site.heads):
-        groups.setdefault(head // site.group_size, []).append(index)
-    return list(groups.values())
 
 
 def _swapped(block_PP: np.ndarray, gone: list[int], allowed: Allowed = lambda _: True) -> list[int]:
@@ -118,12 +106,11 @@ def search(
     mask = select(diagonal, budget, kinds=kinds, shape=shape, groups=sites.groups, price=price)
     if not rearrange:
         return mask
-    start = 0
-    for site in sites:
-        block, names = slice(start, start + site.num_heads), site.head_names()
+    for site, block in sites.columns():
+        names = site.head_names()
         gone = [index for index, head in enumerate(names) if not mask[head]]
-        groups = _group_places(site) if shape.groups == "even" or shape.unit == "group" else []
+        grouped = site.groups if shape.groups == "even" or shape.unit == "group" else ()
+        groups = [[site.heads.index(head) for head in group] for group in grouped]
         removed = rearranged(information_HH[block, block], gone, _keeps_shape(shape, groups)) if gone else []
         mask = mask.replace({head: int(index not in removed) for index, head in enumerate(names)})
-        start += site.num_heads
     return mask

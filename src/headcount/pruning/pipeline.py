@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from headcount.errors import UnknownName, UsageError
-from headcount.options import Options
+from headcount.errors import UsageError, check_name
+from headcount.options import Options, option
 from headcount.progress import Progress, silent
 from headcount.pruning.tuning import STEPS, Tuning
 from headcount.registry import Registry, plug_ins
@@ -74,6 +76,12 @@ class Execution:
     measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: only the pruned model
     progress: Progress = silent
 
+    @contextmanager
+    def stage_folder(self, stage: str) -> Iterator[Path]:
+        """The folder for the state of one stage; a temporary one if there is none to resume from."""
+        with tempfile.TemporaryDirectory() if self.folder is None else nullcontext(self.folder) as parent:
+            yield Path(parent) / stage
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -130,6 +138,22 @@ class Chooser(Options, ABC):
 
 
 @dataclass(frozen=True)
+class Gated(Chooser):
+    """A chooser that trains gates."""
+
+    trains: ClassVar[bool] = True
+    usually_tuned: ClassVar[bool] = True
+
+    steps: int | None = option(
+        None, "Training steps with gates. Default: 150; 2200 from random weights.", type=int, minimum=0
+    )
+    gate_rate: float | None = option(
+        None, "Learning rate of the gates. Default: 0.1 (l0), 0.2 or 0.5 (subset).", type=float, minimum=0.0,
+        above=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """All settings that decide the pruned model, besides the model and the data."""
 
@@ -146,8 +170,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         chooser = self.chooser
         compensate = self.compensate or chooser.usual_compensation
-        if compensate not in compensations:
-            raise UnknownName("compensation", compensate, compensations)
+        check_name("compensation", compensate, compensations)
         tuning = self.tuning or (Tuning() if chooser.trains else None)
         if tuning is not None and tuning.steps is None:
             tuning = replace(tuning, steps=_FROM_RANDOM[not chooser.trains] if tuning.tuner == "scratch" else STEPS)
@@ -176,6 +199,11 @@ class Pipeline:
             raise UsageError(
                 f"Training from scratch starts from random weights: leave out compensation ({self.compensate})."
             )
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of choosers that take one for all kinds together, as `check_budget` makes sure."""
+        return cast(Budget, self.keep)
 
     @property
     def tunes(self) -> bool:
@@ -254,8 +282,7 @@ def split_name(name: str) -> tuple[str, str]:
     score = name.removeprefix("rank-")
     if score in scores and (score != name or name not in choosers):
         return "rank", score
-    if name not in chooser_names():
-        raise UnknownName("way to choose heads", name, chooser_names())
+    check_name("way to choose heads", name, chooser_names())
     return name, ""
 
 

@@ -43,6 +43,10 @@ class Step:
     mask: HeadGrid
     quality: Quality
 
+    @classmethod
+    def of(cls, mask: HeadGrid, quality: Quality) -> Step:
+        return cls(len(mask) - len(mask.kept), mask, quality)
+
     def to_result(self, kinds: Sequence[str]) -> StepResult:
         """The step as stored in a record. kinds: of heads that may be removed."""
         kept_heads = self.mask.kept

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from torch import nn
@@ -73,10 +71,8 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
         check_shape(pipeline, model, pipeline.chooser.mask(model))
     if execution.verify:
         exercise(model, generate=False)  # fails early if the model cannot be verified
-    weights = weight_hash(model)
-    signature = Signature(
-        "", weights, _fingerprint(data), pipeline.seed if pipeline.random else None, pipeline.to_plain()
-    )
+    task, seed, weights = data.train or data.choose, pipeline.seed if pipeline.random else None, weight_hash(model)
+    signature = Signature("", weights, task.fingerprint if task else "", seed, pipeline.to_plain())
     stages = _Stages(pipeline, data, execution, model_seed(weights, pipeline.seed))
     small, mask, parts = stages.take(model)
     return Pruned(small, mask, Record("prune", signature, parts), tuple(map(Examples.of, stages.seen())))
@@ -98,11 +94,6 @@ def check_shape(pipeline: Pipeline, model: nn.Module, mask: HeadGrid) -> None:
     """Raise if the chosen heads do not have the required shape."""
     groups = [group for group in locate(model).groups if not pipeline.kinds or group[0].kind in pipeline.kinds]
     pipeline.shape.check(mask, groups)
-
-
-def _fingerprint(data: Data) -> str:
-    task = data.train or data.choose
-    return task.fingerprint if task else ""
 
 
 @dataclass
@@ -134,7 +125,7 @@ class _Stages:
         else:
             self._measure("cut", small)
         if "before" in self.qualities and not curve and not pipeline.chooser.trains:
-            curve = [Step(self._gone(choice.mask), choice.mask, self.qualities["cut"])]
+            curve = [Step.of(choice.mask, self.qualities["cut"])]
         training = {"gates": choice.training} if choice.training else {}
         if pipeline.tunes and not fault:
             training["tuning"] = self._tune(small, learning, after_gates=bool(choice.training))
@@ -198,12 +189,9 @@ class _Stages:
             return steps
         for number, mask in enumerate(choice.masks, start=1):
             with masked(model, mask):
-                steps.append(Step(self._gone(mask), mask, self.judge.quality(model)))
+                steps.append(Step.of(mask, self.judge.quality(model)))
             self.execution.progress("measuring steps", number, len(choice.masks))
         return steps
-
-    def _gone(self, mask: HeadGrid) -> int:
-        return sum(not mask[head] for head in mask.heads)
 
     def _remove(self, model: nn.Module, choice: Choice) -> tuple[Compensation | None, nn.Module, str]:
         """The compensation, the pruned model, and the fault that verification found, if any."""
@@ -225,11 +213,9 @@ class _Stages:
         return fitted, small, ""
 
     def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> TrainingStage:
-        folder, tuner = self.execution.folder, self._tuner or Tuner()
-        with tempfile.TemporaryDirectory() if folder is None else nullcontext(folder) as parent:
-            took = tuner.tune(
-                small, learning, self._training, self.execution, Path(parent) / "tune", after_gates=after_gates
-            )
+        tuner = self._tuner or Tuner()
+        with self.execution.stage_folder("tune") as folder:
+            took = tuner.tune(small, learning, self._training, self.execution, folder, after_gates=after_gates)
         self.seconds["tuning"] = took.seconds
         return took
 
@@ -245,7 +231,7 @@ class _Stages:
         """The result for the record."""
         mask, pipeline, judge = choice.mask, self.pipeline, self.judge
         quality = {name: measured_quality(value) for name, value in self.qualities.items()}
-        steps = [Step(0, mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
+        steps = [Step.of(mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
         return Pruning(
             method=pipeline.chooser.name,
             pipeline=pipeline.name,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -144,7 +143,7 @@ class Search:
         current = _projections(fits)
         squares_H, heads = np.zeros(len(self.mask)), locate(self._model).heads
         with torch.enable_grad(), evaluating(self._model, gradients=True), projected(self._model, current):
-            for batch in self._batches():
+            for batch in processes.mine(self._task.batches()):
                 squares_H += np.square(signed_gradients(self._model, self._task, batch)).sum(0)
         fisher = dict(zip(heads, sum(processes.gather(squares_H)), strict=True))  # type: ignore[arg-type]
         cost: dict[Head, float] = {}
@@ -174,14 +173,11 @@ class Search:
         """Mean negative log-likelihood of an example."""
         total, count = 0.0, 0
         with evaluating(self._model), projected(self._model, projections):
-            for batch in self._batches():
+            for batch in processes.mine(self._task.batches()):
                 nll_B = self._task.nll(self._model, batch)
                 total, count = total + float(nll_B.double().sum()), count + len(nll_B)
         parts = processes.gather((total, count))
         return sum(loss for loss, _ in parts) / sum(number for _, number in parts)
-
-    def _batches(self) -> Iterator[Any]:
-        return (batch for number, batch in enumerate(self._task.batches()) if processes.is_mine(number))
 
 
 def _projections(fits: Fits) -> dict[SiteKey, Projection]:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 from torch import nn
 
-from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable, usual_rate
+from headcount.pruning.adaptation import (
+    adapting_recipe,
+    learn,
+    only_trained,
+    ordinary_recipe,
+    random_rate,
+    trainable,
+    usual_rate,
+)
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.tuning import Tuning
 from headcount.record.results.prune import TrainingStage
@@ -20,7 +28,7 @@ _OTHER_SEED = 1_000_003  # added after gates, for other random numbers and anoth
 class Tuner:
     """Fine-tunes the current weights; subclasses override what differs."""
 
-    replaces_weights = False  # `begin` sets the initial weights
+    replaces_weights = False  # `begin` sets random initial weights
 
     def begin(self, model: nn.Module, *, seed: int) -> None:
         """Change the model before training."""
@@ -41,6 +49,8 @@ class Tuner:
         after_gates: bool = False,
     ) -> Recipe:
         """The training recipe. falls: whether the rate falls to zero. after_gates: whether gates came before."""
+        if self.replaces_weights and not after_gates:
+            return ordinary_recipe(tuning, steps, tuning.rate or random_rate(model, task), falls=falls, seed=seed)
         return adapting_recipe(tuning, steps, tuning.rate or usual_rate(model, task), falls=falls, seed=seed)
 
     def tune(

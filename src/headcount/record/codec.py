@@ -18,13 +18,8 @@ from headcount.errors import RecordError
 T = TypeVar("T")
 _ROW = tuple[float, ...]
 _NAMES = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-}
+    str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "an object",
+}  # fmt: skip
 
 
 def encode(value: object) -> Any:
@@ -49,8 +44,7 @@ def decode(kind: type[T], data: object, *, source: str, path: str = "") -> T:
 
     source, path: the file and the key, for errors.
     """
-    value: T = _decode(kind, data, source, path)
-    return value
+    return _decode(kind, data, source, path)
 
 
 def _decode(kind: object, data: object, source: str, path: str) -> Any:

@@ -42,13 +42,19 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A model with some of its heads masked."""
+class Point:
+    """A model without some of its heads."""
 
     removed: int  # number of removed heads
     share: float  # of the heads that may be removed
-    value: float  # of the metric
+    value: float  # of what is measured
     low: float  # 95% interval over examples
     high: float
+
+
+@dataclass(frozen=True)
+class Step(Point):
+    """A model with some of its heads masked."""
+
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     heads: tuple[str, ...]  # names of the remaining heads

@@ -28,7 +28,7 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Resampling, percentile_interval
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.task import Batch, Task, rows_of
 
 
 class Confidence(Scores):
@@ -81,8 +81,7 @@ class _Sums:
 
     def begin(self, batch: Batch) -> None:
         self._batch = batch
-        rows = next(len(value) for value in batch.values() if isinstance(value, Tensor))
-        self._rows = np.zeros((3, rows, len(self._heads)))
+        self._rows = np.zeros((3, rows_of(batch), len(self._heads)))
 
     def add(self, site: Site, attention_BHQK: Tensor) -> None:
         queries, keys = sides(self._model, site, self._batch, attention_BHQK.shape, self._specials)

@@ -8,15 +8,13 @@ from typing import Literal, get_args
 import numpy as np
 from torch import nn
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import check_name
 from headcount.progress import Progress, silent
-from headcount.record import Signature
-from headcount.scores.gradient import batch_gradients, check_gradient, example_gradients
-from headcount.scores.pieces import shelf, summed
+from headcount.scores.gradient import batch_gradients, example_gradients
+from headcount.scores.one_pass import loss_task, sums_over
+from headcount.scores.pieces import Arrays
 from headcount.scores.score import Scores, scores
-from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Task
 
 Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code uses batches of 32
@@ -35,25 +33,16 @@ def fisher(
 
     folder: for unfinished work, from which the same call resumes.
     """
-    if task is None:
-        raise UsageError("The fisher score needs a task: the data whose loss the heads are to serve.")
-    check_gradient(task)
-    if granularity not in get_args(Granularity):
-        raise UnknownName("granularity", granularity, get_args(Granularity))
-    heads = locate(model).heads
+    task = loss_task("fisher", task)
+    check_name("granularity", granularity, get_args(Granularity))
     measure = example_gradients if granularity == "example" else batch_gradients
 
-    def contributed(batch: Batch) -> dict[str, np.ndarray]:
+    def contributed(batch: Batch) -> Arrays:
         return {"squares": np.square(measure(model, task, batch)[0]).sum(0)}
 
     arguments = {"score": "fisher", "granularity": granularity, "normalize": normalize}
-    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
-    with evaluating(model, gradients=True):
-        total_H = summed(task.batches(), contributed, finished=finished, progress=progress)["squares"]
-    if finished:
-        finished.clear()
-    return scores(heads, total_H, signature, normalize=normalize)
+    sums, signature = sums_over(task.batches(), contributed, model, task, arguments, folder=folder, progress=progress)
+    return scores(locate(model).heads, sums["squares"], signature, normalize=normalize)
 
 
 SCORE = fisher

@@ -9,27 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import check_name
 from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
 from headcount.progress import Progress, silent
-from headcount.record import Signature
-from headcount.scores.pieces import shelf, summed
-from headcount.scores.score import Scores, scores
-from headcount.sites.fingerprint import weight_hash
+from headcount.scores.one_pass import loss_task, mean_scores, moments, sums_over
+from headcount.scores.pieces import Arrays
+from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
-from headcount.tasks.task import Batch, Task
+from headcount.sites.site import Site
+from headcount.tasks.task import Batch, Task, rows_of
 
 # Where the absolute value is taken: per example (the paper), per query position (its released code), per batch.
 Granularity = Literal["example", "token", "batch"]
+Measure = Callable[[nn.Module, Task, Batch], tuple[np.ndarray, float | np.ndarray]]
 # Variants of other code. The script of Hugging Face never zeroed the gradient between batches: a bug, not reproduced.
 PRESETS: dict[str, tuple[Granularity, bool]] = {
     "michel2019-paper": ("example", True),
@@ -56,46 +56,19 @@ def gradient(
         hf-bertology.
     folder: for unfinished work, from which the same call resumes.
     """
-    if task is None:
-        raise UsageError("The gradient score needs a task: the data whose loss the heads are to serve.")
-    check_gradient(task)
+    task = loss_task("gradient", task)
     if preset is not None:
-        if preset not in PRESETS:
-            raise UnknownName("preset of the gradient score", preset, PRESETS)
+        check_name("preset of the gradient score", preset, PRESETS)
         granularity, normalize = PRESETS[preset]
-    if granularity not in get_args(Granularity):
-        raise UnknownName("granularity", granularity, get_args(Granularity))
-    heads = locate(model).heads
-    measure: Callable[..., tuple[np.ndarray, Any]] = {
-        "example": example_gradients,
-        "batch": batch_gradients,
-        "token": token_gradients,
-    }[granularity]
+    check_name("granularity", granularity, get_args(Granularity))
+    measures: dict[str, Measure] = {"example": example_gradients, "batch": batch_gradients, "token": token_gradients}
 
-    def contributed(batch: Batch) -> dict[str, np.ndarray]:
-        values_NH, weight_H = measure(model, task, batch)
-        count_H = np.broadcast_to(np.asarray(weight_H, dtype=np.float64), len(heads))
-        return {"total": values_NH.sum(0), "squares": np.square(values_NH).sum(0), "count": count_H}
+    def contributed(batch: Batch) -> Arrays:
+        return moments(*measures[granularity](model, task, batch))
 
     arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
-    signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, **arguments})
-    with evaluating(model, gradients=True):
-        sums = summed(task.batches(), contributed, finished=finished, progress=progress)
-    if finished:
-        finished.clear()
-    mean_H = sums["total"] / sums["count"]
-    error_H = standard_error(mean_H, sums["squares"], sums["count"]) if granularity == "example" else None
-    return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
-
-
-def check_gradient(task: Task) -> None:
-    """Raise if every gradient is zero by definition."""
-    if task.stationary:
-        raise UsageError(
-            f"The gradient score is not defined for the task {task.name}: at the whole model the distance is at its "
-            "minimum and every derivative is zero. Use the ablation score."
-        )
+    sums, signature = sums_over(task.batches(), contributed, model, task, arguments, folder=folder, progress=progress)
+    return mean_scores(model, sums, signature, normalize=normalize, interval=granularity == "example")
 
 
 def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
@@ -106,13 +79,11 @@ def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.nd
 
 def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
     """[B, H] gradients of each example's loss with respect to the heads' masks, by one backward pass."""
-    rows = next(len(value) for value in batch.values() if isinstance(value, Tensor))
-    mask_BH = torch.ones(rows, len(locate(model).heads), requires_grad=True)
+    mask_BH = torch.ones(rows_of(batch), len(locate(model).heads), requires_grad=True)
     with masked(model, mask_BH):
         nll_B = task.nll(model, batch)
     (gradient_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
-    found_BH: np.ndarray = gradient_BH.double().numpy()
-    return found_BH
+    return gradient_BH.double().numpy()
 
 
 def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
@@ -127,14 +98,9 @@ def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
 def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """[1, H] sum over query positions of |head output . its gradient|, padding left out; [H] number of positions."""
     sites = [site for site in locate(model) if site.num_heads]
-    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # puts outputs into the graph
-    with masked(model, mask_H), tapped(model, "outputs") as taps:
-        nll_B = task.nll(model, batch)
-    runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
-    slopes = torch.autograd.grad(nll_B.sum(), [context_BTHD for _, context_BTHD in runs])
     moved = {site.key: np.zeros(site.num_heads) for site in sites}
     tokens = {site.key: np.zeros(site.num_heads) for site in sites}
-    for (site, context_BTHD), slope_BTHD in zip(runs, slopes, strict=True):
+    for site, context_BTHD, slope_BTHD in output_slopes(model, task, batch)[1]:
         real_BT = real_tokens(model, site, context_BTHD, batch)
         product_BTH = (context_BTHD.double() * slope_BTHD.double()).sum(-1).abs() * real_BT[..., None]
         moved[site.key] += product_BTH.detach().flatten(0, -2).sum(0).cpu().numpy()
@@ -142,11 +108,15 @@ def token_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     return np.concatenate(list(moved.values()))[None], np.concatenate(list(tokens.values()))
 
 
-def standard_error(mean_H: np.ndarray, squares_H: np.ndarray, count_H: np.ndarray) -> np.ndarray:
-    """Standard errors of means over this many examples, from their sums of squares."""
-    variance_H = np.maximum(squares_H / count_H - np.square(mean_H), 0)
-    error_H: np.ndarray = np.sqrt(variance_H / np.maximum(count_H - 1, 1))
-    return error_H
+def output_slopes(model: nn.Module, task: Task, batch: Batch) -> tuple[int, list[tuple[Site, Tensor, Tensor]]]:
+    """Number of examples; for each run of a site, its heads' outputs [B, T, H, D] and the summed loss's gradients."""
+    sites = [site for site in locate(model) if site.num_heads]
+    mask_H = torch.ones(sum(site.num_heads for site in sites), requires_grad=True)  # puts outputs into the graph
+    with masked(model, mask_H), tapped(model, "outputs") as taps:
+        nll_B = task.nll(model, batch)
+    runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
+    slopes = torch.autograd.grad(nll_B.sum(), [context_BTHD for _, context_BTHD in runs])
+    return len(nll_B), [(*run, slope_BTHD) for run, slope_BTHD in zip(runs, slopes, strict=True)]
 
 
 SCORE = gradient

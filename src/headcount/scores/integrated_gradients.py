@@ -19,12 +19,10 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
-from headcount.scores.example_mean import mean_over_examples
-from headcount.scores.gradient import check_gradient
+from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
-from headcount.scores.variants import rows_of
 from headcount.sites.locate import locate
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.task import Batch, Task, rows_of
 
 
 def integrated_gradients(
@@ -41,27 +39,23 @@ def integrated_gradients(
     steps: number of points of the integral (midpoint rule); the paper uses 20.
     folder: for unfinished work, from which the same call resumes.
     """
-    if task is None:
-        raise UsageError("The integrated-gradients score needs a task: the data whose loss the heads are to serve.")
-    check_gradient(task)
+    task = loss_task("integrated-gradients", task)
     if steps < 1:
         raise UsageError(f"steps must be at least 1; got {steps}.")
 
     arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
     return mean_over_examples(
-        model, task, lambda batch: integrated(model, task, batch, steps), arguments, folder=folder, progress=progress
+        lambda batch: integrated(model, task, batch, steps), model, task, arguments, folder=folder, progress=progress
     )
 
 
 def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.ndarray:
     """[B, H]: decrease of each example's loss along the path from 0 to 1 of each head's layer."""
-    sites = [site for site in locate(model) if site.num_heads]
-    rows, width = rows_of(batch), sum(site.num_heads for site in sites)
+    sites = locate(model)
+    rows, width = rows_of(batch), len(sites.heads)
     value_BH = np.zeros((rows, width))
-    start = 0
-    for site in sites:
-        columns = slice(start, start + site.num_heads)
-        for step in range(steps):
+    for site, columns in sites.columns():
+        for step in range(steps if site.num_heads else 0):
             mask_BH = torch.ones(rows, width)
             mask_BH[:, columns] = (step + 0.5) / steps
             mask_BH.requires_grad_()
@@ -69,7 +63,6 @@ def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.nda
                 nll_B = task.nll(model, batch)
             (slope_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
             value_BH[:, columns] -= slope_BH[:, columns].double().numpy() / steps
-        start = columns.stop
     return value_BH
 
 

@@ -28,8 +28,7 @@ def magnitude(model: nn.Module, task: Task | None = None, *, normalize: bool = F
 def _norms(site: Site) -> np.ndarray:
     weight = stored_weight(site.output)
     columns_OHD = (weight.T if isinstance(site.output, Conv1D) else weight).double().unflatten(-1, (-1, site.head_dim))
-    norms_H: np.ndarray = columns_OHD.square().sum((0, 2)).sqrt().cpu().numpy()
-    return norms_H
+    return columns_OHD.square().sum((0, 2)).sqrt().cpu().numpy()
 
 
 SCORE = magnitude

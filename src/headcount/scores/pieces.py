@@ -7,7 +7,7 @@ saved pieces, and its result is that of an uninterrupted run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import length_hint
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +23,7 @@ from headcount.tasks.task import Task
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
 
+NO_BATCHES = "The task has no batches: there is nothing to measure on."
 SECONDS = 20.0  # between two saves of the sums
 
 
@@ -44,18 +45,16 @@ def summed(
     stored = (finished.get("sums") if finished else None) or {}
     start = int(stored.pop("batches", np.zeros(())))
     sums: dict[str, np.ndarray] = dict(stored)
-    saved, of = time.monotonic(), length_hint(batches)
-    for number, batch in enumerate(batches):
-        if number >= start and processes.is_mine(number):
-            for name, value in measure(batch).items():
-                sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
-            if finished and time.monotonic() - saved >= SECONDS:
-                finished.put("sums", {**sums, "batches": np.array(number + 1)})
-                saved = time.monotonic()
-        progress("batches", number + 1, of)
+    saved = time.monotonic()
+    for number, batch in _numbered(batches, progress, start):
+        for name, value in measure(batch).items():
+            sums[name] = sums.get(name, 0.0) + np.asarray(value, dtype=np.float64)
+        if finished and time.monotonic() - saved >= SECONDS:
+            finished.put("sums", {**sums, "batches": np.array(number + 1)})
+            saved = time.monotonic()
     shares = [share for share in processes.gather(sums) if share]
     if not shares:
-        raise UsageError("The task has no batches: there is nothing to measure on.")
+        raise UsageError(NO_BATCHES)
     return {name: sum((share[name] for share in shares[1:]), shares[0][name]) for name in shares[0]}
 
 
@@ -68,17 +67,23 @@ def collected(
 ) -> list[Arrays]:
     """Contributions of all batches, in order."""
     pieces: dict[int, Arrays] = {}
-    of = length_hint(batches)
-    for number, batch in enumerate(batches):
-        if processes.is_mine(number):
-            piece = finished.get(str(number)) if finished else None
-            if piece is None:
-                piece = dict(measure(batch))
-                if finished:
-                    finished.put(str(number), piece)
-            pieces[number] = piece
-        progress("batches", number + 1, of)
+    for number, batch in _numbered(batches, progress):
+        piece = finished.get(str(number)) if finished else None
+        if piece is None:
+            piece = dict(measure(batch))
+            if finished:
+                finished.put(str(number), piece)
+        pieces[number] = piece
     by_number = {number: piece for share in processes.gather(pieces) for number, piece in share.items()}
     if not by_number:
-        raise UsageError("The task has no batches: there is nothing to measure on.")
+        raise UsageError(NO_BATCHES)
     return [by_number[number] for number in sorted(by_number)]
+
+
+def _numbered(batches: Iterable[Batch], progress: Progress, start: int = 0) -> Iterator[tuple[int, Batch]]:
+    """The batches of this process from `start` on, with their numbers; all batches count as progress."""
+    of = length_hint(batches)
+    for number, batch in enumerate(batches):
+        if number >= start and processes.is_mine(number):
+            yield number, batch
+        progress("batches", number + 1, of)

@@ -15,18 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import ModelError, UnknownName, UsageError
+from headcount.errors import ModelError, UsageError, check_name
 from headcount.hooks import original_module
 from headcount.probes.relevance.conservation import check, conserved, summary
 from headcount.probes.relevance.rules.rule import Bias
 from headcount.probes.relevance.trace import Relevance, traced
 from headcount.progress import Progress, silent
-from headcount.record import Signature
-from headcount.scores.pieces import shelf, summed
+from headcount.scores.one_pass import sums_over
 from headcount.scores.score import Scores, scores
-from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
 from headcount.sites.site import Sites
 from headcount.statistics import Interval
 from headcount.tasks.task import Batch, Task
@@ -69,12 +66,9 @@ def relevance(
         return _added(parts)
 
     arguments = {"score": "relevance", "rule": rule, "bias": bias, "target": target}
-    signature = Signature(weights=weight_hash(model), data=task_given.fingerprint, arguments=arguments)
-    finished = shelf(folder, task_given, {"weights": signature.weights, "data": signature.data, **arguments})
-    with evaluating(plain, gradients=True):
-        sums = summed(data.batches(), contributed, finished=finished, progress=progress)
-    if finished:
-        finished.clear()
+    sums, signature = sums_over(
+        data.batches(), contributed, model, task_given, arguments, folder=folder, progress=progress
+    )
     if not sums["predictions"]:
         raise UsageError("The task has no predictions: there is nothing to measure on.")
     conservation = summary(sums)
@@ -94,8 +88,7 @@ def _predicting(task: Task | None, target: str, chunk: int) -> Task:
             f"The task {task.name!r} defines no predictions for relevance to start from. Use "
             "translation, classification or language-modelling, or a task of your own with `logits` and `predicted`."
         )
-    if target not in get_args(Target):
-        raise UnknownName("target", target, get_args(Target))
+    check_name("target", target, get_args(Target))
     if chunk < 1:
         raise UsageError(f"chunk (tokens per pass) must be at least 1; got {chunk}.")
     return task
@@ -169,20 +162,13 @@ def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
     }
 
 
-def _columns(sites: Sites) -> list[slice]:
-    """Return the index range of the heads of each site among all heads."""
-    ends = np.cumsum([site.num_heads for site in sites if site.num_heads]).tolist()
-    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-
-
 def _products(shares_BH: np.ndarray, sites: Sites) -> np.ndarray:
     """Return [H, K]: sums over examples of the products of s of a head and s of each head of its site.
 
     K is the largest number of heads of a site; unused entries are zero.
     """
-    columns = _columns(sites)
-    products_HK = np.zeros((shares_BH.shape[1], max(heads.stop - heads.start for heads in columns)))
-    for heads in columns:
+    products_HK = np.zeros((shares_BH.shape[1], max(site.num_heads for site in sites)))
+    for _, heads in sites.columns():
         products_HK[heads, : heads.stop - heads.start] = shares_BH[:, heads].T @ shares_BH[:, heads]
     return products_HK
 
@@ -194,7 +180,7 @@ def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> 
     """
     leads = {}
     bessel = sums["examples"] / max(float(sums["examples"]) - 1, 1)
-    for heads in _columns(sites):
+    for _, heads in sites.columns():
         for head in range(heads.start, heads.stop):
             others = [other for other in range(heads.start, heads.stop) if other != head]
             if not others:

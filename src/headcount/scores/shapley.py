@@ -10,7 +10,6 @@ Shapes: B batch, H heads of the model.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,15 +18,12 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
-from headcount.record import Signature
-from headcount.scores.gradient import standard_error
-from headcount.scores.pieces import shelf, summed
-from headcount.scores.score import Scores, scores
-from headcount.scores.variants import rows_of
+from headcount.scores.one_pass import loss_task, mean_scores, moments, sums_over
+from headcount.scores.pieces import NO_BATCHES, Arrays
+from headcount.scores.score import Scores
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
-from headcount.sites.running import evaluating
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.task import Batch, Task, rows_of
 
 
 def shapley(
@@ -47,36 +43,30 @@ def shapley(
     tolerance: share of the effect of all heads within which an order is truncated; 0 truncates none.
     folder: for unfinished work, from which the same call resumes.
     """
-    if task is None:
-        raise UsageError("The shapley score needs a task: the data whose loss the heads are to serve.")
+    task = loss_task("shapley", task, gradients=False)
     if permutations < 2 or not 0 <= tolerance < 1:
         raise UsageError(
             f"permutations must be at least 2 and tolerance from 0 to 1; got {permutations} and {tolerance}."
         )
-    heads, batches = locate(model).heads, list(task.batches())
+    heads, batches = len(locate(model).heads), list(task.batches())
     if not batches:
-        raise UsageError("The task has no batches: there is nothing to measure on.")
+        raise UsageError(NO_BATCHES)
     rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
-    weights = weight_hash(model)
-    seed_of_model = model_seed(weights, seed)
+    seed_of_model = model_seed(weight_hash(model), seed)
 
-    def contributed(number: int) -> dict[str, np.ndarray]:
+    def contributed(number: int) -> Arrays:
         random = np.random.default_rng([seed_of_model, number])
         batch = batches[random.choice(len(batches), p=rows / rows.sum())]
-        rises_H = marginal(model, task, batch, random.permutation(len(heads)), tolerance)
-        return {"total": rises_H, "squares": np.square(rises_H), "count": np.array(1.0)}
+        return moments(marginal(model, task, batch, random.permutation(heads), tolerance)[None], 1)
 
-    arguments: dict[str, Any] = {"score": "shapley", "permutations": permutations, "tolerance": tolerance}
-    arguments["normalize"] = normalize
-    signature = Signature(weights=weights, data=task.fingerprint, seed=seed, arguments=arguments)
-    finished = shelf(folder, task, {"weights": signature.weights, "data": signature.data, "seed": seed, **arguments})
-    with evaluating(model):
-        sums = summed(range(permutations), contributed, finished=finished, progress=progress)
-    if finished:
-        finished.clear()
-    mean_H = sums["total"] / sums["count"]
-    error_H = standard_error(mean_H, sums["squares"], sums["count"])
-    return scores(heads, mean_H, signature, error=error_H, normalize=normalize)
+    arguments = {
+        "score": "shapley", "permutations": permutations, "tolerance": tolerance, "normalize": normalize
+    }  # fmt: skip
+    sums, signature = sums_over(
+        range(permutations), contributed, model, task, arguments, folder=folder, progress=progress, seed=seed,
+        gradients=False,
+    )  # fmt: skip
+    return mean_scores(model, sums, signature, normalize=normalize)
 
 
 def marginal(model: nn.Module, task: Task, batch: Batch, order: np.ndarray, tolerance: float) -> np.ndarray:

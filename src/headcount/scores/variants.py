@@ -27,7 +27,7 @@ from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.task import Batch, Task, rows_of
 
 if TYPE_CHECKING:
     from headcount.tasks.translation.pairs import Translation
@@ -237,10 +237,6 @@ def _groups(model: nn.Module, variants: Sequence[Variant], tokens: int) -> Itera
         places = [index for index, variant in enumerate(variants) if variant.site == key]
         for start in range(0, len(places), together):
             yield sites[key], places[start : start + together]
-
-
-def rows_of(batch: Batch) -> int:
-    return next(len(value) for value in batch.values() if isinstance(value, Tensor))
 
 
 def _tokens(batch: Batch) -> int:

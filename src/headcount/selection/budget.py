@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 
 Unit = Literal["heads", "parameters", "flops", "milliseconds"]
 _SPELLINGS: dict[str, Unit] = {
@@ -50,8 +50,7 @@ class Budget:
                 "Budget(flops=2e9), Budget(milliseconds=12.5) or Budget(share=0.8, unit='flops'); "
                 f"got {units or 'none'}."
             )
-        if self.unit not in get_args(Unit):
-            raise UnknownName("unit of a budget", self.unit, get_args(Unit))
+        check_name("unit of a budget", self.unit, get_args(Unit))
         if self.heads is not None and (self.heads < 0 or self.heads != int(self.heads)):
             raise UsageError(f"heads must be a whole number, 0 or more; got {self.heads}.")
         if self.share is not None and not (math.isfinite(self.share) and 0 <= self.share <= 1):

@@ -78,8 +78,9 @@ class Layers:
         nearest = self.nearest(requested)
         if budget.share is not None:
             return nearest
-        below, above = max(self._below(requested), default=None), min(self._above(requested), default=None)
-        numbers = " or ".join(str(number) for number in (below, above) if number is not None)
+        below = [number for number in self.counts if number < requested]
+        above = [number for number in self.counts if number > requested]
+        numbers = " or ".join(map(str, (*below[-1:], *above[:1])))
         raise UsageError(
             f"Cannot keep {requested} of {self.total} heads in {len(self.by_layer)} layers with "
             f"{self.shape.in_words()}; the nearest number is {numbers}."
@@ -90,27 +91,19 @@ class Layers:
         numbers = [number for number in self.counts if number or not requested] or list(self.counts)
         return min(numbers, key=lambda number: abs(number - requested))
 
-    def _below(self, requested: int) -> list[int]:
-        return [number for number in self.counts if number < requested]
-
-    def _above(self, requested: int) -> list[int]:
-        return [number for number in self.counts if number > requested]
-
     def best(self, scores: Mapping[Head, float], count: int) -> set[Head]:
         """The set of this many heads with the highest sum of scores; the first of equal sets."""
         tables = [
             best_sets([[float(scores[head]) for head in group] for group in groups], self.shape, layer)
             for (_, layer), groups in self.by_layer.items()
         ]
-        numbers = self._uniform_numbers(count) if self.shape.rule == "uniform" else share_out(tables, count)
+        layers = len(self.by_layer)
+        numbers = [count // layers] * layers if self.shape.rule == "uniform" else share_out(tables, count)
         return {
             groups[group][index]
             for groups, table, number in zip(self.by_layer.values(), tables, numbers, strict=True)
             for group, index in table[number].heads
         }
-
-    def _uniform_numbers(self, count: int) -> list[int]:
-        return [count // len(self.by_layer)] * len(self.by_layer)
 
 
 def sum_of_shifts(sums: int, numbers: Sequence[int] | frozenset[int]) -> int:

@@ -27,19 +27,9 @@ _KEY = ("k_proj", "key", "k", "k_lin", "key_proj", "wk", "to_k", "linear_k")
 _VALUE = ("v_proj", "value", "v", "v_lin", "value_proj", "wv", "to_v", "linear_v")
 _FUSED = ("qkv", "qkv_proj", "Wqkv", "query_key_value", "c_attn", "in_proj", "W_pack")
 _OUTPUT = (
-    "o_proj",
-    "out_proj",
-    "o",
-    "out_lin",
-    "dense",
-    "wo",
-    "Wo",
-    "c_proj",
-    "proj",
-    "projection_layer",
-    "linear_out",
+    "o_proj", "out_proj", "o", "out_lin", "dense", "wo", "Wo", "c_proj", "proj", "projection_layer", "linear_out",
     "..output.dense",
-)
+)  # fmt: skip
 _HEAD_DIM = ("head_dim", "attention_head_size", "head_size", "key_value_proj_dim", "d_head", "dim_head")
 _COUNT = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 _KV_COUNT = ("num_key_value_heads", "num_kv_heads")
@@ -93,22 +83,14 @@ def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | 
         return "its output projection does not take a whole number of heads"
     parameters = inspect.signature(module.forward).parameters
     return Attention(
-        classes=(type(module).__name__,),
-        query=query,
-        key=key,
-        value=value,
-        output=output,
-        head_dim=head_dim,
-        count=_present(module, _COUNT),
-        width=_present(module, _WIDTH),
+        classes=(type(module).__name__,), query=query, key=key, value=value, output=output, head_dim=head_dim,
+        count=_present(module, _COUNT), width=_present(module, _WIDTH),
         groups="num_key_value_groups" if hasattr(module, "num_key_value_groups") else "",
-        kv_count=_present(module, _KV_COUNT),
-        stack=_stack(model, path, module),
-        cross=_CROSS,
+        kv_count=_present(module, _KV_COUNT), stack=_stack(model, path, module), cross=_CROSS,
         tail="context" if output.startswith("..") else "plain",
         cache="layer_past" if "layer_past" in parameters else "past_key_values",
         keys="encoder_hidden_states" if "encoder_hidden_states" in parameters else "key_value_states",
-    )
+    )  # fmt: skip
 
 
 def _stack(model: nn.Module, path: str, module: nn.Module) -> Literal["encoder", "decoder", "flag"]:
@@ -147,23 +129,17 @@ class _Seen:
         self.values: Tensor | None = None  # [B, K, rows] as the value projection gives them
         self.returned: tuple[Any, ...] = ()
         self.entered: dict[str, Tensor] = {}  # name of a module -> its input [B, Q, width]
-        hooks.change_output(getattr(module, attention.value), self._see_values)
+        hooks.change_output(getattr(module, attention.value), partial(setattr, self, "values"))
         if "output_attentions" in inspect.signature(module.forward).parameters:
             hooks.set_argument(module, "output_attentions", True)
             self.attention = replace(attention, ask_weights=True)
         hooks.change_output(module, self._see_returned)
         children = [name for name, child in module.named_children() if name not in attention.projections]
         for name in dict.fromkeys((attention.output, *children)):
-            hooks.see_input(model.get_submodule(relative_path(path, name)), partial(self._see_entered, name))
-
-    def _see_values(self, output: Tensor) -> None:
-        self.values = output
+            hooks.see_input(model.get_submodule(relative_path(path, name)), partial(self.entered.__setitem__, name))
 
     def _see_returned(self, output: object) -> None:
         self.returned = output if isinstance(output, tuple) else (output,)
-
-    def _see_entered(self, name: str, entered: Tensor) -> None:
-        self.entered[name] = entered
 
     def verdict(self) -> Attention | str:
         """The confirmed layout, or the reason why there is none."""

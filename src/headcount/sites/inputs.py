@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from headcount.errors import ModelError
 from headcount.sites.devices import compute_device
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
 
 Batch = dict[str, Tensor]
 _PARTS = ("text_config", "vision_config", "encoder", "decoder")

@@ -127,22 +127,11 @@ def _site(model: nn.Module, family: str, attention: Attention, path: str, module
     unpruned = {"heads": range(heads), "of": heads, "built": range(heads), "kv": range(kv_heads), "kv_of": kv_heads}
     numbering = getattr(module, "headcount", unpruned)
     return Site(
-        kind=_kind(attention, path, module),
-        layer=_layer(attention, path),
-        heads=tuple(numbering["heads"]),
-        total=numbering["of"],
-        built=tuple(numbering["built"]),
-        head_dim=head_dim,
-        kv_heads=kv_heads,
-        kv_kept=tuple(numbering["kv"]),
-        kv_total=numbering["kv_of"],
-        family=family,
-        path=path,
-        attention=attention,
-        module=module,
-        output=output,
-        entry=relative(model, path, attention.entry) if attention.entry else output,
-    )
+        kind=_kind(attention, path, module), layer=_layer(attention, path), heads=tuple(numbering["heads"]),
+        total=numbering["of"], built=tuple(numbering["built"]), head_dim=head_dim, kv_heads=kv_heads,
+        kv_kept=tuple(numbering["kv"]), kv_total=numbering["kv_of"], family=family, path=path, attention=attention,
+        module=module, output=output, entry=relative(model, path, attention.entry) if attention.entry else output,
+    )  # fmt: skip
 
 
 def _kv_heads(module: nn.Module, attention: Attention, heads: int, head_dim: int) -> int:

@@ -62,6 +62,14 @@ class Site:
         counts = Counter(head // self.group_size for head in self.heads)
         return tuple(counts[head] for head in self.kv_kept)
 
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The remaining heads by the key/value head that they share; single heads if none share."""
+        groups: dict[int, list[int]] = {}
+        for head in self.heads:
+            groups.setdefault(head // self.group_size, []).append(head)
+        return tuple(map(tuple, groups.values()))
+
     def head_names(self) -> tuple[Head, ...]:
         return tuple(Head(self.kind, self.layer, index) for index in self.heads)
 
@@ -84,11 +92,18 @@ class Sites(Sequence[Site]):
     @property
     def groups(self) -> tuple[tuple[Head, ...], ...]:
         """Groups of heads that share a key/value head, which can be removed as a whole; single heads if none share."""
-        groups: dict[tuple[str, int, int], list[Head]] = {}
+        return tuple(
+            tuple(Head(site.kind, site.layer, index) for index in group)
+            for site in self._sites
+            for group in site.groups
+        )
+
+    def columns(self) -> Iterator[tuple[Site, slice]]:
+        """Each site with the range of its heads among all heads of the model."""
+        stop = 0
         for site in self._sites:
-            for head in site.head_names():
-                groups.setdefault((*site.key, head.index // site.group_size), []).append(head)
-        return tuple(map(tuple, groups.values()))
+            start, stop = stop, stop + site.num_heads
+            yield site, slice(start, stop)
 
     def grid(self, value: object) -> HeadGrid:
         """The same value for every head."""

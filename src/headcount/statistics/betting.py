@@ -69,5 +69,4 @@ def _check(values: np.ndarray, bound: float) -> None:
 def _log_mean(logs: np.ndarray) -> np.ndarray:
     """Logarithm of the mean of exp over the last axis."""
     peak = logs.max(-1)
-    mean: np.ndarray = peak + np.log(np.exp(logs - peak[..., None]).mean(-1))
-    return mean
+    return peak + np.log(np.exp(logs - peak[..., None]).mean(-1))

@@ -108,5 +108,4 @@ def _hierarchical(drawn: Sequence[Sequence[np.ndarray]], random: np.random.Gener
     if len(drawn) == 1:
         return means_MR[0]
     chosen_MR = random.integers(0, len(drawn), means_MR.shape)
-    mean_R: np.ndarray = np.take_along_axis(means_MR, chosen_MR, axis=0).mean(0)
-    return mean_R
+    return np.take_along_axis(means_MR, chosen_MR, axis=0).mean(0)

@@ -9,12 +9,12 @@ head size, O outputs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +46,7 @@ class _Way:
     """The order in which one run reaches sites, and how often."""
 
     sites: list[Site]
-    calls: dict[SiteKey, int]
+    calls: Counter[SiteKey]
     layers: list[str]  # layers that run once, whose stored output can replace them
 
 
@@ -74,10 +74,8 @@ class Ascent:
         self._target()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._aside.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._aside.__exit__()
 
     @property
     def sites(self) -> list[Site]:
@@ -118,7 +116,7 @@ class Ascent:
 
     def _scout(self) -> _Way:
         """Run the first batch to find the order of sites."""
-        calls: dict[SiteKey, int] = {}
+        calls: Counter[SiteKey] = Counter()
         memory = Memory()
         by_key = {site.key: site for site in locate(self._model) if site.num_heads}
         batch = next(iter(self._task.batches()), None)
@@ -130,14 +128,15 @@ class Ascent:
             Hooks() as hooks,
         ):
             for key, site in by_key.items():
-                hooks.see_call(site.output, partial(_count, calls, key))
+                hooks.see_call(site.output, partial(calls.update, [key]))
             self._task.nll(self._model, batch)
         sites = [by_key[key] for key in calls if self._wanted is None or key in self._wanted]
         return _Way(sites, calls, [layer for layer, count in memory.calls.items() if count == 1])
 
     def _target(self) -> None:
         """Run the full model over all data and store the output of every site and the mean outputs of its heads."""
-        sums = {site.key: _nothing(Projection.of(site).weight_OK) for site in self._way.sites}
+        weights = {site.key: Projection.of(site).weight_OK for site in self._way.sites}
+        sums = {key: Moments.none(weight_OK.shape[1], 0, weight_OK.device) for key, weight_OK in weights.items()}
         seen: dict[SiteKey, list[Tensor]] = {}
         with evaluating(self._model), Hooks() as hooks:
             for site in self._way.sites:
@@ -217,14 +216,5 @@ def _held_out(real_BT: Tensor, offset: int) -> Tensor:
     return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
 
 
-def _count(table: dict[Any, int], key: Any) -> None:
-    table[key] = table.get(key, 0) + 1
-
-
 def _append(table: dict[SiteKey, list[Tensor]], key: SiteKey, value: Tensor) -> None:
     table.setdefault(key, []).append(value)
-
-
-def _nothing(weight_OK: Tensor) -> Moments:
-    """Empty moments of a site's inputs, on the device of its weights."""
-    return Moments.none(weight_OK.shape[1], 0, weight_OK.device)

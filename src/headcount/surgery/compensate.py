@@ -13,10 +13,9 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.heads import HeadGrid
 from headcount.hooks import has_probes, original_module
-from headcount.probes.masks import align
 from headcount.probes.projections import Projection
 from headcount.progress import Progress, silent
 from headcount.record.results.prune import CompensationFit, SiteFit
@@ -24,7 +23,7 @@ from headcount.sites.locate import locate
 from headcount.sites.site import Site, SiteKey
 from headcount.surgery.ascent import Ascent
 from headcount.surgery.compensations.compensation import Calibration, Fit, columns, compensations
-from headcount.surgery.plan import check_removable
+from headcount.surgery.plan import losing
 from headcount.surgery.spill import ROOM
 from headcount.tasks.task import Task
 
@@ -83,12 +82,11 @@ def compensate(
     Returns:
         The fitted projections, which `hc.remove(..., compensate=...)` puts into the weights.
     """
-    if method not in compensations:
-        raise UnknownName("compensation", method, compensations.names())
+    check_name("compensation", method, compensations)
     model = original_module(model)
     if has_probes(model):
         raise UsageError("A mask or tap is attached to this model; exit its with block before compensating.")
-    lost = losing(model, mask)
+    lost = {site.key: keep for site, keep in losing(model, locate(model), mask)}
     fits: dict[SiteKey, Fit] = {}
     projections: dict[SiteKey, Projection] = {}
     rows = 0
@@ -102,18 +100,6 @@ def compensate(
             projections[site.key] = spread(calibration, fits[site.key])
             rows = max(rows, int(calibration.all.count))
     return Compensation(method, mask, projections, fits, task.fingerprint, rows)
-
-
-def losing(model: nn.Module, mask: HeadGrid) -> dict[SiteKey, list[int]]:
-    """The sites that lose heads, and the indices of their remaining heads."""
-    values = align(locate(model), mask)
-    by_site: dict[SiteKey, list[int]] = {}
-    for site in locate(model):
-        keep = [index for index, value in enumerate(values[site.key]) if value]
-        if len(keep) < site.num_heads:
-            check_removable(model, site)
-            by_site[site.key] = keep
-    return by_site
 
 
 def spread(calibration: Calibration, fit: Fit) -> Projection:

@@ -35,7 +35,9 @@ class Copies:
     def faults(self, small: Site) -> list[str]:
         """Parts of the pruned site that are not copies. Running it shows whether rows belong to the right heads."""
         copies = Copies.of(small, small.head_names())
-        wrong = [f"some rows of {name}" for name, rows in copies.rows.items() if not _within(rows, self.rows[name])]
+        wrong = [
+            f"some rows of {name}" for name, rows in copies.rows.items() if not torch.isin(rows, self.rows[name]).all()
+        ]
         return [*(["the output projection"] if copies.output != self.output else []), *wrong]
 
 
@@ -50,7 +52,3 @@ def _hash_output(site: Site, heads: Sequence[Head], projection: Projection | Non
 def _rows(projection: nn.Linear | Conv1D) -> Tensor:
     weight = projection.weight.T if isinstance(projection, Conv1D) else projection.weight
     return row_hashes(weight, projection.bias)
-
-
-def _within(rows: Tensor, allowed: Tensor) -> bool:
-    return bool(torch.isin(rows, allowed).all())

@@ -17,19 +17,11 @@ def inspection(model: nn.Module, *, name: str = "", length: int = 128) -> Record
     signature = Signature(model=name, weights=weight_hash(model), arguments={"length": length})
     sites = tuple(
         SiteRow(
-            site=site.name,
-            kind=site.kind,
-            layer=site.layer,
-            indices=tuple(site.heads),
-            total=site.total,
-            head_dim=site.head_dim,
-            kv_heads=site.kv_heads,
-            family=site.family,
-            path=site.path,
-            parameters=site_parameters(site),
-            parameters_per_head=head_parameters(site),
+            site=site.name, kind=site.kind, layer=site.layer, indices=site.heads, total=site.total,
+            head_dim=site.head_dim, kv_heads=site.kv_heads, family=site.family, path=site.path,
+            parameters=site_parameters(site), parameters_per_head=head_parameters(site),
             obstacle=obstacle(model, site),
         )
         for site in locate(model)
-    )
+    )  # fmt: skip
     return Record("inspect", signature, Inspection(type(model).__name__, sites, cost(model, length=length)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
@@ -23,19 +24,26 @@ def plan_removal(
 
     biased: sites whose output projection gets a bias if it has none.
     """
-    values = align(sites, mask)
+    align(sites, mask)
     odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
     if odd:
         raise MaskError(
             f"A mask for removal must be 1 (keep) or 0 (remove); {odd[0]} is {mask[odd[0]]}. Round the mask first."
         )
-    plan = []
-    for site in sites:
-        keep = [head for head, value in zip(site.heads, values[site.key], strict=True) if value]
-        if len(keep) < site.num_heads:
+    return [
+        plan_site(site, [site.heads[index] for index in keep], biased=site.key in biased)
+        for site, keep in losing(model, sites, mask)
+    ]
+
+
+def losing(model: nn.Module, sites: Sites, mask: HeadGrid) -> list[tuple[Site, list[int]]]:
+    """The sites that lose heads, with the indices of their remaining heads. Raises if heads cannot be removed."""
+    lost = []
+    for site, values in zip(sites, align(sites, mask).values(), strict=True):
+        if not values.all():
             check_removable(model, site)
-            plan.append(plan_site(site, keep, biased=site.key in biased))
-    return plan
+            lost.append((site, np.flatnonzero(values).tolist()))
+    return lost
 
 
 def plan_site(site: Site, keep: list[int], *, biased: bool = False) -> dict[str, Any]:
@@ -47,26 +55,15 @@ def plan_site(site: Site, keep: list[int], *, biased: bool = False) -> dict[str,
     kv = sorted({head // site.group_size for head in keep})
     tail = {name: getattr(attention, name) for name in ("cache", "cache_index", "keys")}
     return {
-        "path": site.path,
-        "projections": attention.projections,
-        "output": relative_path(site.path, attention.output),
-        "interleaved": attention.interleaved,
-        "extra": list(attention.extra),
-        "head_dim": site.head_dim,
-        "count": list(attention.count),
-        "width": list(attention.width),
-        "groups": attention.groups,
-        "kv_count": list(attention.kv_count),
-        "config_count": list(attention.config_count),
+        "path": site.path, "projections": attention.projections, "output": relative_path(site.path, attention.output),
+        "interleaved": attention.interleaved, "extra": list(attention.extra), "head_dim": site.head_dim,
+        "count": list(attention.count), "width": list(attention.width), "groups": attention.groups,
+        "kv_count": list(attention.kv_count), "config_count": list(attention.config_count),
         "shared_bias": attention.shared_bias,
         "tail": {**tail, "form": attention.tail, "output": attention.output, "after": list(attention.after)},
-        "heads": keep,
-        "of": site.total,
-        "built": list(site.built),
-        "kv": kv,
-        "kv_of": site.kv_total,
+        "heads": keep, "of": site.total, "built": list(site.built), "kv": kv, "kv_of": site.kv_total,
         "bias": biased or has_added_bias(site),
-    }
+    }  # fmt: skip
 
 
 def has_added_bias(site: Site) -> bool:

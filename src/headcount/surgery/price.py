@@ -19,7 +19,6 @@ from headcount.selection.shape import FREE, Shape
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating, run
-from headcount.sites.site import Site
 from headcount.surgery.cost import cost, head_parameters
 from headcount.surgery.remove import remove
 
@@ -80,7 +79,7 @@ def in_heads(
     saved = {site.key: head_parameters(site) for site in sites}
     most_saved = max(saved.values())
     # Removing the last query head of a group also removes a key/value head, so it comes last.
-    last = {site.head_names()[site.heads.index(head)] for site in sites for head in _one_of_each_group(site)}
+    last = {group[-1] for group in sites.groups if sites[group[0].site].group_size > 1}
     dearest = HeadGrid([(head, saved[head.site] + (1 + most_saved) * (head in last)) for head in sites.heads])
 
     def spent(keep: int) -> float:
@@ -88,10 +87,3 @@ def in_heads(
 
     counts = counted_layers(sites.groups, kinds, shape).counts
     return Budget(heads=most_within(price.limit(budget), spent, counts, what=budget.counts))
-
-
-def _one_of_each_group(site: Site) -> list[int]:
-    """A query head of every remaining key/value head that several share."""
-    if site.group_size == 1:
-        return []
-    return list({head // site.group_size: head for head in site.heads}.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Hashable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -74,9 +73,7 @@ class Spill:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._near.clear()
         self._far.clear()
         if self._folder is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
@@ -21,9 +21,6 @@ from headcount.tasks.soundness import check_finite, check_logits
 from headcount.tasks.task import USUAL, Batch, Reading, Task
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
 
@@ -79,14 +76,10 @@ class Classification(TextTask):
             )
         rows = source.rows(zip(*(texts for texts in (data.texts, data.pairs) if texts is not None), strict=True))
         return cls(
-            texts=[data.texts[row] for row in rows],
-            labels=[data.labels[row] for row in rows],
-            pairs=None if data.pairs is None else [data.pairs[row] for row in rows],
-            tokenizer=tokenizer,
-            batch_size=reading.batch_size,
-            max_length=reading.max_length,
-            **reading.named_metric,
-        )
+            texts=[data.texts[row] for row in rows], labels=[data.labels[row] for row in rows],
+            pairs=None if data.pairs is None else [data.pairs[row] for row in rows], tokenizer=tokenizer,
+            batch_size=reading.batch_size, max_length=reading.max_length, **reading.named_metric,
+        )  # fmt: skip
 
     @classmethod
     def sentences(cls, source: Source) -> Sentences:
@@ -94,7 +87,7 @@ class Classification(TextTask):
         return Sentences(data.texts, None, data.skipped)
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        return {**self._texts.encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}
+        return {**self._encode(rows), "labels": torch.tensor([self._labels[row] for row in rows])}
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         return len(rows)
@@ -107,9 +100,6 @@ class Classification(TextTask):
         """Smoothed loss summed over texts."""
         logits_BC, labels_B = logits[:, 0].float(), batch["labels"].to(logits.device)
         return nn.functional.cross_entropy(logits_BC, labels_B, label_smoothing=self.smoothing, reduction="sum")
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / len(batch["labels"])
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per text without smoothing, accuracy, and the task's metric if it is another one."""

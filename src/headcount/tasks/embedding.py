@@ -7,11 +7,12 @@ Shapes: B batch, T tokens, D width of the model, N texts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.errors import UsageError
 from headcount.hooks import original_module
@@ -21,9 +22,6 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
 from headcount.tasks.task import Batch, Reading
 from headcount.tasks.text_task import PlainTextTask
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 class Embedding(PlainTextTask):
@@ -53,8 +51,8 @@ class Embedding(PlainTextTask):
     ) -> None:
         """model: the whole model, whose embeddings are the reference. It is run once and not stored."""
         super().__init__(
-            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
-            hashed=[max_length, weight_hash(model)],
+            texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length,
+            hashed=[weight_hash(model)],
         )  # fmt: skip
         with evaluating(model):
             self._reference_ND = torch.cat([self._embeddings(model, batch) for batch in self.batches()])
@@ -67,7 +65,7 @@ class Embedding(PlainTextTask):
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """The output of the tokenizer, and the indices of the texts."""
-        return {**self._texts.encode(rows), "rows": torch.as_tensor(np.asarray(rows, dtype=np.int64))}
+        return {**self._encode(rows), "rows": torch.as_tensor(np.asarray(rows, dtype=np.int64))}
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         """[B]: the cosine distance of each text, used as its loss."""

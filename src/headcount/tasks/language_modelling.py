@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,43 +18,27 @@ from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import model_inputs
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS}
 
 
 class LanguageModelling(PlainTextTask):
-    """Plain texts; quality is perplexity, from each text's log-likelihood and number of predicted tokens."""
+    """Plain texts; quality is perplexity or loss per token, from each text's log-likelihood and predicted tokens."""
 
     name = "language-modelling"
     predicts = trains = True
     measured_by = "language modelling: the loss of each token given those before it"
     METRICS = METRICS
-
-    def __init__(
-        self,
-        *,
-        texts: Sequence[str],
-        tokenizer: PreTrainedTokenizerBase,
-        batch_size: int = 16,
-        max_length: int | None = None,
-        metric: str = "perplexity",
-    ) -> None:
-        """metric: perplexity or loss, both per token."""
-        super().__init__(
-            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[max_length]
-        )
+    lacking = "No text has two tokens or more: there is nothing to predict. Give longer texts."
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        encoded = self._texts.encode(rows)
+        encoded = self._encode(rows)
         mask_BT = encoded["attention_mask"]
         labels_BT = encoded["input_ids"].masked_fill(mask_BT == 0, -100)
         return {"input_ids": encoded["input_ids"], "attention_mask": mask_BT, "labels": labels_BT}
 
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         """Number of tokens that have a token before them."""
-        return int(np.maximum(self._texts.lengths[rows] - 1, 0).sum())
+        return int(np.maximum(self.lengths[rows, 0] - 1, 0).sum())
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         nll_B = _token_nll(self.logits(model, batch), batch).sum(-1)
@@ -65,9 +48,6 @@ class LanguageModelling(PlainTextTask):
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over predicted tokens."""
         return _token_nll(logits, batch).sum()
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / _predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss per predicted token, and perplexity if it is the task's metric."""

@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
@@ -27,9 +27,6 @@ from headcount.record import Signature
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import PREFIX, task_names
 from headcount.tasks.task import USUAL, Batch, Evaluation, Quality, Reading, Task, fingerprint
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 _SEED = 1234  # of few-shot examples, the default of the harness
 _Columns = Callable[[Any], tuple[float, float]]
@@ -116,7 +113,6 @@ class LmEval(Task):
         return Quality.of(self.metric, np.concatenate(rows), Signature(data=self.fingerprint, arguments=arguments))
 
     def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
-        del progress
         quality = self.quality(model)
         sums = quality.statistics.sum(0)
         each = {
@@ -229,14 +225,9 @@ def _harness_model(
         raise UsageError(f"lm-eval tasks need a model that generates text; {type(live).__name__} does not.")
 
     class Quiet(HFLM):
-        def loglikelihood(self, requests: Any, disable_tqdm: bool = True) -> Any:
-            return super().loglikelihood(requests, disable_tqdm=True)
-
-        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = True) -> Any:
-            return super().loglikelihood_rolling(requests, disable_tqdm=True)
-
-        def generate_until(self, requests: Any, disable_tqdm: bool = True) -> Any:
-            return super().generate_until(requests, disable_tqdm=True)
+        loglikelihood = partialmethod(HFLM.loglikelihood, disable_tqdm=True)
+        loglikelihood_rolling = partialmethod(HFLM.loglikelihood_rolling, disable_tqdm=True)
+        generate_until = partialmethod(HFLM.generate_until, disable_tqdm=True)
 
     return Quiet(pretrained=live, tokenizer=tokenizer, batch_size=batch_size, max_length=max_length)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.errors import UsageError
 from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
@@ -22,9 +22,6 @@ from headcount.tasks.soundness import check_finite, check_ids, check_logits
 from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import check_length
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100  # label of a token that is not predicted
 METRICS = {"perplexity": PERPLEXITY, "loss": LOSS, "accuracy": TOKEN_ACCURACY}
@@ -45,6 +42,7 @@ class MaskedLanguageModelling(PlainTextTask):
         "unchanged), the same ones every time"
     )
     METRICS = METRICS
+    lacking = "Every text is empty or has special tokens only: there is nothing to predict."
 
     def __init__(
         self,
@@ -58,7 +56,7 @@ class MaskedLanguageModelling(PlainTextTask):
     ) -> None:
         """metric: perplexity, loss or accuracy, all per corrupted token."""
         super().__init__(
-            texts, tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[max_length, seed]
+            texts=texts, tokenizer=tokenizer, metric=metric, batch_size=batch_size, max_length=max_length, hashed=[seed]
         )
         if tokenizer.mask_token_id is None:
             raise UsageError(
@@ -70,7 +68,7 @@ class MaskedLanguageModelling(PlainTextTask):
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """The output of the tokenizer with corrupted ids; labels are the original ids of corrupted tokens."""
-        encoded = dict(self._texts.encode(rows))
+        encoded = dict(self._encode(rows))
         ids_BT, real_BT = encoded["input_ids"].clone(), encoded["attention_mask"].bool()
         labels_BT = torch.full_like(ids_BT, IGNORED)
         for number in range(len(ids_BT)):
@@ -92,9 +90,6 @@ class MaskedLanguageModelling(PlainTextTask):
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         """Summed over corrupted tokens."""
         return _token_nll(logits, batch).sum()
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / self.predicted(batch).sum().clamp_min(1)
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Loss and accuracy per corrupted token, and perplexity if it is the task's metric."""
@@ -122,8 +117,7 @@ class MaskedLanguageModelling(PlainTextTask):
         return logits_BTV
 
     def predicted(self, batch: Batch) -> Tensor:
-        corrupted_BT: Tensor = batch["labels"] != IGNORED
-        return corrupted_BT
+        return batch["labels"] != IGNORED
 
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, 2]: negative log-likelihood (or number of right predictions) and corrupted tokens of each text."""

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from headcount.errors import UsageError
 from headcount.record.result import MeasuredOn, Texts
 from headcount.tasks.task import Task
-
-
-class Identified(Protocol):
-    """Data whose examples can be compared: a task, or `Examples` that an earlier run wrote down."""
-
-    @property
-    def split(self) -> str | None: ...
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    @property
-    def example_hashes(self) -> Sequence[str] | None: ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +22,9 @@ class Examples:
     def of(cls, task: Task) -> Examples:
         hashes = task.example_hashes
         return cls(task.split, task.fingerprint, None if hashes is None else tuple(hashes))
+
+
+Identified = Task | Examples  # data whose examples can be compared; `Examples` were written down by an earlier run
 
 
 def measured_on(chosen_on: Iterable[Identified], measured: Identified) -> MeasuredOn:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError, UsageError
-from headcount.hooks import original_module
+from headcount.hooks import is_encoder_decoder, original_module
 from headcount.sites.running import evaluating
 
 _PADDED = ("input_ids", "attention_mask", "token_type_ids", "labels")
@@ -75,8 +75,7 @@ def check_losses(model: nn.Module, batch: Mapping[str, Any], nll: Callable[[nn.M
 
 def _row(model: nn.Module, batch: Mapping[str, Any], row: int, columns: int) -> dict[str, Any]:
     """One example of a batch, its texts truncated to this many columns, but not the inputs of a seq2seq decoder."""
-    both = getattr(getattr(original_module(model), "config", None), "is_encoder_decoder", False)
-    names = _PADDED[:-1] if both else _PADDED
+    names = _PADDED[:-1] if is_encoder_decoder(model) else _PADDED
     rows = {name: value[row : row + 1] for name, value in batch.items() if isinstance(value, Tensor)}
     return {name: value[:, :columns] if name in names and value.dim() == 2 else value for name, value in rows.items()}
 

@@ -7,15 +7,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UsageError, check_name
 from headcount.metrics import LOSS, Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -23,9 +24,6 @@ from headcount.registry import Registry
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import HARNESS, is_harness, task_names
 from headcount.tasks.soundness import check_losses
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Batch = Mapping[str, Any]
 
@@ -103,6 +101,7 @@ class Task(ABC):
     writes: bool = False  # whether the model generates its output: commands that decode need it
     labelled: bool = False  # whether its data needs labels or targets
     measured_by: str = ""  # what importance is measured by, in words
+    teacher: Callable[[Tensor, Tensor, Batch], Tensor] | None = None  # changes the training loss: `tasks.distilled`
     suffixes: ClassVar[tuple[str, ...]] = ()  # endings of the files in a folder of such data, one file per split
 
     # the data
@@ -124,7 +123,6 @@ class Task(ABC):
     @classmethod
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
         """Create the task from a source of data."""
-        del tokenizer, reading
         raise UsageError(f"The task {cls.__name__} cannot be read from {source.data}: build it from texts.")
 
     @classmethod
@@ -137,7 +135,6 @@ class Task(ABC):
         targets: Sequence[str] | None = None,
     ) -> Task:
         """Create the task from texts. targets: output for each text, if the model generates text."""
-        del texts, tokenizer, reading, targets
         raise UsageError(f"The task {cls.__name__} needs more than texts.")
 
     @classmethod
@@ -153,7 +150,6 @@ class Task(ABC):
     @classmethod
     def training_texts(cls, source: Source) -> Sequence[str] | None:
         """Training texts, if the data has them: token frequencies are counted in these."""
-        del source
         return None
 
     # measuring
@@ -176,8 +172,10 @@ class Task(ABC):
         """[B]: each example's negative log-likelihood, summed over its targets, without label smoothing."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """A scalar to train on."""
-        return self.nll(model, batch).mean()
+        """A scalar to train on: per prediction, or per example if the task says nothing of predictions."""
+        if not (self.predicts and self.trains):
+            return self.nll(model, batch).mean()
+        return self.loss_sum(model, batch) / self.predicted(batch).sum().clamp_min(1)
 
     @property
     def in_one_run(self) -> bool:
@@ -195,7 +193,6 @@ class Task(ABC):
 
     def evaluation(self, model: nn.Module, progress: Progress = silent) -> Evaluation:
         """The quality of a model, with everything else that is cheap to measure."""
-        del progress
         quality = self.quality(model)
         besides = {
             name: value for name, value in self.held_out(model).items() if not math.isclose(value, quality.value)
@@ -204,7 +201,6 @@ class Task(ABC):
 
     def held_out(self, model: nn.Module) -> dict[str, float]:
         """Cheap measures during training, including `loss`, with dropout off; empty if the task has none."""
-        del model
         return {}
 
     # what a model predicts
@@ -219,12 +215,10 @@ class Task(ABC):
 
     def answered(self, model: nn.Module) -> Task:
         """The same task with the output of the model instead of the reference, if the model generates text."""
-        del model
         return self
 
     def drafts(self, model: nn.Module) -> bool:
         """Whether quality is of generated text and can be measured from drafts, as in `Translation`."""
-        del model
         return False
 
     # training
@@ -244,14 +238,31 @@ class Task(ABC):
 
     def loss_sum(self, model: nn.Module, batch: Batch) -> Tensor:
         """The loss to train on, summed over the predictions of a batch."""
-        return self.logits_loss(self.logits(model, batch), batch)
+        logits = self.logits(model, batch)
+        loss = self.logits_loss(logits, batch)
+        return loss if self.teacher is None else self.teacher(loss, logits, batch)
 
     def logits_loss(self, logits: Tensor, batch: Batch) -> Tensor:
-        """`loss_sum` computed from the logits [B, T, C] of a batch."""
+        """The loss of the answers, computed from the logits [B, T, C] of a batch, summed over predictions."""
         raise self._lacks("cannot be trained on")
 
     def _lacks(self, what: str) -> UsageError:
         return UsageError(f"The task {self.name!r} {what}.")
+
+
+class Batches(Iterator[Batch]):
+    """The data of a task, built lazily, with a known number of batches for progress bars."""
+
+    def __init__(self, make: Callable[[Any], Any], rows: Sequence[object]) -> None:
+        """make: function from row indices to a batch."""
+        self._made, self._count = map(make, rows), len(rows)
+
+    def __next__(self) -> Any:
+        return next(self._made)
+
+    def __len__(self) -> int:
+        """Number of all batches, including those already yielded."""
+        return self._count
 
 
 class BatchTask(Task):
@@ -294,8 +305,7 @@ def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
 
 
 def chosen_metric(name: str, metrics: Mapping[str, Metric], task: str) -> Metric:
-    if name not in metrics:
-        raise UnknownName(f"metric of {task}", name, metrics)
+    check_name(f"metric of {task}", name, metrics)
     return metrics[name]
 
 
@@ -374,6 +384,11 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
         if not isinstance(text, str):
             raise UsageError(f"{what}[{index}] is {type(text).__name__}, expected text.")
     return checked
+
+
+def rows_of(batch: Batch) -> int:
+    """Number of examples in a batch."""
+    return next(len(value) for value in batch.values() if isinstance(value, Tensor))
 
 
 def chunks(count: int, size: int) -> Iterator[range]:

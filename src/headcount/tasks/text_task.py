@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
+from torch import nn
+from transformers import PreTrainedTokenizerBase
 
+from headcount.corpora.examples import example_hash
 from headcount.corpora.plain import SUFFIX
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
+from headcount.errors import UsageError
 from headcount.metrics import Metric
-from headcount.tasks.batches import Batches
-from headcount.tasks.task import USUAL, Batch, Reading, Task, check_texts, chosen_metric, chunks, fingerprint
-from headcount.tasks.texts import Texts
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from headcount.tasks.task import (
+    USUAL,
+    Batch,
+    Batches,
+    Quality,
+    Reading,
+    Task,
+    check_texts,
+    chosen_metric,
+    chunks,
+    fingerprint,
+)
 
 
 class TextTask(Task):
@@ -37,12 +49,10 @@ class TextTask(Task):
     ) -> None:
         """pairs: second texts. hashed: further data to include in the fingerprint."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
-        checked = check_texts(texts)
-        checked_pairs = None if pairs is None else check_texts(pairs, "pairs")
-        self.tokenizer = tokenizer
-        self._texts = Texts(checked, tokenizer, checked_pairs, max_length)
-        self._chunks = list(chunks(len(checked), batch_size))
-        self._fingerprint = fingerprint([checked, *hashed])
+        self._texts, self._pairs = check_texts(texts), None if pairs is None else check_texts(pairs, "pairs")
+        self.tokenizer, self._max_length = tokenizer, max_length
+        self._chunks = list(chunks(len(self._texts), batch_size))
+        self._fingerprint = fingerprint([self._texts, *hashed])
         self.identity = {"batch_size": batch_size, "max_length": max_length}
 
     def __len__(self) -> int:
@@ -52,23 +62,77 @@ class TextTask(Task):
     def fingerprint(self) -> str:
         return self._fingerprint
 
-    @property
+    @cached_property
     def example_hashes(self) -> Sequence[str]:
-        return self._texts.hashes
+        columns = [self._texts] if self._pairs is None else [self._texts, self._pairs]
+        return [example_hash(*texts) for texts in zip(*columns, strict=True)]
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """[N, 2]: tokens of each text, and 0."""
-        return np.stack([self._texts.lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
+        blocks = chunks(len(self), 1000)
+        lengths = [len(ids) for rows in blocks for ids in self._tokenized(rows)["input_ids"]]
+        return np.stack([lengths, np.zeros(len(self), dtype=np.int64)], axis=1)
 
     def batches(self) -> Iterator[Batch]:
         return Batches(self.batch, self._chunks)
+
+    def _encode(self, rows: Iterable[int]) -> Any:
+        """The output of the tokenizer (input_ids, attention_mask, ...) as tensors padded to the longest text.
+
+        Padding goes to the right, whatever side the tokenizer prefers: GPT-2 and others count positions from the left,
+        and a text must not depend on how long the others in its batch are.
+        """
+        return self._tokenized(list(rows), padding=True, padding_side="right", return_tensors="pt")
+
+    def _tokenized(self, rows: Sequence[int], **options: Any) -> Any:
+        if self._max_length:
+            options |= {"truncation": True, "max_length": self._max_length}
+        pairs = [self._pairs[row] for row in rows] if self._pairs is not None else None
+        return self._padding_tokenizer([self._texts[row] for row in rows], pairs, **options)
+
+    @cached_property
+    def _padding_tokenizer(self) -> Any:
+        """The tokenizer, or a copy that pads with the end token if it has no padding token (Llama, GPT-2)."""
+        if self.tokenizer.pad_token is not None:
+            return self.tokenizer
+        if self.tokenizer.eos_token is None:
+            raise UsageError(
+                "The tokenizer has neither a padding nor an end token, so texts cannot be batched. "
+                "Set tokenizer.pad_token to one of its tokens."
+            )
+        padded = copy.deepcopy(self.tokenizer)
+        padded.pad_token = padded.eos_token
+        return padded
 
 
 class PlainTextTask(TextTask):
     """A task on texts without labels."""
 
     suffixes = (SUFFIX,)
+    lacking = ""  # why quality is not defined if there are no predictions at all
+
+    def __init__(
+        self,
+        *,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        batch_size: int = 16,
+        max_length: int | None = None,
+        metric: str | None = None,
+        hashed: Sequence[object] = (),
+    ) -> None:
+        """metric: name of one of METRICS, by default the first. hashed: as in `TextTask`."""
+        super().__init__(
+            texts, tokenizer, metric=metric or next(iter(self.METRICS)), batch_size=batch_size, max_length=max_length,
+            hashed=[max_length, *hashed],
+        )  # fmt: skip
+
+    def quality(self, model: nn.Module) -> Quality:
+        quality = super().quality(model)
+        if self.lacking and not quality.statistics[:, 1].any():
+            raise UsageError(self.lacking)
+        return quality
 
     @classmethod
     def read(cls, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
@@ -85,20 +149,14 @@ class PlainTextTask(TextTask):
         *,
         targets: Sequence[str] | None = None,
     ) -> Task:
-        del targets
         return cls(
-            texts=texts,
-            tokenizer=tokenizer,
-            batch_size=reading.batch_size,
-            max_length=reading.max_length,
-            **reading.named_metric,
-            **cls._further(reading),
-        )
+            texts=texts, tokenizer=tokenizer, batch_size=reading.batch_size, max_length=reading.max_length,
+            **reading.named_metric, **cls._further(reading),
+        )  # fmt: skip
 
     @classmethod
     def _further(cls, reading: Reading) -> dict[str, Any]:
         """Further arguments of the task."""
-        del reading
         return {}
 
     @classmethod

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
-
 from headcount.errors import UsageError
 from headcount.probes.subset import SubsetGates
-from headcount.training.penalty import describe_gates, noise_of
+from headcount.training.partner import Partner
 
 
-class Annealing(nn.Module):
+class Annealing(Partner):
     """The temperature falls by the same factor at every step of the first part, then is constant."""
+
+    gates: SubsetGates
 
     def __init__(
         self,
@@ -26,21 +26,14 @@ class Annealing(nn.Module):
         seed: int = 0,
     ) -> None:
         """hot, cold: temperatures; translation .1, classification 1000 to 1e-8 in the paper. share: of the steps."""
-        super().__init__()
+        super().__init__(gates, rate=rate, seed=seed)
         if not 0 < cold <= hot or not 0 < share <= 1:
             raise UsageError(
                 f"hot must be at least cold, both above 0, and share above 0 and at most 1; "
                 f"got hot {hot}, cold {cold}, share {share}."
             )
-        self.gates = gates
-        self._hot, self._cold, self._rate, self._seed = hot, cold, rate, seed
-        self._falling = max(1.0, share * steps)
-
-    def leaves(self) -> list[Tensor]:
-        return list(self.parameters())
-
-    def rate(self, step: int) -> float:
-        return self._rate
+        self._hot, self._cold, self._falling = hot, cold, max(1.0, share * steps)
+        self.groups = gates.groups
 
     def temperature(self, step: int) -> float:
         progress = min(1.0, step / self._falling)
@@ -48,13 +41,7 @@ class Annealing(nn.Module):
 
     def before(self, step: int) -> None:
         self.gates.temperature = self.temperature(step)
-        self.gates.draw(noise_of(self._seed, step))
-
-    def penalty(self) -> Tensor:
-        return self.gates.penalty()
-
-    def after(self, step: int) -> None:
-        pass
+        super().before(step)
 
     def report(self) -> dict[str, Any]:
-        return {"temperature": self.gates.temperature, **describe_gates(self.gates)}
+        return {"temperature": self.gates.temperature, **super().report()}

@@ -79,32 +79,23 @@ class GateCallback(TrainerCallback):
         self.partner = Penalty(self.gates, steps=max(1, state.max_steps), **self._penalty)
         self.partner.to(next(model.parameters()).device)
         self._block.enter_context(attached(model, self.gates, redraw=False))
-        self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate(1), betas=(0.9, 0.98))
+        self._optimizer = torch.optim.Adam(self.partner.parameters(), lr=self.partner.rate, betas=(0.9, 0.98))
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         self.partner.before(state.global_step + 1)
 
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
-    ) -> None:
+    def on_pre_optimizer_step(self, *_: Any, **rest: Any) -> None:
         penalty = self.partner.penalty()
         if penalty.requires_grad:
             penalty.backward()
 
-    def on_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
-    ) -> None:
+    def on_optimizer_step(self, args: TrainingArguments, state: TrainerState, *_: Any, **rest: Any) -> None:
         self._optimizer.step()
         self._optimizer.zero_grad()
         self.partner.after(state.global_step + 1)
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **rest: Any,
+        self, args: TrainingArguments, state: TrainerState, *_: Any, logs: dict[str, Any] | None = None, **rest: Any
     ) -> None:
         if logs is not None and hasattr(self, "partner"):
             report = self.partner.report()
@@ -122,7 +113,7 @@ class GateCallback(TrainerCallback):
             raise UsageError("The gates are not trained yet: call trainer.train() first.")
         return exact_mask(self.gates, self.partner.groups)[0]
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+    def on_train_end(self, *_: Any, **rest: Any) -> None:
         self.close()
 
     def close(self) -> None:

@@ -25,7 +25,6 @@ from headcount.training.batching import Step, epoch_steps, share
 from headcount.training.log import Log
 from headcount.training.partner import Partner
 from headcount.training.recipe import Recipe
-from headcount.training.schedule import learning_rate
 from headcount.training.standing import Standing
 from headcount.training.state import read_state, write_state
 
@@ -81,7 +80,7 @@ class Loop:
     def run(self) -> Standing:
         recipe, accelerator = self.recipe, self.accelerator
         self.model.to(accelerator.device)
-        if isinstance(self.partner, nn.Module):
+        if self.partner:
             self.partner.to(accelerator.device)
         bare = torch.optim.Adam(self._trained(), lr=0.0, betas=recipe.betas, eps=recipe.epsilon, fused=True)
         progress = self._resume(bare)
@@ -141,11 +140,11 @@ class Loop:
     def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: Step, number: int) -> Tensor:
         """One update of the weights. Returns the loss per prediction of this process."""
         accelerator, recipe = self.accelerator, self.recipe
-        rate = learning_rate(number, self.width, recipe)
+        rate = recipe.learning_rate(number, self.width)
         for group in optimizer.param_groups:
             group["lr"] = rate
         if self.partner:
-            optimizer.param_groups[-1]["lr"] = self.partner.rate(number)
+            optimizer.param_groups[-1]["lr"] = self.partner.rate
             self.partner.before(number)
         rank, processes = accelerator.process_index, accelerator.num_processes
         seed_generators(model, int(np.random.SeedSequence([recipe.seed, number, rank]).generate_state(1)[0]))
@@ -171,9 +170,9 @@ class Loop:
     def _penalise(self, partner: Partner) -> None:
         """Average the partner's gradients over processes, as it is not wrapped, and add those of the penalty."""
         if self.accelerator.num_processes > 1:
-            for leaf in partner.leaves():
-                if leaf.grad is not None:
-                    leaf.grad = self.accelerator.reduce(leaf.grad, "mean")
+            for parameter in partner.parameters():
+                if parameter.grad is not None:
+                    parameter.grad = self.accelerator.reduce(parameter.grad, "mean")
         penalty = partner.penalty()
         if penalty.requires_grad:
             self.accelerator.backward(penalty)
@@ -183,7 +182,7 @@ class Loop:
             return
         recipe = self.recipe
         loss = float(self.accelerator.reduce(losses.mean(), "sum"))
-        rate = learning_rate(progress.step, self.width, recipe)
+        rate = recipe.learning_rate(progress.step, self.width)
         if self.accelerator.is_main_process:
             ends = [end for end in (recipe.steps, recipe.epochs and recipe.epochs * steps_of_epoch) if end]
             report = Report(progress.step, min(ends, default=0), progress.epoch + 1, loss, losses.speed(), rate)

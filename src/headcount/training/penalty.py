@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headcount.errors import UsageError
 from headcount.probes.gated import HardConcreteGates
 from headcount.probes.gates import Group, groups
+from headcount.training.partner import Partner
 
 _FURTHEST = 20.0  # largest z: sinh(20) is 2e8 times the gates' gradients, which closes any gate
 
@@ -37,9 +37,10 @@ class Control:
     memory: float = 0.98  # of unit, from step to step
 
 
-class Penalty(nn.Module):
+class Penalty(Partner):
     """Gates under a penalty: lambda times the expected number of open heads, added to the loss per prediction."""
 
+    gates: HardConcreteGates
     factor_N: Tensor  # lambda of each group
     drive_N: Tensor  # z of each group
     unit: Tensor  # size of the gates' gradients
@@ -60,17 +61,14 @@ class Penalty(nn.Module):
         """keep: number of heads to keep, in total or by kind. factor: fixed lambda. Give one of the two.
         steps: of the whole training. rate: learning rate of the gates.
         """
-        super().__init__()
+        super().__init__(gates, rate=rate, seed=seed)
         if (keep is None) == (factor is None):
             raise UsageError("Give either the number of heads to keep or the factor of the penalty (lambda).")
         if factor is not None and not 0 <= factor < float("inf"):
             raise UsageError(f"The factor of the penalty (lambda) must be 0 or more; got {factor}.")
-        self.gates = gates
         self.groups = groups(gates.heads, keep) if keep is not None else ()
         self.fixed = factor
-        self._steps, self._rate, self._seed = steps, rate, seed
-        self._control = control or Control()
-        self._step = 0
+        self._steps, self._step, self._control = steps, 0, control or Control()
         self.register_buffer("factor_N", torch.zeros(len(self.groups)))
         self.register_buffer("drive_N", torch.zeros(len(self.groups), dtype=torch.float64))
         self.register_buffer("unit", torch.zeros(()))
@@ -78,15 +76,9 @@ class Penalty(nn.Module):
         self.register_buffer("reached", torch.zeros(2, dtype=torch.float64))
         self._before_G = gates.logits_G.detach().clone()
 
-    def leaves(self) -> list[Tensor]:
-        return list(self.parameters())
-
-    def rate(self, step: int) -> float:
-        return self._rate
-
     def before(self, step: int) -> None:
+        super().before(step)
         self._step = step
-        self.gates.draw(noise_of(self._seed, step))
         self._before_G = self.gates.logits_G.detach().clone()
 
     def penalty(self) -> Tensor:
@@ -137,22 +129,4 @@ class Penalty(nn.Module):
 
     def report(self) -> dict[str, Any]:
         factors = self.fixed if self.fixed is not None else [float(value) for value in self.factor_N]
-        return {
-            "lambda": factors,
-            "expected": float(self.gates.expected().detach().sum()),
-            **describe_gates(self.gates),
-        }
-
-
-def noise_of(seed: int, step: int) -> torch.Generator:
-    """Random numbers of the gates of a step: the same for all its chunks and processes, and after a resume."""
-    return torch.Generator().manual_seed(int(np.random.SeedSequence([seed, step, 1]).generate_state(1)[0]))
-
-
-def describe_gates(gates: Any) -> dict[str, Any]:
-    """Gates for the log: number of open ones, share of settled ones, mean of each."""
-    return {
-        "open": int((gates.chosen() > 0).sum()),
-        "settled": gates.settled(),
-        "gates": {str(head): round(value, 4) for head, value in gates.means().items()},
-    }
+        return {"lambda": factors, "expected": float(self.gates.expected().detach().sum()), **super().report()}

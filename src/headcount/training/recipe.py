@@ -45,6 +45,20 @@ class Recipe:
             factor=self.factor * (warmup / self.warmup) ** 0.5,
         )  # fmt: skip
 
+    def learning_rate(self, step: int, width: int) -> float:
+        """The rate of a step, from 1, for a model of this width; that of Vaswani et al. 2017 unless `rate` is given:
+
+        factor * width^-0.5 * min(step^-0.5, step * warmup^-1.5): linear warm-up, then falling with the square root.
+        Over the last `cooldown` steps it also falls linearly to zero, which improves short runs much.
+        """
+        if self.rate is not None:
+            rate = self.rate * min(1.0, step / self.warmup)
+        else:
+            rate = self.factor * width**-0.5 * min(step**-0.5, step * self.warmup**-1.5)
+        if self.cooldown and self.steps is not None:
+            rate *= min(1.0, (self.steps - step + 1) / (self.cooldown + 1))
+        return rate
+
     def __post_init__(self) -> None:
         if self.steps is None and self.epochs is None and not self.patience:
             raise UsageError("Training has no stopping criterion: give steps, epochs or patience.")

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accelerate import Accelerator
 from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount import journal
 from headcount.checkpoints.save import save
@@ -30,9 +31,6 @@ from headcount.training.loop import STATE, Loop, Report, Snapshots
 from headcount.training.recipe import Recipe
 from headcount.training.standing import Standing
 from headcount.training.vitals import LARGEST_SPREAD, saturated, vitals
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _SETTINGS = "settings.json"
 Judge = Callable[[nn.Module], dict[str, float]]
@@ -77,8 +75,7 @@ class Run:
         return self.work / "final"
 
     def plain_settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = json.loads(json.dumps(asdict(self.settings)))
-        return settings
+        return json.loads(json.dumps(asdict(self.settings)))
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:

@@ -27,6 +27,12 @@ from headcount.surgery.manifest import KEY, note, rebuild
 
 TranslationModel: TypeAlias = PegasusForConditionalGeneration | MarianMTModel
 NORMS = ("pre", "post")
+_ENTRIES = {  # of a config -> field of Size
+    "d_model": "width", "encoder_layers": "encoder_layers", "decoder_layers": "decoder_layers",
+    "encoder_attention_heads": "heads", "decoder_attention_heads": "heads", "encoder_ffn_dim": "inner",
+    "decoder_ffn_dim": "inner", "dropout": "dropout", "attention_dropout": "attention_dropout",
+    "activation_dropout": "activation_dropout",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,18 +72,9 @@ def new_translation_model(
     if size.norm == "pre" and not shared:
         raise UsageError("A model with norm 'pre' has one vocabulary for both sides; use a shared one, or norm 'post'.")
     settings: dict[str, Any] = {
+        **{entry: getattr(size, name) for entry, name in _ENTRIES.items()},
         "vocab_size": len(tokenizer.encoder),
         "tie_word_embeddings": True,  # the decoder's input and output
-        "d_model": size.width,
-        "encoder_layers": size.encoder_layers,
-        "decoder_layers": size.decoder_layers,
-        "encoder_attention_heads": size.heads,
-        "decoder_attention_heads": size.heads,
-        "encoder_ffn_dim": size.inner,
-        "decoder_ffn_dim": size.inner,
-        "dropout": size.dropout,
-        "attention_dropout": size.attention_dropout,
-        "activation_dropout": size.activation_dropout,
         "activation_function": "relu",
         "scale_embedding": True,
         "max_position_embeddings": longest,
@@ -115,18 +112,9 @@ def size_like(folder: str | Path) -> Size:
         raise UsageError(
             f"{folder} is a {config.model_type} model; --like works only with models made by headcount train."
         )
-    return Size(
-        encoder_layers=config.encoder_layers,
-        decoder_layers=config.decoder_layers,
-        heads=config.encoder_attention_heads,
-        width=config.d_model,
-        inner=config.encoder_ffn_dim,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        activation_dropout=config.activation_dropout,
-        norm="pre" if isinstance(config, PegasusConfig) else "post",
-        small_branches=getattr(config, "small_branches", False),
-    )
+    sizes = {name: getattr(config, entry) for entry, name in reversed(_ENTRIES.items())}  # the encoder's, of two
+    norm = "pre" if isinstance(config, PegasusConfig) else "post"
+    return Size(**sizes, norm=norm, small_branches=getattr(config, "small_branches", False))
 
 
 def without_heads_like(model: TranslationModel, folder: str | Path) -> TranslationModel:

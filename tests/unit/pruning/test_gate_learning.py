@@ -452,7 +452,7 @@ def drive(worth: np.ndarray, keep: int, *, scale: float, variant: str) -> tuple[
     model = zoo.build("bert")
     gates = HardConcreteGates(model, variant=variant)
     penalty = Penalty(gates, steps=300, keep=keep)
-    optimizer = torch.optim.Adam(penalty.parameters(), lr=penalty.rate(1), betas=(0.9, 0.98))
+    optimizer = torch.optim.Adam(penalty.parameters(), lr=penalty.rate, betas=(0.9, 0.98))
     worth_G = torch.tensor(worth * scale, dtype=torch.float32)
     for step in range(1, 301):
         penalty.before(step)

@@ -8,7 +8,6 @@ import pytest
 from headcount.errors import UsageError
 from headcount.training.batching import epoch_steps, padding_share, share
 from headcount.training.recipe import Recipe
-from headcount.training.schedule import learning_rate
 
 
 def lengths(rows: int = 5000, seed: int = 0) -> np.ndarray:
@@ -83,8 +82,8 @@ def test_rate_is_that_of_the_paper() -> None:
     recipe = Recipe(factor=2.0, warmup=400, steps=10_000)
     for step in (1, 100, 399, 400, 401, 9000):
         expected = 2.0 * 512**-0.5 * min(step**-0.5, step * 400**-1.5)
-        assert learning_rate(step, 512, recipe) == pytest.approx(expected)
-    assert learning_rate(400, 512, recipe) == max(learning_rate(step, 512, recipe) for step in range(1, 2000))
+        assert recipe.learning_rate(step, 512) == pytest.approx(expected)
+    assert recipe.learning_rate(400, 512) == max(recipe.learning_rate(step, 512) for step in range(1, 2000))
 
 
 @pytest.mark.parametrize("kind", [{"factor": 2.0}, {"rate": 3e-3}])
@@ -92,15 +91,15 @@ def test_rate_is_that_of_the_paper() -> None:
 def test_a_shorter_or_longer_run_has_the_same_peak(kind: dict, steps: int) -> None:
     recipe = Recipe(warmup=800, steps=12_000, **kind)
     other = recipe.with_steps(steps)
-    peaks = [max(learning_rate(step, 128, each) for step in range(1, each.warmup + 2)) for each in (recipe, other)]
+    peaks = [max(each.learning_rate(step, 128) for step in range(1, each.warmup + 2)) for each in (recipe, other)]
     assert peaks[1] == pytest.approx(peaks[0])
     assert other.warmup / other.steps == pytest.approx(800 / 12_000, rel=0.02)
 
 
 def test_cooldown_ends_near_zero() -> None:
     recipe, same = Recipe(warmup=10, steps=1000, cooldown=200), Recipe(warmup=10, steps=1000)
-    assert learning_rate(800, 64, recipe) == learning_rate(800, 64, same)
-    assert learning_rate(1000, 64, recipe) == pytest.approx(learning_rate(1000, 64, same) / 201)
+    assert recipe.learning_rate(800, 64) == same.learning_rate(800, 64)
+    assert recipe.learning_rate(1000, 64) == pytest.approx(same.learning_rate(1000, 64) / 201)
 
 
 @pytest.mark.parametrize(

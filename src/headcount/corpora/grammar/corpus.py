@@ -10,7 +10,7 @@ from headcount.corpora.grammar.english import english, tree
 from headcount.corpora.grammar.generator import DOMAINS, Generator
 from headcount.corpora.grammar.languages.language import Language, languages
 from headcount.corpora.tree import Tree
-from headcount.errors import UnknownName
+from headcount.errors import UnknownName, check_name
 
 # Generated in this order; each split avoids the sentences of those before it. test2 is reserved for results.
 SIZES = {"test2": 1000, "test": 1000, "dev": 1000, "ood": 1000, "train": 40_000}
@@ -39,8 +39,7 @@ class Grammar:
         """The corpus named by `grammar[:LANGUAGE[:DOMAIN]]`."""
         parts = name.split(":")[1:]
         language, domain = (*parts, *("rich", "written")[len(parts) :])[:2]
-        if language not in languages:
-            raise UnknownName("language of the grammar", language, languages.names())
+        check_name("language of the grammar", language, languages)
         if domain not in DOMAINS or len(parts) > 2:
             raise UnknownName("domain of the grammar", ":".join(parts[1:]), DOMAINS)
         return cls(language, domain)
@@ -51,8 +50,7 @@ class Grammar:
 
     def split(self, name: str) -> list[Example]:
         """One split. The large training split is generated only if needed."""
-        if name not in SIZES:
-            raise UnknownName("split", name, SIZES)
+        check_name("split", name, SIZES)
         train = self.train if name == "train" else 0
         return list(_splits(self.language, self.domain, train)[name])
 

@@ -49,22 +49,12 @@ def drawn(language: str, name: str, choices: tuple[str, ...]) -> str:
     return choices[int.from_bytes(digest, "little") % len(choices)]
 
 
-_SPELLING = (
-    ("ph", "f"),
-    ("th", "t"),
-    ("ck", "k"),
-    ("qu", "kv"),
-    ("x", "ks"),
-    ("c", "k"),
-    ("w", "v"),
-    ("y", "i"),
-    ("ll", "l"),
-)
+_SPELLING = {"ph": "f", "th": "t", "ck": "k", "qu": "kv", "x": "ks", "c": "k", "w": "v", "y": "i", "ll": "l"}
 
 
 def respelled(name: str) -> str:
     """A name as the invented languages write it."""
     text = name.lower()
-    for old, new in _SPELLING:
+    for old, new in _SPELLING.items():
         text = text.replace(old, new)
     return text.capitalize()

@@ -56,5 +56,4 @@ def check(measured: Mapping[str, Any]) -> None:
 
 
 def _numbers(values: Tensor) -> np.ndarray:
-    numbers: np.ndarray = values.double().cpu().numpy()
-    return numbers
+    return values.double().cpu().numpy()

@@ -30,8 +30,7 @@ class _Shared(Function):
 
 def shared(compute: Callable[..., Tensor], sharing: Sharing, *inputs: Tensor) -> Tensor:
     """The output of `compute`; `sharing` distributes its relevance to the inputs."""
-    output: Tensor = _Shared.apply(compute, sharing, *inputs)
-    return output
+    return _Shared.apply(compute, sharing, *inputs)
 
 
 def same(compute: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from headcount.options import option
 from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipeline
-from headcount.selection.budget import Budget
 
 if TYPE_CHECKING:
     from torch import nn
@@ -34,8 +33,7 @@ class Fisher(Chooser):
         from headcount.record.results.prune import ChoiceDetails
         from headcount.surgery.price import Price
 
-        budget = pipeline.keep if isinstance(pipeline.keep, Budget) else Budget(share=1.0)
-        information_HH = information(model, data.choosing, granularity=self.granularity)
+        budget, information_HH = pipeline.budget, information(model, data.choosing, granularity=self.granularity)
         execution.progress("Fisher information", 1, 1)
         price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
         searched, mask = (

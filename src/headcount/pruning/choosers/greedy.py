@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from headcount.errors import UsageError
 from headcount.options import option
 from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipeline
-from headcount.selection.budget import Budget
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,14 +31,13 @@ class Greedy(Chooser):
     group: int = option(1, "Heads to remove at each step.", minimum=1)
 
     def choose(self, model: nn.Module, data: Data, pipeline: Pipeline, execution: Execution) -> Choice:
-        from headcount.pruning.run import counted_heads
         from headcount.pruning.search import Search
         from headcount.pruning.trail import follow
         from headcount.record.results.prune import ChoiceDetails
+        from headcount.sites.locate import locate
         from headcount.surgery.price import Price
 
-        heads = counted_heads(model, pipeline.kinds)
-        budget = pipeline.keep if isinstance(pipeline.keep, Budget) else Budget(share=1.0)
+        heads, budget = locate(model).of_kinds(pipeline.kinds), pipeline.budget
         price = None if budget.counts == "heads" else Price(model, budget.counts, length=pipeline.length)
         limit = price.limit(budget) if price is not None else 0.0
         keep = budget.of(len(heads)) if price is None else None
@@ -51,11 +49,11 @@ class Greedy(Chooser):
 
         def met(mask: HeadGrid) -> bool:
             if price is None:
-                return sum(not value for _, value in mask.items()) == gone
+                return len(mask) - len(mask.kept) == gone
             return search.shaped and price(mask) <= limit
 
         def reached(mask: HeadGrid) -> bool:
-            execution.progress("taking heads away", sum(not value for _, value in mask.items()), gone)
+            execution.progress("taking heads away", len(mask) - len(mask.kept), gone)
             return met(mask)
 
         sizes = [] if met(search.mask) else [self.group] * gone

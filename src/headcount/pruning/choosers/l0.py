@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import UsageError
 from headcount.options import option
-from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
-from headcount.pruning.shared import Gated
+from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Gated, Pipeline
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from headcount.probes.gated import HardConcreteGates
     from headcount.training.penalty import Penalty
 
 _GATE_RATE = 0.1
@@ -47,9 +45,9 @@ class L0(Gated):
         keep, steps = head_counts(model, pipeline.keep, pipeline.kinds), gate_steps(self.steps, pipeline)
         rate = self.gate_rate or _GATE_RATE
 
-        def begin(live: nn.Module) -> tuple[HardConcreteGates, Penalty]:
+        def begin(live: nn.Module) -> Penalty:
             gates = HardConcreteGates(live, kinds=pipeline.kinds, variant=self.variant, seed=pipeline.seed)
-            return gates, Penalty(gates, steps=steps, keep=keep, factor=self.penalty, rate=rate, seed=pipeline.seed)
+            return Penalty(gates, steps=steps, keep=keep, factor=self.penalty, rate=rate, seed=pipeline.seed)
 
         settings = GateSettings(rate, penalty=self.penalty, variant=self.variant)
         choice = GateLearning(begin, steps, "l0, learning gates", settings).choose(model, data, pipeline, execution)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from headcount.options import option
 from headcount.pruning.pipeline import Choice, Chooser, Data, Execution, Pipeline
-from headcount.selection.budget import Budget
 
 if TYPE_CHECKING:
     from torch import nn
@@ -48,8 +47,8 @@ class Rank(Chooser):
         from headcount.selection.select import counted_layers
         from headcount.sites.locate import locate
 
-        layers, budget = counted_layers(locate(model).groups, pipeline.kinds, pipeline.shape), pipeline.keep
-        gone = layers.total - (layers.fitted(budget) if isinstance(budget, Budget) else layers.total)
+        layers = counted_layers(locate(model).groups, pipeline.kinds, pipeline.shape)
+        gone = layers.total - layers.fitted(pipeline.budget)
         allowed = None if pipeline.shape.free else [0, *(layers.total - count for count in layers.counts)]
         counts = counts_to(layers.total, gone, self.step, allowed=allowed)
         seeded = {"seed": pipeline.seed} if self.random else {}

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import UsageError
 from headcount.options import option
-from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Pipeline
-from headcount.pruning.shared import Gated
+from headcount.pruning.pipeline import Budgets, Choice, Data, Execution, Gated, Pipeline
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from headcount.probes.subset import SubsetGates
     from headcount.training.annealing import Annealing
 
 # As in the paper: the first temperature and the rate of the gates, for translation and for other tasks.
@@ -49,11 +47,11 @@ class Subset(Gated):
         hot = self.hot if self.hot is not None else usual[0]
         rate = self.gate_rate if self.gate_rate is not None else usual[1]
 
-        def begin(live: nn.Module) -> tuple[SubsetGates, Annealing]:
+        def begin(live: nn.Module) -> Annealing:
             gates = SubsetGates(
                 live, keep=keep if keep is not None else 0, kinds=pipeline.kinds, straight_through=self.straight_through
             )
-            return gates, Annealing(
+            return Annealing(
                 gates, steps=steps, seed=pipeline.seed, hot=hot, cold=self.cold, share=self.annealed, rate=rate
             )
 

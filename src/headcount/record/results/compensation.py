@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headcount.record.result import MeasuredOn, Quality, Result
+from headcount.record.result import MeasuredOn, Point, Quality, Result
 from headcount.statistics import Interval
 
 
 @dataclass(frozen=True)
-class ExcessPoint:
+class ExcessPoint(Point):
     """Negative log-likelihood of an example above the whole model's, with some heads removed."""
 
-    removed: int  # number of removed heads
-    share: float
-    value: float
-    low: float  # 95% interval over examples
-    high: float
     seconds: float  # to prune the model, without measuring
     removed_heads: tuple[str, ...]
 

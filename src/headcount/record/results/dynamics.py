@@ -6,18 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headcount.record.result import MeasuredOn, Result
+from headcount.record.result import MeasuredOn, Point, Result
 
 
 @dataclass(frozen=True)
-class EpochStep:
+class EpochStep(Point):
     """The model of one epoch with some of its heads masked."""
 
-    removed: int  # number of removed heads
-    share: float
-    value: float  # of the metric
-    low: float  # 95% interval over examples
-    high: float
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     kept_share: float  # of the epoch's own score with all heads
 

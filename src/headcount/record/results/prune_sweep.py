@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headcount.record.result import MeasuredOn, Result
-from headcount.record.results.prune import Qualities
+from headcount.record.results.prune import Pruning, Qualities
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,10 @@ class SweepPoint:
     heads: tuple[str, ...]  # names of the remaining heads
     quality: Qualities
     settled: float | None = None  # share of the gates that had settled
+
+    @classmethod
+    def of(cls, model: Pruning) -> SweepPoint:
+        return cls(model.kept_by_kind, model.heads, model.quality, model.gates.settled if model.gates else None)
 
 
 @dataclass(frozen=True)

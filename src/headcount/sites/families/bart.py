@@ -6,13 +6,8 @@ _NAMES = ("Bart", "Marian", "MBart", "M2M100", "Pegasus", "Whisper")
 
 _ATTENTION = Attention(
     classes=tuple(f"{name}Attention" for name in _NAMES),
-    query="q_proj",
-    key="k_proj",
-    value="v_proj",
-    output="out_proj",
-    count=("num_heads",),
-    stack="flag",
-    cross=("encoder_attn",),
-)
+    query="q_proj", key="k_proj", value="v_proj", output="out_proj",
+    count=("num_heads",), stack="flag", cross=("encoder_attn",),
+)  # fmt: skip
 
 FAMILY = Family(attentions=(_ATTENTION,), architectures=("bart", "marian", "mbart", "m2m_100", "pegasus", "whisper"))

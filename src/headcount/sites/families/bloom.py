@@ -15,17 +15,9 @@ def _unsupported(module: nn.Module) -> str | None:
 
 _ATTENTION = Attention(
     classes=("BloomAttention",),
-    query="query_key_value",
-    key="query_key_value",
-    value="query_key_value",
-    output="dense",
-    interleaved=True,
-    count=("num_heads",),
-    shared_bias="bloom",
-    stack="decoder",
-    tail="bloom",
-    cache="layer_past",
+    query="query_key_value", key="query_key_value", value="query_key_value", output="dense",
+    interleaved=True, count=("num_heads",), shared_bias="bloom", stack="decoder", tail="bloom", cache="layer_past",
     unsupported=_unsupported,
-)
+)  # fmt: skip
 
 FAMILY = Family(attentions=(_ATTENTION,), architectures=("bloom",))

@@ -5,14 +5,9 @@ from headcount.sites.attention import Attention, Family
 _NAMES = ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma2", "Gemma3")
 
 _ATTENTION = Attention(
-    classes=tuple(f"{name}Attention" for name in _NAMES),
-    query="q_proj",
-    key="k_proj",
-    value="v_proj",
-    output="o_proj",
-    groups="num_key_value_groups",
-    stack="decoder",
-)
+    classes=tuple(f"{name}Attention" for name in _NAMES), query="q_proj", key="k_proj", value="v_proj", output="o_proj",
+    groups="num_key_value_groups", stack="decoder",
+)  # fmt: skip
 
 FAMILY = Family(
     attentions=(_ATTENTION,),

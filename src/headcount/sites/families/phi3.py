@@ -3,16 +3,10 @@
 from headcount.sites.attention import Attention, Family
 
 _ATTENTION = Attention(
-    classes=("Phi3Attention",),
-    query="qkv_proj",
-    key="qkv_proj",
-    value="qkv_proj",
-    output="o_proj",
-    groups="num_key_value_groups",
-    kv_count=("num_key_value_heads",),
-    config_count=("num_attention_heads",),
+    classes=("Phi3Attention",), query="qkv_proj", key="qkv_proj", value="qkv_proj", output="o_proj",
+    groups="num_key_value_groups", kv_count=("num_key_value_heads",), config_count=("num_attention_heads",),
     stack="decoder",
-)
+)  # fmt: skip
 
 FAMILY = Family(
     attentions=(_ATTENTION,),

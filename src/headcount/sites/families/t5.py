@@ -3,20 +3,9 @@
 from headcount.sites.attention import Attention, Family
 
 _ATTENTION = Attention(
-    classes=("T5Attention", "MT5Attention"),
-    query="q",
-    key="k",
-    value="v",
-    output="o",
-    head_dim="key_value_proj_dim",
-    count=("n_heads",),
-    width=("inner_dim",),
-    shared_bias="t5",
-    stack="flag",
-    cross=("EncDecAttention",),
-    layer=r"block\.(\d+)\.",
-    weights=2,
-    tail="t5",
-)
+    classes=("T5Attention", "MT5Attention"), query="q", key="k", value="v", output="o",
+    head_dim="key_value_proj_dim", count=("n_heads",), width=("inner_dim",), shared_bias="t5", stack="flag",
+    cross=("EncDecAttention",), layer=r"block\.(\d+)\.", weights=2, tail="t5",
+)  # fmt: skip
 
 FAMILY = Family(attentions=(_ATTENTION,), architectures=("t5", "mt5"), stock=("num_heads", "", "d_kv"))

@@ -54,5 +54,4 @@ def change(normal: Normal, strength: float) -> Tensor:
     if not np.isfinite(strength) or not normal.unit > 0:
         return torch.zeros_like(normal.r_KO)
     damped_KK = normal.s_KK + strength * normal.unit * torch.eye(len(normal.s_KK)).to(normal.s_KK)
-    found_KO: Tensor = torch.cholesky_solve(normal.r_KO, torch.linalg.cholesky(damped_KK))
-    return found_KO
+    return torch.cholesky_solve(normal.r_KO, torch.linalg.cholesky(damped_KK))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from headcount.corpora.ragged import Ragged
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 LENGTH_PENALTY = 0.6
 
@@ -74,11 +71,7 @@ def _generate(
     input_BT = torch.from_numpy(ids_BT).to(input_device(model))
     beam = {"num_beams": beams, "length_penalty": length_penalty} if beams > 1 else {"num_beams": 1}
     output_BT = model.generate(
-        input_ids=input_BT,
-        attention_mask=(input_BT != padding).long(),
-        do_sample=False,
-        max_length=None,
-        max_new_tokens=most_new_tokens(model, input_BT.shape[1]),
-        **beam,
-    )
+        input_ids=input_BT, attention_mask=(input_BT != padding).long(), do_sample=False, max_length=None,
+        max_new_tokens=most_new_tokens(model, input_BT.shape[1]), **beam,
+    )  # fmt: skip
     return output_BT.tolist()

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from headcount.sites.devices import input_device
 from headcount.tasks.translation.decoding import most_new_tokens
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 _ROOM = 4  # positions after the longest draft, for outputs that become longer
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from sacrebleu.metrics.chrf import CHRF
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.encoded import encode, sides
 from headcount.corpora.examples import example_hash
@@ -23,11 +24,11 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
-from headcount.tasks.batches import Batches
 from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import (
     USUAL,
     Batch,
+    Batches,
     Evaluation,
     Quality,
     Reading,
@@ -40,9 +41,6 @@ from headcount.tasks.texts import check_length
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100  # label of padding
 METRICS = {"bleu": METRIC, "loss": LOSS, "perplexity": PERPLEXITY}
@@ -105,14 +103,8 @@ class Translation(Task):
         *,
         targets: Sequence[str] | None = None,
     ) -> Translation:
-        return cls(
-            source=texts,
-            target=targets or (),
-            tokenizer=tokenizer,
-            max_length=reading.max_length,
-            **reading.named_metric,
-            **reading.decoding,
-        )
+        options = {"max_length": reading.max_length, **reading.named_metric, **reading.decoding}
+        return cls(source=texts, target=targets or (), tokenizer=tokenizer, **options)
 
     @classmethod
     def splits(cls, source: Source) -> tuple[str, ...]:
@@ -172,15 +164,11 @@ class Translation(Task):
         """Smoothed loss summed over target tokens."""
         return _cross_entropy(logits, batch["labels"].to(logits.device), self.smoothing).sum()
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        return self.loss_sum(model, batch) / (batch["labels"] != IGNORED).sum().clamp_min(1)
-
     def logits(self, model: nn.Module, batch: Batch) -> Tensor:
         return _predict(model, batch)[0]
 
     def predicted(self, batch: Batch) -> Tensor:
-        real_BT: Tensor = batch["labels"] != IGNORED
-        return real_BT
+        return batch["labels"] != IGNORED
 
     def answered(self, model: nn.Module) -> Translation:
         """The same sentences with the model's output as targets."""
@@ -215,8 +203,9 @@ class Translation(Task):
     def written(self, model: nn.Module, rows: np.ndarray | None = None) -> list[list[int]]:
         source = self.source_ids if rows is None else Ragged.of([self.source_ids[row] for row in rows])
         padding, end = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
-        ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
-        return [_between(row[1:], end) for row in ids]
+        rows_of_ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
+        outputs = (row[1:] for row in rows_of_ids)  # without the start token, and without padding after the end token
+        return [ids[: ids.index(end) + 1] if end in ids else ids for ids in outputs]
 
     def drafted(self, model: nn.Module, rows: np.ndarray, drafts: Sequence[Sequence[int]]) -> Drafts:
         padding = self.tokenizer.pad_token_id
@@ -280,11 +269,6 @@ def _encoded(
     return sides(encode(pairs, tokenizer, max_length=max_length))
 
 
-def _between(ids: list[int], end: int) -> list[int]:
-    """The generated tokens with the end token, without the padding after it."""
-    return ids[: ids.index(end) + 1] if end in ids else ids
-
-
 def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits [B, T, V] and labels [B, T] of every target token given those before it."""
     config: Any = getattr(model, "module", model).config  # the model is wrapped if there are several processes
@@ -307,10 +291,7 @@ def _predict(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
 
 def _cross_entropy(logits_BTV: Tensor, labels_BT: Tensor, smoothing: float = 0.0) -> Tensor:
     """[B * T]: cross-entropy of each token; 0 at padding."""
+    logits, labels = logits_BTV.float().flatten(0, 1), labels_BT.flatten()
     return nn.functional.cross_entropy(
-        logits_BTV.float().flatten(0, 1),
-        labels_BT.flatten(),
-        ignore_index=IGNORED,
-        reduction="none",
-        label_smoothing=smoothing,
+        logits, labels, ignore_index=IGNORED, reduction="none", label_smoothing=smoothing
     )

@@ -27,9 +27,7 @@ class Bare(Language):
     }
     plural = " men"
     tenses = {"present": "", "past": " le", "future": " jian"}
-
-    def __init__(self) -> None:
-        super().__init__("b d f g j k l m n p r s sh t w x z zh", "a ai ao e i o ou u", "- n ng")
+    sounds = ("b d f g j k l m n p r s sh t w x z zh", "a ai ao e i o ou u", "- n ng")
 
     def partner(self, word: Word, words: Sequence[Word]) -> Word | None:
         if word.relation == "nsubj":

@@ -33,10 +33,10 @@ class Language(ABC):
     order: Mapping[str, Sequence[str]]  # tag -> relations of its dependents in word order, including HEAD
     plural: str
     tenses: Mapping[str, str]  # endings of verbs
+    sounds: tuple[str, str, str]  # onsets, vowels and codas of stems, separated by spaces; "-" is none
 
-    def __init__(self, onsets: str, vowels: str, codas: str) -> None:
-        """onsets, vowels, codas: sounds of stems, separated by spaces; "-" is none."""
-        self.stems = Stems(self.name, onsets, vowels, codas, reserved=self.proclitics())
+    def __init__(self) -> None:
+        self.stems = Stems(self.name, *self.sounds, reserved=self.proclitics())
         self.stems.add(list(_senses()))
 
     def proclitics(self) -> list[str]:

@@ -27,9 +27,7 @@ class Light(Language):
     }
     plural = "im"
     tenses = {"present": "", "past": "it", "future": "ara"}
-
-    def __init__(self) -> None:
-        super().__init__("b ch d f g l m p r sh t v w", "a e i o ai au", "- l n r s sh")
+    sounds = ("b ch d f g l m p r sh t v w", "a e i o ai au", "- l n r s sh")
 
     def partner(self, word: Word, words: Sequence[Word]) -> Word | None:
         if word.tag == "VERB":

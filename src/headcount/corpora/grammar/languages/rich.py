@@ -25,9 +25,7 @@ class Rich(Language):
     }
     plural = "ri"
     tenses = {"present": "", "past": "ev", "future": "alt"}
-
-    def __init__(self) -> None:
-        super().__init__("b d f k p r s t z br dr kr pl st tr zh", "a e i o u", "b d g k l r s t lt nd rk st")
+    sounds = ("b d f k p r s t z br dr kr pl st tr zh", "a e i o u", "b d g k l r s t lt nd rk st")
 
 
 LANGUAGE = Rich

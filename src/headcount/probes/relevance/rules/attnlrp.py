@@ -19,12 +19,10 @@ class AttnLRP(Ding):
     biases: ClassVar[tuple[Bias, ...]] = ("absorb",)
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
-        output: Tensor = Taylor.apply(x, self.account.scale(), dim)
-        return output
+        return Taylor.apply(x, self.account.scale(), dim)
 
     def matrix_product(self, a: Tensor, b: Tensor) -> Tensor:
-        output: Tensor = Half.apply(a @ b)
-        return output
+        return Half.apply(a @ b)
 
 
 RULE = AttnLRP

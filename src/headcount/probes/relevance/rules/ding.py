@@ -28,33 +28,28 @@ class Ding(Rule):
             return linear(x, weight_OI)
         if self.bias == "redistribute":
             return self.shift(linear(x, weight_OI), bias_O)
-        output: Tensor = Affine.apply(x, self.account.scale(), weight_OI, bias_O)
-        return output
+        return Affine.apply(x, self.account.scale(), weight_OI, bias_O)
 
     def norm(self, x: Tensor, norm: NormArguments) -> Tensor:
         if norm["bias"] is not None and self.bias == "redistribute":
             return self.shift(self.norm(x, {**norm, "bias": None}), norm["bias"])
-        output: Tensor = Norm.apply(x, self.account.scale(), norm)
-        return output
+        return Norm.apply(x, self.account.scale(), norm)
 
     def activation(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        output: Tensor = Ratio.apply(x, function)
-        return output
+        return Ratio.apply(x, function)
 
     def sum(self, a: Tensor, b: Tensor) -> Tensor:
         return a + b
 
     def shift(self, x: Tensor, constant: Tensor) -> Tensor:
         kind = Spread if self.bias == "redistribute" else Shift
-        output: Tensor = kind.apply(x, self.account.scale(), constant)
-        return output
+        return kind.apply(x, self.account.scale(), constant)
 
     def scale(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         return function(x)
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
-        output: Tensor = Half.apply(a * b)
-        return output
+        return Half.apply(a * b)
 
     def reduction(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         return function(x)

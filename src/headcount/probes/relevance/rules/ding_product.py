@@ -15,8 +15,7 @@ class DingProduct(Ding):
     name = "ding-product"
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
-        output: Tensor = Proportion.apply(a, b)
-        return output
+        return Proportion.apply(a, b)
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
         weights = x.detach().softmax(dim).requires_grad_()
@@ -24,8 +23,7 @@ class DingProduct(Ding):
         return weights
 
     def matrix_product(self, a: Tensor, b: Tensor) -> Tensor:
-        output: Tensor = WeightedSum.apply(a, b)
-        return output
+        return WeightedSum.apply(a, b)
 
 
 RULE = DingProduct
