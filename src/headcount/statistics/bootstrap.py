@@ -62,7 +62,11 @@ def paired_bootstrap(
     resamples: int,
     seed: int = 0,
 ) -> list[Comparison]:
-    """Each of `others` [V, N, C] against `first` [N, C]: two-sided centred p = (1 + #{|d* - d| >= |d|}) / (B + 1)."""
+    """Each of `variants` [V, N, C] against `reference` [N, C]: two-sided, p = (1 + #{|d* - d| >= |d|}) / (B + 1).
+
+    With few examples p is at least 2^(1 - N), as for N differences of which all have the same sign: resamples of one
+    example are all alike, which would make any difference significant. One example has no interval.
+    """
     base, table = np.asarray(reference, dtype=np.float64), np.asarray(variants, dtype=np.float64)
     together = np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1)  # [N, 1 + V, C]
     observed = of_sums(together.sum(0))
@@ -74,8 +78,8 @@ def paired_bootstrap(
         ]
     )
     as_far_V = (np.abs(drawn_BV - difference_V) >= np.abs(difference_V) - 1e-12).sum(0)
-    low_V, high_V = np.percentile(drawn_BV, [2.5, 97.5], axis=0)
-    p_V = (1 + as_far_V) / (len(drawn_BV) + 1)
+    low_V, high_V = np.percentile(drawn_BV if len(base) > 1 else np.full_like(drawn_BV, np.nan), [2.5, 97.5], axis=0)
+    p_V = np.maximum((1 + as_far_V) / (len(drawn_BV) + 1), 2.0 ** (1 - len(base)))
     return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
 
 

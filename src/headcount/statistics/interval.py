@@ -57,8 +57,10 @@ def mean_difference(x: ArrayLike, y: ArrayLike, *, resamples: int = 10_000, seed
 def bootstrap_interval(
     statistics: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """A function of summed statistics [N, ...], with its 95% percentile interval over examples."""
+    """A function of summed statistics [N, ...], with its 95% percentile interval over examples; one has none."""
     table = np.asarray(statistics, dtype=np.float64)
+    if len(table) < 2:
+        return Interval(float(of_sums(table.sum(0))), float("nan"), float("nan"))
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))

@@ -56,7 +56,7 @@ NEIGHBOURS = ("-1", "+1")
 
 
 @dataclass(frozen=True)
-class StudiedModel:
+class ModelWithData:
     """One model and its data."""
 
     name: str
@@ -78,7 +78,7 @@ class SpecialisationPlan:
 
 
 def specialisation(
-    subjects: Mapping[str, Callable[[], StudiedModel]],
+    subjects: Mapping[str, Callable[[], ModelWithData]],
     plan: SpecialisationPlan,
     *,
     folder: Path,
@@ -105,7 +105,7 @@ def specialisation(
     return Record("specialisation", signature, pooled(models))
 
 
-def _identity(subject: StudiedModel, plan: SpecialisationPlan) -> dict[str, object]:
+def _identity(subject: ModelWithData, plan: SpecialisationPlan) -> dict[str, object]:
     """The settings that decide the results of a model."""
     data = subject.data
     return {
@@ -135,7 +135,7 @@ def pooled(models: Mapping[str, ModelRow]) -> Specialisation:
     )
 
 
-def _measure(subject: StudiedModel, plan: SpecialisationPlan, folder: Path, progress: Progress) -> ModelRow:
+def _measure(subject: ModelWithData, plan: SpecialisationPlan, folder: Path, progress: Progress) -> ModelRow:
     model, measure = subject.model, subject.data.measuring
     heads = locate(model).of_kinds((plan.kind,))
     keep = plan.keep or max(1, len(heads) // 3)

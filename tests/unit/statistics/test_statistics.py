@@ -13,6 +13,7 @@ from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusio
 from headcount.statistics import (
     Resampling,
     bootstrap,
+    bootstrap_interval,
     bootstrap_sums,
     holm,
     mcnemar,
@@ -269,3 +270,13 @@ def test_mean_difference_of_two_groups() -> None:
     assert found.low == pytest.approx(found.value - 1.96 * error, abs=0.05)
     assert found.high == pytest.approx(found.value + 1.96 * error, abs=0.05)
     assert all(np.isnan(mean_difference([], [1.0, 2.0])))
+
+
+@pytest.mark.parametrize("examples", [1, 2, 3, 6, 12])
+def test_few_examples_make_nothing_significant(examples: int) -> None:
+    """Every example is worse by 1: as surprising as so many coins that all show heads."""
+    reference, variant = np.ones((examples, 1)), np.full((1, examples, 1), 2.0)
+    (compared,) = paired_bootstrap(reference, variant, lambda sums: sums[..., 0], resamples=5000)
+    assert compared.p == pytest.approx(2.0 ** (1 - examples), rel=0.5)
+    assert np.isnan([compared.low, compared.high]).all() == (examples == 1)
+    assert np.isnan(bootstrap_interval(reference, lambda sums: sums[..., 0]).low) == (examples == 1)

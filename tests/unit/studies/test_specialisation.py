@@ -17,7 +17,7 @@ from headcount.record.result import MeasuredOn
 from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
 from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_interval, permutation_of_groups
 from headcount.studies import specialisation as module
-from headcount.studies.specialisation import SpecialisationPlan, StudiedModel, pooled, specialisation
+from headcount.studies.specialisation import ModelWithData, SpecialisationPlan, pooled, specialisation
 from records import MEASURED_ON, evidence
 
 MEASURED = decode(MeasuredOn, MEASURED_ON, source="the sample")
@@ -117,12 +117,12 @@ def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
     data: Any = SimpleNamespace(training=part, choosing=part, measuring=part)
     measured: list[str] = []
 
-    def measure(subject: StudiedModel, *_: object) -> ModelRow:
+    def measure(subject: ModelWithData, *_: object) -> ModelRow:
         measured.append(subject.name)
         return row
 
     def begin(name: str, plan: SpecialisationPlan, sentences: Any = part) -> None:
-        studied = StudiedModel(name, bert, data, sentences, sentences, sentences)
+        studied = ModelWithData(name, bert, data, sentences, sentences, sentences)
         specialisation({name: lambda: studied}, plan, folder=tmp_path)
 
     monkeypatch.setattr(module, "_measure", measure)

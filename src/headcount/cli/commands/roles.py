@@ -30,13 +30,12 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
 @options.choice(
     "--margin",
     ["relative", "points"],
-    "Whether a syntactic head must exceed its baseline by a factor (relative) or a difference "
-    "(absolute); see --excess.",
+    "Whether a syntactic head must exceed its baseline by a factor (relative) or a difference (points); see --excess.",
     "relative",
 )
 @click.option(
     "--excess", default=0.10, show_default=True, type=click.FloatRange(0),
-    help="How far above its baseline a syntactic head must be: 0.1 is 10 % (relative) or 10 points (absolute).",
+    help="How far above its baseline a syntactic head must be: 0.1 is 10 % (relative) or 10 points (points).",
 )  # fmt: skip
 @options.toggle("--diagonal/--no-diagonal", "Count queries whose largest weight is on the token itself.")
 @options.choice(

@@ -74,14 +74,14 @@ class _Builder:
     def __call__(self) -> Any:
         from headcount.studies.kept import Looking
         from headcount.studies.plan import Data
-        from headcount.studies.specialisation import StudiedModel
+        from headcount.studies.specialisation import ModelWithData
 
         name, loading, choose, measure = self.name, self.loading, self.choose, self.measure
         tokenizer = loading.tokenizer(name)
         frequencies = choose.frequencies(tokenizer)
         train = choose.on("train").with_limit(None)
         works = (train, choose.with_limit(self.choose_limit), measure)
-        return StudiedModel(
+        return ModelWithData(
             name,
             loading.load(name, task=choose.task),
             Data(*(work.build(name, loading) for work in works)),
