@@ -130,7 +130,7 @@ def _summary(r: float, p: float, drawn_R: np.ndarray) -> Correlation:
     low, high = np.percentile(drawn_R[~np.isnan(drawn_R)], [2.5, 97.5])
     if p >= _LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
-    return Correlation(float(r), float(low), float(high), float(p))
+    return Correlation(float(r), float(min(low, r)), float(max(high, r)), float(p))  # all may be 1 but for rounding
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -182,6 +182,13 @@ def test_pairs_of_rows_are_ranked_again_in_every_resample() -> None:
         assert correlation.p == pytest.approx(np.mean(beyond), abs=0.1)
 
 
+def test_a_perfect_correlation_is_inside_its_interval() -> None:
+    for number in range(20):
+        one = np.random.default_rng(number).normal(size=8)
+        found = pearson(one, 0.05 * one)
+        assert found.low <= found.r <= found.high
+
+
 def test_two_pairs_that_carry_a_correlation_are_seen_in_its_interval() -> None:
     """46 pairs of noise and two far outliers: r is .97, and without those two it is nothing."""
     random = np.random.default_rng(8)
