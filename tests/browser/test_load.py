@@ -44,7 +44,7 @@ def one_model() -> list[Record]:
 def test_a_large_page_opens_and_answers_at_once(
     some: object, heads: int, megabytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html, "_svg", lambda *_: ('<svg viewBox="0 0 9 9" width="9"></svg>', "A picture."))
+    monkeypatch.setattr(html, "_drawn", lambda *_: ('<svg viewBox="0 0 9 9" width="9"></svg>', "A picture."))
     # resampling is of no matter here and takes a minute
     monkeypatch.setattr("headcount.report.joined.spearman", lambda *_, **__: Correlation(0.5, 0.4, 0.6, 0.01))
     page = tmp_path / "large.html"

@@ -40,7 +40,7 @@ def explored(model: Path, out: Path, *options: str) -> tuple[Result, Combined]:
 @pytest.fixture
 def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for figures, which take most of the time: they have tests of their own."""
-    monkeypatch.setattr(html, "_svg", lambda *_: ('<svg viewBox="0 0 9 9" width="9"></svg>', "A picture."))
+    monkeypatch.setattr(html, "_drawn", lambda *_: ('<svg viewBox="0 0 9 9" width="9"></svg>', "A picture."))
 
 
 @pytest.mark.parametrize(
