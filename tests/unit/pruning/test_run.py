@@ -19,6 +19,7 @@ from forks import PATIENCE, started
 from headcount.errors import UsageError, VerificationError
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
 from headcount.pruning.pipeline import Execution
+from headcount.sites.fingerprint import model_seed, weight_hash
 from tokens import sentences, word_tokenizer
 
 TUNING = hc.Tuning(steps=4, distill=0.5, warmup=1, batch=60, chunk=60, rate=1e-3)
@@ -45,7 +46,8 @@ def test_a_search_is_compensated_and_tuned_as_by_hand(tmp_path: Path) -> None:
     assert result.mask == search.mask
     small = hc.remove(model, search.mask, compensate="lstsq", task=choose)
     assert same(small, search.model)
-    recipe = adapting_recipe(hc.Tuning(warmup=1, batch=60, chunk=60), 4, 1e-3, falls=True, seed=3)
+    seed = model_seed(weight_hash(model), 3)
+    recipe = adapting_recipe(hc.Tuning(warmup=1, batch=60, chunk=60), 4, 1e-3, falls=True, seed=seed)
     with only_trained(small, None):
         learn(small, trainable(train), recipe, tmp_path, Execution())
     assert same(small, result.model)
