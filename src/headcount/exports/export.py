@@ -27,6 +27,7 @@ from headcount.selection.shape import Shape
 from headcount.sites.locate import locate
 
 _WRITTEN = (".safetensors", ".json", ".bin", ".xml", ".onnx", ".py", ".txt", ".spm", ".model", ".jinja")
+_ALIKE = 0.9  # share of greedy choices below which a number format is called coarse
 RUNTIMES: Registry[Runtime] = Registry("runtime", "headcount.exports", "RUNTIME")
 
 
@@ -39,7 +40,7 @@ class Export:
         path: File or folder that was written.
         dtype: Number format of the weights.
         size: Size on disk in bytes.
-        notes: Costs of the format for this model, such as repeated key/value heads.
+        notes: Costs of the format for this model, such as repeated key/value heads or coarse rounding.
         agreement: Result of the comparison with the PyTorch model. None if the export was not checked.
         unchecked: Why the export was not checked. Empty if it was checked.
     """
@@ -100,8 +101,19 @@ def export(
     else:
         with journal.new_folder(target.resolve(), carry_over=_is_foreign) as fresh:
             agreement, unchecked = _write(runtime, subject, fresh, number_format, check)
-    notes = tuple(runtime.costs(subject))
+    notes = (*runtime.costs(subject), *_coarse(agreement, number_format, runtime))
     return Export(to, target, number_format, size_on_disk(target), notes, agreement, unchecked)
+
+
+def _coarse(agreement: Agreement | None, dtype: str, runtime: Runtime) -> list[str]:
+    """A note if rounding to the number format changes many of the tokens that the model generates."""
+    if agreement is None or agreement.same_tokens >= _ALIKE * agreement.tokens:
+        return []
+    finer = " or ".join(name for name in runtime.types if name != dtype)
+    return [
+        f"{dtype} is coarse for this model: {agreement.tokens - agreement.same_tokens} of {agreement.tokens} greedy "
+        f"choices change. Measure it with headcount bench MODEL FILE --data DATA, or try {finer}"
+    ]
 
 
 def shape_for(model: PreTrainedModel, runtime: str) -> Shape:

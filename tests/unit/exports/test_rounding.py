@@ -63,3 +63,15 @@ def test_a_small_fault_in_float32_is_found(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(VerificationError, match="rounding to f32 explains at most"):
         hc.export(zoo.build("bert"), "onnx", tmp_path / "bert.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("dtype", "is_coarse"), [("int8", True), ("f32", False)])
+def test_a_format_that_changes_many_greedy_choices_is_called_coarse(
+    dtype: str, is_coarse: bool, tmp_path: Path
+) -> None:
+    """One large weight sets the scale of its matrix, and rounds all others to 0."""
+    model = zoo.build("llama")
+    with torch.no_grad():
+        model.lm_head.weight[0, 0] = 300 * model.lm_head.weight.abs().max()
+    result = hc.export(model, "onnx", tmp_path / "model.onnx", dtype=dtype)
+    assert any("is coarse for this model" in note for note in result.notes) == is_coarse
