@@ -32,8 +32,9 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
     except Exception as error:
         check_settings_files(source, (name for name in _NAMES if name.endswith(".json")))
+        reason = " ".join(str(error).split())  # of several lines
         raise CheckpointError(
-            f"{source} has no tokenizer that can be loaded ({error}). Save one in the model's folder."
+            f"{source} has no tokenizer that can be loaded ({reason}). Save one in the model's folder."
         ) from error
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from torch import nn
 
 import headcount as hc
+import zoo
 from headcount.checkpoints.companions import class_names, copy_companions, load_tokenizer
 from headcount.cli.main import main
 from headcount.errors import CheckpointError
@@ -179,3 +180,10 @@ def test_absurd_numbers_are_refused_before_anything_is_built(
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(CheckpointError, match=message):
         hc.load(folder)
+
+
+def test_the_error_for_a_missing_tokenizer_is_one_line(tmp_path: Path) -> None:
+    zoo.build("llama").save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match="no tokenizer that can be loaded") as caught:
+        load_tokenizer(str(tmp_path))
+    assert "\n" not in str(caught.value)
