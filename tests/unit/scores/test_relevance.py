@@ -261,7 +261,7 @@ def test_wrong_input(bert: nn.Module, llama: nn.Module) -> None:
         hc.score("relevance", bert, labelled(4), target="refrence")
     with pytest.raises(UsageError, match="at least 1; got 0"):
         hc.score("relevance", bert, labelled(4), chunk=0)
-    with pytest.raises(UsageError, match="no predictions"):
+    with pytest.raises(UsageError, match="nothing to predict"):
         hc.score("relevance", llama, texts(2, shortest=1, longest=1))
     with pytest.raises(UsageError, match="no option 'rules'"):
         hc.score("relevance", bert, labelled(4), rules="ding")
