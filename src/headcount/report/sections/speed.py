@@ -59,17 +59,6 @@ def _tables(labelled: Labelled) -> list[Table]:
             for name, size in record.parts.models.items()
         ]
 
-    def qualities(record: Record[Speed]) -> Rows:
-        quality = record.parts.quality
-        reference = next(iter(quality))
-        return [
-            [
-                short_name(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
-                *(_quality(quality[name], is_reference=name == reference) if name in quality else [None] * 4),
-            ]
-            for name, size in record.parts.models.items()
-        ]  # fmt: skip
-
     columns = headings(
         "model measured", "what", "tokens", "batch", Column("times as fast", 2), "95% interval",
         Column("median ms", 1), Column("median per second", unit=""),
@@ -83,20 +72,36 @@ def _tables(labelled: Labelled) -> list[Table]:
         f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
         f"number. Per second: examples read, or tokens written. On {parts.device}, {parts.threads} threads."
     )
-    tables = [
+    return [
         table_of("Speed side by side", labelled, columns, rows, note=note),
         table_of("Size", labelled, weights, sizes),
+        *_together([(label, record) for label, record in labelled if record.parts.quality]),
     ]
-    measured = [(label, record) for label, record in labelled if record.parts.quality]
-    if measured:
-        metric = next(iter(measured[0][1].parts.quality.values())).metric
-        together = headings(
-            "model measured", Column("weights", unit="B"), Column("reading, times as fast", 2),
-            Column("writing, times as fast", 2), Column(metric, 3), "95% interval", Column("change", 3, signed=True),
-            "95% interval of change",
-        )  # fmt: skip
-        tables.append(table_of("Size, speed and quality", measured, together, qualities, note=_TOGETHER))
-    return tables
+
+
+def _together(labelled: Labelled) -> list[Table]:
+    """Size, speed and quality in one table, of records that have a quality."""
+
+    def rows(record: Record[Speed]) -> Rows:
+        quality = record.parts.quality
+        reference = next(iter(quality))
+        return [
+            [
+                short_name(name), size.weight_bytes, *(_faster(record, name, what) for what in ("reading", "writing")),
+                *(_quality(quality[name], is_reference=name == reference) if name in quality else [None] * 4),
+            ]
+            for name, size in record.parts.models.items()
+        ]  # fmt: skip
+
+    if not labelled:
+        return []
+    metric = next(iter(labelled[0][1].parts.quality.values())).metric
+    columns = headings(
+        "model measured", Column("weights", unit="B"), Column("reading, times as fast", 2),
+        Column("writing, times as fast", 2), Column(metric, 3), "95% interval", Column("change", 3, signed=True),
+        "95% interval of change",
+    )  # fmt: skip
+    return [table_of("Size, speed and quality", labelled, columns, rows, note=_TOGETHER)]
 
 
 def _faster(record: Record[Speed], model: str, what: str) -> float | None:
