@@ -1,12 +1,14 @@
 """Measured: the ledger of whole studies as a small file to commit, without paths: docs/results/claims.json.
 
-python -m headcount.claims.measured "COMMAND" RECORD... > docs/results/claims.json
+python -m headcount.claims.measured "COMMAND" RECORD... [--earlier LEDGER] > docs/results/claims.json
 
-COMMAND wrote the records; each RECORD is of a whole study of one or several models, and all are pooled.
+COMMAND wrote the records; each RECORD is of a whole study of one or several models, and all are pooled. Claims that
+they do not measure keep their number of LEDGER, and are open.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,11 +16,14 @@ from dataclasses import replace
 from headcount.claims.pool import ledger_of, studies_of
 from headcount.errors import UsageError
 from headcount.record import Record
-from headcount.record.results.ledger import Ledger
+from headcount.record.results.ledger import Ledger, Verdict
 
 
-def measured(records: Sequence[Record], command: str) -> Record[Ledger]:
-    """One ledger on all models of these records, which names them by the last part of their paths."""
+def measured(records: Sequence[Record], command: str, earlier: Record[Ledger] | None = None) -> Record[Ledger]:
+    """One ledger on all models of these records, which names them by the last part of their paths.
+
+    earlier: a ledger whose numbers stay for claims that these records do not measure.
+    """
     studies = [study for record in records for study in studies_of(record)]
     if not studies:
         raise UsageError("None of these records is from a whole study. Run headcount study all to make one.")
@@ -32,7 +37,9 @@ def measured(records: Sequence[Record], command: str) -> Record[Ledger]:
             text = text.replace(path, names[path])
         return text
 
-    verdicts = tuple(replace(verdict, detail=named(verdict.detail)) for verdict in record.parts.verdicts)
+    verdicts = tuple(
+        _kept(verdict, earlier) or replace(verdict, detail=named(verdict.detail)) for verdict in record.parts.verdicts
+    )
     parts = replace(record.parts, verdicts=verdicts, models=tuple(map(named, record.parts.models)))
     signature = replace(
         record.signature,
@@ -42,5 +49,21 @@ def measured(records: Sequence[Record], command: str) -> Record[Ledger]:
     return Record(record.study, signature, parts)
 
 
+def _kept(verdict: Verdict, earlier: Record[Ledger] | None) -> Verdict | None:
+    """The number of an earlier ledger for a claim that was not measured; open, since other models decide the rest."""
+    if verdict.models or earlier is None:
+        return None
+    before = {row.number: row for row in earlier.parts.verdicts if row.models}.get(verdict.number)
+    if before is None:
+        return None
+    return replace(before, holds=None, detail=f"of {earlier.signature.time[:10]}, on other models; {before.detail}")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(measured([Record.load(path) for path in sys.argv[2:]], sys.argv[1]).to_json() + "\n")
+    parser = argparse.ArgumentParser(description="Pool whole studies into one ledger, written as JSON.")
+    parser.add_argument("command", help="command that wrote the records")
+    parser.add_argument("records", nargs="+", help="record.json of a whole study")
+    parser.add_argument("--earlier", help="ledger whose numbers stay for claims that the records do not measure")
+    given = parser.parse_args()
+    ledger = Record.load(given.earlier) if given.earlier else None
+    sys.stdout.write(measured([Record.load(path) for path in given.records], given.command, ledger).to_json() + "\n")

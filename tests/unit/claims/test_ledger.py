@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,18 @@ def test_what_was_measured_is_on_the_page_without_paths() -> None:
     assert text.count("**open**") == 20
     with pytest.raises(UsageError, match="whole study"):
         measured([ablation(4)], "x")
+
+
+def test_claims_that_are_not_measured_keep_their_earlier_number_and_are_open() -> None:
+    new = measured([combined("all")], "x")
+    rows = [replace(row, value=1.5, models=3, holds=True, detail="why") for row in new.parts.verdicts]
+    earlier = replace(new, parts=replace(new.parts, verdicts=tuple(rows)))
+    again = {row.number: row for row in measured([combined("all")], "x", earlier).parts.verdicts}
+    by_number = {row.number: row for row in new.parts.verdicts}
+    assert again["M1"] == by_number["M1"]
+    assert by_number["V12"].models == 0
+    assert (again["V12"].value, again["V12"].models, again["V12"].holds) == (1.5, 3, None)
+    assert again["V12"].detail.endswith("on other models; why")
 
 
 @pytest.mark.parametrize(("name", "count"), [("all", 22), ("voita2019", 13), ("michel2019", 9)])
