@@ -34,6 +34,7 @@ WAYS = {
     "tied layers": ("right", "test_a_head_of_tied_layers_is_one_head"),
     "a mask from another model": ("refuses", "unit/probes/test_masks.py::test_masks_of_other_models"),
     "weights changed while a score is interrupted": ("refuses", "test_a_score_of_other_weights_is_not_resumed"),
+    "tokenizer changed while a score is interrupted": ("refuses", "test_a_score_of_other_tokens_is_not_resumed"),
     "weights changed between score and prune": ("right", "test_pruning_scores_the_weights_it_prunes"),
     "another tokenizer": ("refuses", "test_a_tokenizer_with_more_tokens_than_the_model_is_refused"),
     "texts longer than the model": (
@@ -158,6 +159,23 @@ def test_a_score_of_other_weights_is_not_resumed(
     change(bert)
     with pytest.raises(UsageError, match=r"begun with other settings.*weights"):
         hc.score("gradient", bert, a_task(batch_size=8), folder=tmp_path)
+
+
+def test_a_score_of_other_tokens_is_not_resumed(
+    bert: nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same texts, read by a tokenizer that adds special tokens."""
+    monkeypatch.setattr(pieces, "SECONDS", 0.0)
+
+    def stop(part: str, done: int, of: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hc.score("gradient", bert, a_task(batch_size=8), folder=tmp_path, progress=stop)
+    framed = hc.task("classification", texts=TEXTS, labels=LABELS, tokenizer=word_tokenizer(framed=True), batch_size=8)
+    with pytest.raises(UsageError, match=r"begun with other settings.*tokens"):
+        hc.score("gradient", bert, framed, folder=tmp_path)
 
 
 def test_pruning_scores_the_weights_it_prunes(bert: nn.Module) -> None:

@@ -18,7 +18,7 @@ from headcount import processes
 from headcount.errors import UsageError
 from headcount.journal import Shelf
 from headcount.progress import Progress, silent
-from headcount.tasks.task import Task
+from headcount.tasks.task import Task, fingerprint
 
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
@@ -31,7 +31,10 @@ def shelf(folder: Path | None, task: Task, work: Mapping[str, object]) -> Shelf 
     """The shelf for unfinished work of this process on a task; None without a folder."""
     if folder is None:
         return None
-    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", {**work, "task": dict(task.identity)})
+    settings = {**work, "task": dict(task.identity)}
+    if task.tokenizer is not None:  # the data are texts: their hash does not tell one tokenizer from another
+        settings["tokens"] = fingerprint([next(iter(task.batches()), {})])
+    return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", settings)
 
 
 def summed(
