@@ -151,6 +151,10 @@ def _needed(ablation: Ablation) -> str:
     undecided = len(effects) - len(surely) - len(spare)
     unsure = f"Switching off any one of the other {undecided} changes it too little to be sure." if undecided else ""
     extra = f" Without {_listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
+    if ablation.harm(effects[ranked[0]]) <= 0:
+        return (
+            f"No single head is needed: switching off any one of {len(effects)} does not harm {metric} at all.{extra}"
+        )
     if not surely:
         return (
             f"No single head is needed for certain: switching off any one of {len(effects)} harms {metric} too "

@@ -52,6 +52,11 @@ def test_heads_that_matter_are_those_whose_loss_is_certain_and_harmful() -> None
     unsure = answers([ablation(effect(-3, sure=False), effect(1, sure=False))])[1]
     assert unsure.startswith("No single head is needed for certain: switching off any one of 2 harms BLEU too little")
     assert unsure.endswith("encoder.0.0 seems to matter most: without encoder.0.0 BLEU falls from 30.0 to 27.0.")
+    unharmed = answers([ablation(effect(0, sure=False), effect(2, sure=True))])[1]
+    assert unharmed == (
+        "No single head is needed: switching off any one of 2 does not harm BLEU at all. Without encoder.0.1 it is "
+        "even better."
+    )
     rising = answers([ablation(effect(3, sure=True), effect(1, sure=False), higher_is_better=False)])[1]
     assert rising.startswith("1 of 2 heads matters for certain: without encoder.0.0 BLEU rises from 30.0 to 33.0.")
     assert "the output moves most: BLEU 3" in answers([ablation(effect(3, sure=True), distance=True)])[1]
