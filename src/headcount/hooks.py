@@ -92,7 +92,10 @@ class Hooks:
         self._keep(module.register_forward_hook(self._until_end(hook)))
 
     def replace(self, module: nn.Module, function: Callable[..., Any]) -> None:
-        """Run `function` instead of the module's forward; hooks on the module still run."""
+        """Run `function` instead of the module's forward; hooks on the module still run.
+
+        Unlike hooks, it stays in a copy of the module that is made inside the block.
+        """
         before = module.__dict__.get("forward")
         module.__dict__["forward"] = function
 
