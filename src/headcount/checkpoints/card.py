@@ -5,6 +5,7 @@ Reads a record and the card of the model that was pruned; knows no models.
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from headcount import journal
 from headcount.checkpoints.companions import find_file
 from headcount.record import Record
+from headcount.record.result import Quality
 from headcount.record.results.prune import Costs, Pruning
 
 _CARRIED = ("license", "license_name", "license_link", "language", "pipeline_tag", "datasets")
@@ -70,11 +72,15 @@ def _quality(parts: Pruning) -> list[str]:
     stages = parts.stages
     if not stages:
         return []
-    rows = [f"| {name} | {stage.value:.4g} | {stage.low:.4g} to {stage.high:.4g} |" for name, stage in stages.items()]
+    rows = [f"| {name} | {stage.value:.4g} | {_interval(stage)} |" for name, stage in stages.items()]
     held_out = parts.measured_on is None or parts.measured_on.held_out is not False
     note = [] if held_out else ["", "Measured on texts that heads were chosen on, so the quality is overestimated."]
     metric = next(iter(stages.values())).metric
     return ["## Quality", f"| | {metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
+
+
+def _interval(quality: Quality) -> str:
+    return "none" if isnan(quality.low) else f"{quality.low:.4g} to {quality.high:.4g}"
 
 
 def _costs(costs: Costs) -> list[str]:

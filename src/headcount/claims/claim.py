@@ -13,6 +13,7 @@ from headcount.registry import Registry
 from headcount.statistics import Interval, t_interval
 
 PAPERS = {"V": "voita2019", "M": "michel2019"}
+NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -84,7 +85,7 @@ def pooled(intervals: Sequence[Interval], *, shared: bool = False, tests: int = 
     tests: number of intervals that are looked at together, each of which is wider for it.
     """
     if len(intervals) == 1:
-        return _widened(intervals[0], tests)
+        return intervals[0] if tests == 1 else _widened(intervals[0], tests)
     variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals)
     values = [interval.value for interval in intervals]
     return t_interval(values, variance if shared else variance / len(intervals), confidence=1 - 0.05 / tests)
@@ -105,18 +106,13 @@ def _widened(interval: Interval, tests: int) -> Interval:
 def least(parts: Sequence[Sequence[Interval]], *, shared: bool = False) -> Interval:
     """The smallest of several numbers, each measured on the same models: [number][model].
 
-    Below its lower end there is none of them with 97.5%, as each has its own at least that high. Its upper end is
-    corrected for their number: the smallest of several is below its mean by chance.
+    Its lower end is the lowest of theirs, without correction: it is too high only if that of the smallest number is.
+    Its upper end is corrected for how many there are: the smallest of several is below its mean by chance.
     """
-    low = min((pooled(part, shared=shared) for part in parts), key=_lower_end).low
+    lows = [pooled(part, shared=shared).low for part in parts]
     rows = [pooled(part, shared=shared, tests=len(parts)) for part in parts]
-    if any(isnan(row.low) for row in rows):
-        low = float("nan")
+    low = float("nan") if any(map(isnan, lows)) else min(lows)
     return Interval(min(row.value for row in rows), low, min(row.high for row in rows))
-
-
-def _lower_end(interval: Interval) -> float:
-    return interval.low
 
 
 def pooled_correlation(intervals: Sequence[Interval], *, shared: bool = False) -> Interval:
@@ -128,7 +124,7 @@ def pooled_correlation(intervals: Sequence[Interval], *, shared: bool = False) -
 def deviation(interval: Interval) -> float:
     """The standard deviation that corresponds to a 95% interval; 0 if it has no ends."""
     width = interval.high - interval.low
-    return 0.0 if isnan(width) else width / (2 * 1.959964)
+    return 0.0 if isnan(width) else width / (2 * NORMAL)
 
 
 def difference(left: Interval, right: Interval) -> Interval:

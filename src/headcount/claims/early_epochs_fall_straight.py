@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headcount.claims.claim import Claim, Measurement, above, deviation, missing, pooled
+from headcount.claims.claim import NORMAL, Claim, Measurement, above, deviation, missing, pooled
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
@@ -47,7 +47,7 @@ def _straighter(dynamics: Dynamics) -> Interval | None:
     if not early or not late or len(early[0].points) < 4:
         return None
     (first, first_variance), (last, last_variance) = _bend(early[0]), _bend(late[-1])
-    half = 1.959964 * (first_variance + last_variance) ** 0.5
+    half = NORMAL * (first_variance + last_variance) ** 0.5
     return Interval(last - first, last - first - half, last - first + half)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Measurement, above, least, missing
+from headcount.claims.claim import NORMAL, Measurement, above, least, missing
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves, Lead
 from headcount.statistics import Interval
@@ -21,8 +21,8 @@ def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, 
     Models without all of the leads are left out. reason: why no model has them. Examples are shared by all models.
     """
     studied = [curves for model in models if (curves := model.first(Curves))]
-    leads = [[lead_of(curves, *pair) for pair in pairs] for curves in studied]
-    rows = [(curves, row) for curves, row in zip(studied, leads, strict=True) if pairs and None not in row]
+    leads = [(curves, [lead for pair in pairs if (lead := lead_of(curves, *pair))]) for curves in studied]
+    rows = [(curves, row) for curves, row in leads if row and len(row) == len(pairs)]
     if not rows:
         return missing(reason)
     parts = [[_interval(row[number], several=len(rows) > 1) for _, row in rows] for number in range(len(pairs))]
@@ -30,11 +30,9 @@ def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, 
     return Measurement(interval, above(interval, 0.0), len(rows), 1, rows[0][0].metric)
 
 
-def _interval(lead: Lead | None, *, several: bool) -> Interval:
+def _interval(lead: Lead, *, several: bool) -> Interval:
     """Over examples. Random orders differ between models: with several, their variance is that between models."""
-    if lead is None:
-        raise ValueError("Models without a lead are left out before.")
     if several and lead.variance:
-        half = 1.959964 * lead.variance["examples"] ** 0.5
+        half = NORMAL * lead.variance["examples"] ** 0.5
         return Interval(lead.value, lead.value - half, lead.value + half)
     return Interval(lead.value, lead.low, lead.high)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from math import log
 
-from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, averaged, difference, missing, pooled
 from headcount.claims.studied import StudiedModel
 from headcount.claims.syntactic_heads_beat_offsets import paper_relations
 from headcount.record.results.roles import RolesFound
@@ -62,7 +62,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     # Average over models first: differences of pairs that share a model are not independent. Nor are pairs that share
     # a domain: their ends are averaged.
     gaps = [difference(_over_models(varied), _over_models(uniform)) for varied, uniform in pairs]
-    interval = Interval(*(sum(ends) / len(gaps) for ends in zip(*gaps, strict=True)))
+    interval = averaged(gaps)
     studied = sum(len(domains[group].leads) for group in set(chain.from_iterable(compared)))
     fewer = min(len(domain.leads) for pair in pairs for domain in pair)
     holds = above(interval, 0.0) if fewer > 1 else None  # one model of a domain differs by its seed too

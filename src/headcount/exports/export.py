@@ -109,10 +109,10 @@ def _coarse(agreement: Agreement | None, dtype: str, runtime: Runtime) -> list[s
     """A note if rounding to the number format changes many of the tokens that the model generates."""
     if agreement is None or agreement.same_tokens >= _ALIKE * agreement.tokens:
         return []
-    finer = " or ".join(name for name in runtime.types if name != dtype)
+    finer = " or ".join(runtime.types[: runtime.types.index(dtype)])
     return [
         f"{dtype} is coarse for this model: {agreement.tokens - agreement.same_tokens} of {agreement.tokens} greedy "
-        f"choices change. Measure it with headcount bench MODEL FILE --data DATA, or try {finer}"
+        f"choices change. Measure it with headcount bench MODEL FILE --data DATA{f', or try {finer}' if finer else ''}"
     ]
 
 

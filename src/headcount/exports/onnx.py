@@ -21,7 +21,7 @@ class Onnx(GraphRuntime):
     """Export to ONNX Runtime in float32 or 8 bits."""
 
     title = "ONNX Runtime"
-    types = ("f32", "int8", "q8_0")
+    types = ("f32", "q8_0", "int8")
     writers = ("onnx",)
     checkers = ("onnxruntime",)
     suffixes = (".onnx",)

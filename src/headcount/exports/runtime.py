@@ -47,7 +47,7 @@ class Runtime(ABC):
 
     Attributes:
         title: Official name of the runtime.
-        types: Supported number formats of the weights. The first is the default.
+        types: Supported number formats of the weights, finest first. The first is the default.
         writers: Packages needed to write an export.
         checkers: Packages needed to check an export.
         suffixes: File suffixes of single-file exports. See `suffix`.

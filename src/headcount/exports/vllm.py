@@ -62,7 +62,7 @@ class Vllm(Runtime):
     """Export to a folder for vLLM's Transformers backend, checked in transformers."""
 
     title = "vLLM, transformers"
-    types = ("f32", "bf16", "f16")
+    types = ("f32", "f16", "bf16")
 
     def obstacle(self, model: PreTrainedModel) -> Obstacle | None:
         name = type(model).__name__

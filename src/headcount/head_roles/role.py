@@ -50,7 +50,7 @@ class Role(Protocol):
 
 
 class TargetRole(Role):
-    """A role with fixed labels. By default it is one of self-attention, and a hit is a maximum on a target."""
+    """A role whose hits are maxima on targets: one of self-attention with fixed labels, unless it overrides these."""
 
     name: str  # in `THRESHOLDS`
     kinds: Sequence[str] = ("self",)

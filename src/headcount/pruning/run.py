@@ -157,7 +157,7 @@ class _Stages:
 
     def _choose(self, model: nn.Module, learning: Data) -> Choice:
         with self._timed("choosing"):
-            pipeline = self._training if self.pipeline.chooser.trains else self.pipeline
+            pipeline = self._training_pipeline if self.pipeline.chooser.trains else self.pipeline
             choice = pipeline.chooser.choose(model, learning, pipeline, self.execution)
         check_shape(self.pipeline, model, choice.mask)
         if choice.seconds is not None:
@@ -174,7 +174,7 @@ class _Stages:
         return replace(choice, model=fresh)
 
     @property
-    def _training(self) -> Pipeline:
+    def _training_pipeline(self) -> Pipeline:
         """The pipeline with the seed of its training."""
         return replace(self.pipeline, seed=self.training_seed)
 
@@ -215,7 +215,7 @@ class _Stages:
     def _tune(self, small: nn.Module, learning: Data, *, after_gates: bool) -> TrainingStage:
         tuner = self._tuner or Tuner()
         with self.execution.stage_folder("tune") as folder:
-            took = tuner.tune(small, learning, self._training, self.execution, folder, after_gates=after_gates)
+            took = tuner.tune(small, learning, self._training_pipeline, self.execution, folder, after_gates=after_gates)
         self.seconds["tuning"] = took.seconds
         return took
 

@@ -42,7 +42,7 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class Point:
+class PruningStep:
     """A model without some of its heads."""
 
     removed: int  # number of removed heads
@@ -53,7 +53,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Step(Point):
+class Step(PruningStep):
     """A model with some of its heads masked."""
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads

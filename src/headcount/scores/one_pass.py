@@ -31,7 +31,7 @@ def loss_task(score: str, task: Task | None, *, gradients: bool = True) -> Task:
         raise UsageError(f"The {score} score needs a task: the data whose loss the heads are to serve.")
     if gradients and task.stationary:
         raise UsageError(
-            f"The gradient score is not defined for the task {task.name}: at the whole model the distance is at its "
+            f"The {score} score is not defined for the task {task.name}: at the whole model the distance is at its "
             "minimum and every derivative is zero. Use the ablation score."
         )
     return task

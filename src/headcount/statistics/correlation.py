@@ -35,7 +35,7 @@ _UNDEFINED = Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
 
 
 def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
-    """Pearson correlation of two values per head; NaN if one of them is constant."""
+    """Pearson correlation of two values per head; NaN if one of them is constant, or not a number for some head."""
     table_NH = np.array([x, y], dtype=np.float64)
     if any(map(_undefined, table_NH)):
         return _UNDEFINED
@@ -123,7 +123,7 @@ def _ranks(values_H: np.ndarray, counts_RH: np.ndarray) -> np.ndarray:
 
 
 def _undefined(values: np.ndarray) -> bool:
-    return len(values) < 4 or bool(np.ptp(values) == 0)
+    return len(values) < 4 or not np.isfinite(values).all() or bool(np.ptp(values) == 0)
 
 
 def _summary(r: float, p: float, drawn_R: np.ndarray) -> Correlation:

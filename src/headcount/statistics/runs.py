@@ -93,8 +93,7 @@ def _stretched(drawn_R: np.ndarray, units: int) -> np.ndarray:
     from scipy.stats import norm, t
 
     scale = t.ppf(0.975, units - 1) / norm.ppf(0.975) * np.sqrt(units / (units - 1))
-    stretched: np.ndarray = drawn_R.mean() + scale * (drawn_R - drawn_R.mean())
-    return stretched
+    return drawn_R.mean() + scale * (drawn_R - drawn_R.mean())
 
 
 def _hierarchical(drawn: Sequence[Sequence[np.ndarray]], random: np.random.Generator) -> np.ndarray:

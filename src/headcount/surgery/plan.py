@@ -24,7 +24,7 @@ def plan_removal(
 
     biased: sites whose output projection gets a bias if it has none.
     """
-    align(sites, mask)
+    align(sites, mask)  # raises for a mask of another model
     odd = [head for head, value in zip(mask.heads, mask.numbers(), strict=True) if value not in (0.0, 1.0)]
     if odd:
         raise MaskError(

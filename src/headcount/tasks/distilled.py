@@ -1,4 +1,4 @@
-"""Distilled: a training task whose loss adds a distillation term (KL divergence from a teacher's predictions)."""
+"""Distillation: a training task whose loss adds the distance from a teacher's predictions (KL divergence)."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from transformers import (
 )
 
 from headcount.errors import UsageError
+from headcount.sites.running import seed_generators
 from headcount.surgery.manifest import KEY, note, rebuild
 
 TranslationModel: TypeAlias = PegasusForConditionalGeneration | MarianMTModel
@@ -129,7 +130,7 @@ def without_heads_like(model: TranslationModel, folder: str | Path) -> Translati
 def forget(model: nn.Module, *, seed: int) -> None:
     """Replace the weights of a model by new initial weights, in place."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # built on the CPU, the only generator that is restored
+        seed_generators(model, seed)  # weights on a graphics card are drawn there
         if isinstance(model, TranslationModel):
             _initialise(model)
             return

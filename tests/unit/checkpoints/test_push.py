@@ -51,6 +51,14 @@ def test_a_card_says_what_was_done_and_carries_the_licence_over(tmp_path: Path) 
     assert str(tmp_path) not in head + body
 
 
+def test_a_card_of_a_model_measured_on_one_text_has_no_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.checkpoints.card._base_card", lambda *_: {})
+    nan = float("nan")
+    assert "| whole model | 15 | none |" in card(tmp_path, before={**QUALITY, "low": nan, "high": nan})
+
+
 def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

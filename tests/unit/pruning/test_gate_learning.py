@@ -194,7 +194,7 @@ def planted() -> nn.Module:
 )
 @pytest.mark.parametrize("seed", [0, 2])
 def test_the_crucial_head_stays(planted: nn.Module, method: str, options: dict[str, Any], seed: int) -> None:
-    """As many steps are few: with one of eight seeds, subset keeps a dead head."""
+    """So few steps are not enough for every seed: with one of eight, subset keeps a dead head."""
     course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1, "seed": seed, **options}
     found = hc.prune(planted, Imitation(planted), choose=method, keep=hc.Budget(heads=1), **course)
     assert [str(head) for head in found.mask.kept] == [CRUCIAL]

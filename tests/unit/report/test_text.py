@@ -12,7 +12,9 @@ import records
 import subjects as made
 from headcount.record import Record, Signature
 from headcount.record.codec import encode
+from headcount.record.result import Step
 from headcount.report.section import labelled_for, ordered
+from headcount.report.sections.curves import spared
 from headcount.report.sections.roles import heads_by_role
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
@@ -168,3 +170,14 @@ def test_every_stage_of_pruning_is_named() -> None:
     assert SECTIONS["pruned"].tables([("a", searched)])[1].title == "Quality after each step, after lstsq"
     plain = made.pruned(made.even(2, 4))
     assert "BLEU: whole model 30.00, heads removed 28.00" in SECTIONS["pruned"].answer(plain)
+
+
+def test_one_text_has_no_interval() -> None:
+    """Nothing is called NaN, and a model that gets worse is not called as good as before."""
+    nan = float("nan")
+    quality = {**records.quality(30.0), "low": nan, "high": nan}
+    text = printed(records.changed(made.evaluation(), examples=1, quality=quality))
+    assert "(no interval) on 1 text" in text
+    assert "nan" not in text
+    steps = [Step(gone, gone / 4, value, nan, nan, {}, ()) for gone, value in enumerate((9.0, 9.0, 8.0, 7.0))]
+    assert spared(steps, higher_is_better=True) == 0.25

@@ -189,6 +189,12 @@ def test_a_perfect_correlation_is_inside_its_interval() -> None:
         assert found.low <= found.r <= found.high
 
 
+@pytest.mark.parametrize("correlation", [pearson, spearman])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_a_number_has_no_correlation(correlation: Any, value: float) -> None:
+    assert np.isnan(correlation([0.3, 2.0, value, 5.0, 3.9], [1.0, 0.2, 2.5, 3.1, 2.9])).all()
+
+
 def test_two_pairs_that_carry_a_correlation_are_seen_in_its_interval() -> None:
     """46 pairs of noise and two far outliers: r is .97, and without those two it is nothing."""
     random = np.random.default_rng(8)

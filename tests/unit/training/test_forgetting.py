@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
@@ -31,3 +32,11 @@ def test_a_translation_model_forgets_every_weight(tmp_path: Path) -> None:
     forget(model, seed=0)
     assert not model.final_logits_bias.any()
     assert {name for name, value in model.named_parameters() if (value == 7.0).any()} <= positions
+
+
+def test_weights_on_another_device_are_drawn_with_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the generator of that device, which `torch.manual_seed` sets; that of the CPU would leave it as it is."""
+    model, seeds = laboratory.model(laboratory.vocabulary(tmp_path)).to("meta"), list[int]()
+    monkeypatch.setattr(torch, "manual_seed", seeds.append)
+    forget(model, seed=3)
+    assert seeds == [3]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--type", "number_format", metavar="FORMAT",
-    help="Number format of the weights, such as f16, q8_0 (gguf) or int8 (onnx, ctranslate2). Default: f32.",
+    help="Number format of the weights, such as f16, q8_0 (gguf, onnx) or int8 (onnx, ctranslate2). Default: f32.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace an existing export.")
 @click.option("--no-check", is_flag=True, help="Skip running the result in its runtime.")

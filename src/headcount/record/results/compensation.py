@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headcount.record.result import MeasuredOn, Point, Quality, Result
+from headcount.record.result import MeasuredOn, PruningStep, Quality, Result
 from headcount.statistics import Interval
 
 
 @dataclass(frozen=True)
-class ExcessPoint(Point):
+class ExcessPoint(PruningStep):
     """Negative log-likelihood of an example above the whole model's, with some heads removed."""
 
     seconds: float  # to prune the model, without measuring

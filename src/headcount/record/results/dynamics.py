@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headcount.record.result import MeasuredOn, Point, Result
+from headcount.record.result import MeasuredOn, PruningStep, Result
 
 
 @dataclass(frozen=True)
-class EpochStep(Point):
+class EpochStep(PruningStep):
     """The model of one epoch with some of its heads masked."""
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 
@@ -16,10 +17,14 @@ _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of severa
 
 
 def spared(points: Sequence[Step], higher_is_better: bool) -> float:
-    """The share of heads that can be removed before the value is worse than the 95% interval of the whole model."""
+    """The share of heads that can be removed before the value is worse than the 95% interval of the whole model.
+
+    One example has no interval: then before the value is worse than that of the whole model.
+    """
     start, reached = points[0], 0.0
+    low, high = (start.value, start.value) if isnan(start.low) else (start.low, start.high)
     for point in points:
-        if point.value < start.low if higher_is_better else point.value > start.high:
+        if point.value < low if higher_is_better else point.value > high:
             break
         reached = point.share
     return reached

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from headcount.record import Record
+from headcount.record.result import Quality
 from headcount.record.results.evaluate import Evaluation
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Rows, Table, headings
+from headcount.report.table import Rows, Table, headings, plural
 
 
 def _answer(record: Record[Evaluation]) -> str:
     parts, quality = record.parts, record.parts.quality
     data = record.signature.arguments.get("data")
-    texts = f"{parts.examples} texts of {data}" if data else f"{parts.examples} texts"
-    return (
-        f"{quality.metric} of {parts.task} is {quality.value:.4g} (95% {quality.low:.4g} to {quality.high:.4g}) on "
-        f"{texts}."
-    )
+    texts = f"{plural(parts.examples, 'text')} of {data}" if data else plural(parts.examples, "text")
+    spread = _spread(quality)
+    interval = f"95% {spread}" if spread else "no interval"
+    return f"{quality.metric} of {parts.task} is {quality.value:.4g} ({interval}) on {texts}."
+
+
+def _spread(quality: Quality) -> str | None:
+    """The 95% interval; None if there is none, as for one text."""
+    return None if isnan(quality.low) else f"{quality.low:.4g} to {quality.high:.4g}"
 
 
 def _tables(labelled: Labelled) -> list[Table]:
     def rows(record: Record[Evaluation]) -> Rows:
         quality = record.parts.quality
         return [
-            [name, f"{value:.4g}", f"{quality.low:.4g} to {quality.high:.4g}" if name == quality.metric else None]
+            [name, f"{value:.4g}", _spread(quality) if name == quality.metric else None]
             for name, value in record.parts.measures.items()
         ]
 
