@@ -5,6 +5,7 @@ Knows modules, not heads. All hooks are registered in a `Hooks` block, which rem
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 import threading
@@ -40,7 +41,7 @@ class Hooks:
         if model is not None:
             _check_thread(model)
         self._handles = ExitStack()
-        self._ended = False
+        self.ended = False
 
     def change_input(self, module: nn.Module, function: InputFunction) -> None:
         """Attach a function that replaces the module's first positional input."""
@@ -92,20 +93,10 @@ class Hooks:
         self._keep(module.register_forward_hook(self._until_end(hook)))
 
     def replace(self, module: nn.Module, function: Callable[..., Any]) -> None:
-        """Run `function` instead of the module's forward; hooks on the module still run.
-
-        Unlike hooks, it stays in a copy of the module that is made inside the block.
-        """
-        before = module.__dict__.get("forward")
-        module.__dict__["forward"] = function
-
-        def restore() -> None:
-            if before is None:
-                module.__dict__.pop("forward", None)
-            else:
-                module.__dict__["forward"] = before
-
-        self._handles.callback(restore)
+        """Run `function` instead of the module's forward; hooks on the module still run."""
+        replacement = _Replacement(self, module, function, module.__dict__.get("forward"))
+        module.__dict__["forward"] = replacement
+        self._handles.callback(replacement.remove)
 
     def _before(self, module: nn.Module, hook: Callable[..., Any], **options: bool) -> None:
         self._keep(module.register_forward_pre_hook(self._until_end(hook), **options))
@@ -119,7 +110,7 @@ class Hooks:
         """The hook, which does nothing after the block: copies of the model share it."""
 
         def guarded(*positional: Any, **named: Any) -> Any:
-            return None if self._ended else hook(*positional, **named)
+            return None if self.ended else hook(*positional, **named)
 
         return guarded
 
@@ -128,9 +119,38 @@ class Hooks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended = True
+        self.ended = True
         self._handles.close()
         forget_compiled_code()
+
+
+class _Replacement:
+    """What runs instead of a module's forward, until the block ends. A copy of the module gets one of its own."""
+
+    def __init__(self, hooks: Hooks, module: nn.Module, function: Callable[..., Any], before: Any) -> None:
+        """before: the forward that the module itself has, not its class; another block may have replaced it."""
+        self._hooks, self._module, self._function, self._before = hooks, module, function, before
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        if not self._hooks.ended:
+            return self._function(*positional, **named)
+        if self._before is not None:
+            return self._before(*positional, **named)
+        return type(self._module).forward(self._module, *positional, **named)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Replacement:
+        """Copied along with the module, whose copy deepcopy has registered by then."""
+        module = memo.get(id(self._module), self._module)
+        return _Replacement(self._hooks, module, self._function, copy.deepcopy(self._before, memo))
+
+    def remove(self) -> None:
+        """Restore what was there before. A block that was entered later and is still open keeps its function."""
+        holder = self._module.__dict__
+        while isinstance(last := holder.get("forward"), _Replacement) and last._hooks.ended:
+            if last._before is None:
+                del holder["forward"]
+            else:
+                holder["forward"] = last._before
 
 
 def has_probes(model: nn.Module) -> bool:

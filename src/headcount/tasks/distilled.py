@@ -50,6 +50,11 @@ def distilled(task: Task, teacher: nn.Module, share: float) -> Task:
             if task.trains
             else f"The task {task.name!r} cannot be trained on."
         )
+    if type(task).loss_sum is not Task.loss_sum:  # it decides on the loss alone, and never calls the teacher
+        raise UsageError(
+            f"The task {task.name!r} has a loss_sum of its own, which knows no teacher. Define logits_loss instead, or "
+            "train without distillation: distill=0."
+        )
     taught = copy.copy(task)
     taught.teacher = Teacher(task, copy.deepcopy(teacher).eval(), share)
     return taught

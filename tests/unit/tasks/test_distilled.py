@@ -16,6 +16,7 @@ import laboratory
 import zoo
 from behaviour import weights
 from headcount.errors import UsageError
+from headcount.tasks.classification import Classification
 from headcount.tasks.distilled import distilled
 from headcount.tasks.translation import Translation
 from tokens import sentences, word_tokenizer
@@ -179,3 +180,16 @@ def test_a_kill_changes_nothing(tmp_path: Path) -> None:
 def test_a_share_beyond_the_whole_is_refused() -> None:
     with pytest.raises(UsageError, match=r"distill must be a number, 0 or more and at most 1; got 1\.5"):
         hc.Tuning(distill=1.5)
+
+
+def test_a_task_that_would_ignore_the_teacher_is_refused() -> None:
+    """Its loss is trained on as it is: the model would learn nothing of the teacher, without a word."""
+
+    class Weighted(Classification):
+        def loss_sum(self, model: nn.Module, batch: Any) -> torch.Tensor:
+            return 2 * self.nll(model, batch).sum()
+
+    data = Weighted(texts=["w3 w4", "w5"], labels=[0, 1], tokenizer=word_tokenizer())
+    with pytest.raises(UsageError, match=r"'classification' has a loss_sum of its own.*logits_loss.*distill=0"):
+        distilled(data, zoo.build("bert"), SHARE)
+    assert distilled(data, zoo.build("bert"), 0.0) is data
