@@ -28,7 +28,6 @@ _ARCHITECTURES = {
 }
 _PAIRED = ("llama", "deci")  # rotary embeddings rotate adjacent dimensions; the others rotate the two halves of a head
 _ROPE_TYPES = ("default", "linear", "llama3")  # fixed frequencies, which a table of factors can express
-_ROPE_FACTORS = ("llama", "deci")  # architectures that read the table of factors
 
 
 @dataclass(frozen=True)
