@@ -41,6 +41,9 @@ def measured(records: Sequence[Record], command: str, earlier: Record[Ledger] | 
         _kept(verdict, earlier) or replace(verdict, detail=named(verdict.detail)) for verdict in record.parts.verdicts
     )
     parts = replace(record.parts, verdicts=verdicts, models=tuple(map(named, record.parts.models)))
+    if earlier is not None:
+        numbers = ", ".join(verdict.number for verdict in record.parts.verdicts if _kept(verdict, earlier))
+        command += f"; {numbers}: {earlier.signature.arguments.get('command', '')}" if numbers else ""
     signature = replace(
         record.signature,
         model=named(record.signature.model),
