@@ -42,10 +42,14 @@ def is_repeated(case: Case) -> bool:
     return backend != zoo.backends(architecture)[-1]
 
 
-def shaped(cases: list[Case], *, repeated: tuple[str, ...] = ("uneven",)) -> pytest.MarkDecorator:
-    """Every shape of mask. repeated: those that `make test` tries with the second backend too."""
+def shaped(
+    cases: list[Case], shapes: tuple[str, ...] = SHAPES, *, repeated: tuple[str, ...] = ("uneven",)
+) -> pytest.MarkDecorator:
+    """Every shape of mask. `make test` tries `shapes`, and of these `repeated` with the second backend too."""
     values = [
-        pytest.param(*case, shape, marks=[pytest.mark.slow] if is_repeated(case) and shape not in repeated else [])
+        pytest.param(
+            *case, shape, marks=[] if shape in (repeated if is_repeated(case) else shapes) else [pytest.mark.slow]
+        )
         for case in cases
         for shape in SHAPES
     ]
@@ -61,7 +65,8 @@ every_architecture = pytest.mark.parametrize(
     ("architecture", "backend"),
     [pytest.param(*case, marks=[pytest.mark.slow] if is_repeated(case) else []) for case in zoo.CASES],
 )
-every_shape_of_architectures = shaped(zoo.CASES, repeated=())
+# A second empty layer is saved like the first.
+every_shape_of_architectures = shaped(zoo.CASES, SHAPES[:2], repeated=())
 
 
 @cache  # tests run test by test, not case by case: a small cache would never be hit

@@ -11,7 +11,7 @@ import pytest
 
 from headcount.errors import UnknownName, UsageError
 from headcount.record import Record, Signature
-from headcount.report.figure import draw, figures, fitting, write
+from headcount.report.figure import FORMATS, draw, figures, fitting, write
 from records import SAMPLES, ablation
 
 
@@ -30,7 +30,8 @@ def test_it_writes_pictures_a_caption_and_its_numbers_the_same_every_time(name: 
     assert len(list(csv.DictReader(files[".csv"].open(encoding="utf-8")))) > 1
     assert figures[name].title
     assert figures[name].shows
-    for again in write(name, SAMPLES[name], tmp_path / "again", ["png", "svg"]):
+    formats = FORMATS if name == figures.names()[0] else ["svg"]  # metadata are the same in every figure
+    for again in write(name, SAMPLES[name], tmp_path / "again", formats):
         assert again.read_bytes() == files[again.suffix].read_bytes()
 
 

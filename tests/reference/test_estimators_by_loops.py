@@ -64,7 +64,7 @@ def test_integrated_gradients(model: nn.Module) -> None:
 def test_integrated_gradients_are_complete(model: nn.Module) -> None:
     """Over the heads of a layer they sum to what is lost without the layer."""
     task, sites = smooth(model), hc.locate(model)
-    found = hc.score("integrated-gradients", model, task, steps=30)
+    found = hc.score("integrated-gradients", model, task, steps=12)
     for site in ("encoder.0", "cross.1"):
         lost = loss(model, task, sites.mask(off=f"{site}.*")) - loss(model, task, sites.mask())
         assert found.layer(*sites[site].key).sum() == pytest.approx(lost, rel=2e-2)

@@ -30,6 +30,7 @@ _OUTPUT = (
     "o_proj", "out_proj", "o", "out_lin", "dense", "wo", "Wo", "c_proj", "proj", "projection_layer", "linear_out",
     "..output.dense",
 )  # fmt: skip
+_QUERY_OR_FUSED = frozenset(_QUERY + _FUSED)
 _HEAD_DIM = ("head_dim", "attention_head_size", "head_size", "key_value_proj_dim", "d_head", "dim_head")
 _COUNT = ("num_heads", "num_attention_heads", "n_heads", "n_head")
 _KV_COUNT = ("num_key_value_heads", "num_kv_heads")
@@ -69,7 +70,7 @@ def _about(path: str, module: nn.Module, reason: str) -> str:
 
 def _guess(model: nn.Module, path: str, module: nn.Module) -> Attention | str | None:
     """A layout guessed from the names of the module's projections and attributes, or the reason why there is none."""
-    if not module._modules:  # most modules of a model have no projections
+    if module._modules.keys().isdisjoint(_QUERY_OR_FUSED):  # as in most modules of a model
         return None
     fused = _first(module, _FUSED)
     query, key, value = (fused or _first(module, names) for names in (_QUERY, _KEY, _VALUE))

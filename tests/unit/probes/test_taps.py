@@ -101,7 +101,7 @@ def test_pruned_attentions_keep_their_layers(llama: nn.Module) -> None:
     assert [attention.shape[1] for attention in found] == [3, 0, 4]
 
 
-@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("fullgraph", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_taps_of_a_compiled_model(bert: nn.Module, fullgraph: bool) -> None:
     from headcount.sites.inputs import example_batch
 

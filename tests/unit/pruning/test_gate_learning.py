@@ -192,7 +192,7 @@ def planted() -> nn.Module:
         ("subset", {"straight_through": True, "hot": 1.0}),
     ],
 )
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_crucial_head_stays(planted: nn.Module, method: str, options: dict[str, Any], seed: int) -> None:
     """So few steps are not enough for every seed: with one of eight, subset keeps a dead head."""
     course = {"steps": 150, "tune": ALONE, "gate_rate": 0.1, "seed": seed, **options}
@@ -257,7 +257,7 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize("method", ["l0", "subset"])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_interruptions_change_nothing(
     model: Any, tokenizer: Any, tmp_path: Path, method: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     model = laboratory.model(tokenizer)
     pairs = laboratory.parallel()["train"]
     task = hc.task("translation", source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer)
-    recipe = replace(laboratory.RECIPE, epochs=None, steps=250, batch=300, chunk=300, factor=2.0, warmup=50)
+    recipe = replace(laboratory.RECIPE, epochs=None, steps=150, batch=300, chunk=300, factor=2.0, warmup=50)
     Loop(
         model, task, recipe, folder, 32, judge=lambda _: {"loss": 0.0}, keep=lambda _: None,
         accelerator=Accelerator(cpu=True),
@@ -87,7 +87,7 @@ def test_fast_equals_naive_on_translation_loss(translator: Any) -> None:
     np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("tokens", "every"), [(250, 4), (4096, 2)])
+@pytest.mark.parametrize(("tokens", "every"), [(250, 8), (4096, 4)])
 def test_fast_writes_what_generate_writes(translator: Any, tokens: int, every: int) -> None:
     """Token for token, for heads alone and for heads off; small batches take long, so with fewer heads."""
     model, _ = translator

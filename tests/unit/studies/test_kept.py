@@ -68,7 +68,7 @@ def test_a_planted_drift_is_seen() -> None:
 def test_heads_are_looked_at_where_they_are_left_by_their_old_names(tmp_path: Path) -> None:
     tokenizer = laboratory.vocabulary(tmp_path / "v")
     model = laboratory.model(tokenizer)
-    trees = [row.tree for row in Grammar("light", "dialogue", train=50).splits()["dev"][:30]]
+    trees = [row.tree for row in Grammar("light", "dialogue", train=300).splits()["dev"][:30]]
     looking = Looking(Sentences(trees, [tree.text for tree in trees]), tokenizer)
     small = hc.remove(model, hc.locate(model).mask(off=["encoder.0.0", "encoder.1.*"]))
     found = looking.roles(small)

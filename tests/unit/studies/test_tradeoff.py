@@ -49,7 +49,7 @@ def subject(place: Path) -> tuple[Any, Data, Looking]:
         pairs = laboratory.parallel()[split]
         return Translation(source=list(pairs["source"]), target=list(pairs["target"]), tokenizer=tokenizer, **options)
 
-    trees = [row.tree for row in Grammar("light", "dialogue", train=50).splits()["dev"][:20]]
+    trees = [row.tree for row in Grammar("light", "dialogue", train=300).splits()["dev"][:20]]
     data = Data(task("train"), task("dev"), task("test", metric="loss"))
     return model, data, Looking(Sentences(trees), tokenizer)
 
@@ -393,6 +393,7 @@ def shared(place: Path, folder: Path | None) -> list[Any]:
 
 def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
     """The same global batches, dropout off: the same heads and roles, and nearly the same qualities."""
+    subject(tmp_path)  # the corpus is generated once, before the processes part
     place = tmp_path / "two"
     results = shared_by(2, lambda: shared(place, None))
     assert results[0] == results[1], "every process knows the same points"

@@ -116,6 +116,7 @@ def test_case_counts_unless_said_otherwise(tokenizer: Any, texts: Any) -> None:
 @pytest.mark.parametrize("beams", [1, 3])
 def test_decoding_is_that_of_generate(tokenizer: Any, model: Any, texts: Any, beams: int) -> None:
     """Sorting by length and batching change nothing but how far beams look ahead: to the longest of their batch."""
+    texts = tuple(side[:20] for side in texts)
     task = make(tokenizer, texts, beams=beams, tokens=50 * beams)
     extra = {"length_penalty": 0.6} if beams > 1 else {}
     expected = {}

@@ -46,7 +46,7 @@ class Grammar:
 
     def splits(self) -> dict[str, list[Example]]:
         """Every split; `ood` is of the other domain."""
-        return {split: self.split(split) for split in SIZES}
+        return {name: list(examples) for name, examples in _splits(self.language, self.domain, self.train).items()}
 
     def split(self, name: str) -> list[Example]:
         """One split. The large training split is generated only if needed."""
