@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import Any, ClassVar
 
 import numpy as np
@@ -253,15 +255,15 @@ class Task(ABC):
 class Batches(Iterator[Batch]):
     """The data of a task, built lazily, with a known number of batches for progress bars."""
 
-    def __init__(self, make: Callable[[Any], Any], rows: Sequence[object]) -> None:
+    def __init__(self, make: Callable[[Any], Any], rows: Iterable[object]) -> None:
         """make: function from row indices to a batch."""
-        self._made, self._count = map(make, rows), len(rows)
+        self._made, self._count = map(make, rows), length_hint(rows)
 
     def __next__(self) -> Any:
         return next(self._made)
 
     def __len__(self) -> int:
-        """Number of all batches, including those already yielded."""
+        """Number of all batches, including those already yielded; 0 if it is not known."""
         return self._count
 
 
@@ -272,13 +274,28 @@ class BatchTask(Task):
 
     def __init__(self, batches: Iterable[Batch], nll: Callable[[nn.Module, Batch], Tensor]) -> None:
         self._batches, self._nll = batches, nll
+        self._seen: list[str] = []  # hashes of the batches, as they were read first
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint(batch for batch in self._batches)
+        return fingerprint(self.batches())
 
     def batches(self) -> Iterator[Batch]:
-        return iter(self._batches)
+        numbers = itertools.count()
+        return Batches(lambda batch: self._repeated(next(numbers), batch), self._batches)
+
+    def _repeated(self, number: int, batch: Batch) -> Batch:
+        """The batch. Raises if it is not what it was before: examples are compared with themselves, masked and not."""
+        content = fingerprint([_tensors(batch)])
+        if number == len(self._seen):
+            self._seen.append(content)
+        elif self._seen[number] != content:
+            raise UsageError(
+                f"Batch {number} is not the same each time the batches are read, so that examples would be compared "
+                "with others. Set shuffle=False and use no random augmentation, or give list(loader); nll must not "
+                "change its batch."
+            )
+        return batch
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         nll_B = self._nll(model, batch)
@@ -371,6 +388,12 @@ def fingerprint(items: Iterable[object]) -> str:
     for item in items:
         add(item)
     return digest.hexdigest()
+
+
+def _tensors(batch: Any) -> dict[str, Tensor]:
+    """The tensors of a batch by name, or by place in a list."""
+    items = batch.items() if isinstance(batch, Mapping) else enumerate(batch) if isinstance(batch, list | tuple) else ()
+    return {str(name): value for name, value in items if isinstance(value, Tensor)}
 
 
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
