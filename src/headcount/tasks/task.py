@@ -344,7 +344,7 @@ class _Tasks:
         """Create a task from batches.
 
         Args:
-            batches: List or DataLoader of batches, read several times.
+            batches: List or DataLoader of batches, read several times in the same order: no shuffling.
             nll: Function of (model, batch) that returns the loss of each example, a tensor [batch].
         """
         if isinstance(batches, Iterator):

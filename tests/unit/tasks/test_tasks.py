@@ -91,7 +91,7 @@ def test_batches_that_change_from_one_reading_to_the_next_are_refused(bert: nn.M
     mask = hc.locate(bert).mask(off="encoder.0.1")
     hc.compensate(bert, mask, task(), "lstsq")
     for options in ({}, {"generator": torch.Generator().manual_seed(0)}):
-        with pytest.raises(UsageError, match="Batch 0 is not the same each time.*shuffle=False"):
+        with pytest.raises(UsageError, match=r"Batch 0 is not the same each time.*shuffle=False"):
             hc.compensate(bert, mask, task(shuffle=True, **options), "lstsq")
     popped = hc.task.of([dict(examples[0])], nll=lambda _, batch: batch.pop("input_ids").double())
     popped.quality(bert)
