@@ -7,7 +7,7 @@ Shapes: B batch, T tokens, H heads of the model, D head size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import check_name
+from headcount.errors import UsageError, check_name
 from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
@@ -82,7 +82,7 @@ def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
     mask_BH = torch.ones(rows_of(batch), len(locate(model).heads), requires_grad=True)
     with masked(model, mask_BH):
         nll_B = task.nll(model, batch)
-    (gradient_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
+    (gradient_BH,) = slopes_of(nll_B, [mask_BH])
     return gradient_BH.double().numpy()
 
 
@@ -91,7 +91,7 @@ def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     mask_H = torch.ones(len(locate(model).heads), requires_grad=True)
     with masked(model, mask_H):
         nll_B = task.nll(model, batch)
-    (gradient_H,) = torch.autograd.grad(nll_B.sum(), mask_H)
+    (gradient_H,) = slopes_of(nll_B, [mask_H])
     return gradient_H.abs().double().numpy()[None], float(len(nll_B))
 
 
@@ -115,8 +115,22 @@ def output_slopes(model: nn.Module, task: Task, batch: Batch) -> tuple[int, list
     with masked(model, mask_H), tapped(model, "outputs") as taps:
         nll_B = task.nll(model, batch)
     runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
-    slopes = torch.autograd.grad(nll_B.sum(), [context_BTHD for _, context_BTHD in runs])
+    slopes = slopes_of(nll_B, [context_BTHD for _, context_BTHD in runs])
     return len(nll_B), [(*run, slope_BTHD) for run, slope_BTHD in zip(runs, slopes, strict=True)]
+
+
+def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Gradients of the summed loss with respect to tensors; 0 for outputs that the loss does not use.
+
+    Raises if the loss uses none of them.
+    """
+    slopes = torch.autograd.grad(nll_B.sum(), tensors, allow_unused=True) if nll_B.requires_grad else ()
+    if all(slope is None for slope in slopes):
+        raise UsageError(
+            "The loss has no gradient with respect to the heads. Compute it from the output of the model, without "
+            "torch.no_grad, detach or item."
+        )
+    return [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in zip(tensors, slopes, strict=True)]
 
 
 SCORE = gradient

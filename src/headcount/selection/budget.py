@@ -53,7 +53,7 @@ class Budget:
             )
         check_name("unit of a budget", self.unit, get_args(Unit))
         amount = getattr(self, units[0])
-        if not isinstance(amount, Real) or isinstance(amount, bool):
+        if not _is_number(amount):
             raise UsageError(
                 f"{units[0]} must be a number; got {amount!r}. Budget.parse reads a text such as '10' or '40%'."
             )
@@ -107,6 +107,10 @@ class Budget:
     def limit(self, total: float) -> float:
         """Highest cost of the pruned model, if the whole model costs `total`."""
         return self.share * total if self.share is not None else float(getattr(self, self.counts))
+
+
+def _is_number(amount: object) -> bool:
+    return isinstance(amount, Real) and not isinstance(amount, bool)
 
 
 def parse_budgets(text: str) -> tuple[Budget | dict[str, Budget], str | None]:
