@@ -153,6 +153,17 @@ def test_settings_are_read_and_written(settings: StudySettings) -> None:
         StudySettings.read({"model": "m", "source": {"data": "d"}, "measure_splits": "test"})
     with pytest.raises(UnknownName, match="limit"):
         StudySettings.read({"model": "m", "source": {"data": "d", "limits": 3}})
+    for wrong, message in (
+        ({"step": "a"}, "The setting step must be a number; got 'a'"),
+        ({"seeds": 3}, "seeds must be a list of whole numbers; got 3"),
+        ({"orders": "gradient"}, "orders must be a list of texts; got 'gradient'"),
+        ({"max_length": 1}, "max_length must be at least 2; got 1"),
+        ({"source": {"data": "d", "limit": "a"}}, "The setting of the source limit must be a whole number; got 'a'"),
+        ({"source": {"data": "d", "limit": -1}}, "limit must be at least 1; got -1"),
+        ({"source": {"data": "d", "columns": {"text": 3}}}, "columns must be a table"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            StudySettings.read({"model": "m", "source": {"data": "d"}, **wrong})
     with pytest.raises(UsageError, match="needs a data"):
         StudySettings.read({"model": "m"})
     with pytest.raises(UnknownName, match="ablation"):
