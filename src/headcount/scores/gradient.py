@@ -78,12 +78,25 @@ def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.nd
 
 
 def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
-    """[B, H] gradients of each example's loss with respect to the heads' masks, by one backward pass."""
+    """[B, H] gradients of each example's loss with respect to the heads' masks.
+
+    By one backward pass, or by one for each example if its loss depends on the others in the batch.
+    """
+    if not task.separate(model):
+        return _gradients_by_example(model, task, batch)
     mask_BH = torch.ones(rows_of(batch), len(locate(model).heads), requires_grad=True)
     with masked(model, mask_BH):
         nll_B = task.nll(model, batch)
     (gradient_BH,) = slopes_of(nll_B, [mask_BH])
     return gradient_BH.double().numpy()
+
+
+def _gradients_by_example(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
+    mask_H = torch.ones(len(locate(model).heads), requires_grad=True)
+    with masked(model, mask_H):
+        nll_B = task.nll(model, batch)
+    slopes = [slopes_of(nll, [mask_H], again=True)[0] for nll in nll_B]
+    return torch.stack(slopes).double().numpy()
 
 
 def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
@@ -119,12 +132,14 @@ def output_slopes(model: nn.Module, task: Task, batch: Batch) -> tuple[int, list
     return len(nll_B), [(*run, slope_BTHD) for run, slope_BTHD in zip(runs, slopes, strict=True)]
 
 
-def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor], *, again: bool = False) -> list[Tensor]:
     """Gradients of the summed loss with respect to tensors; 0 for outputs that the loss does not use.
 
-    Raises if the loss uses none of them.
+    again: whether others follow of the same run. Raises if the loss uses none of the tensors.
     """
-    slopes = torch.autograd.grad(nll_B.sum(), tensors, allow_unused=True) if nll_B.requires_grad else ()
+    slopes: Sequence[Tensor | None] = ()
+    if nll_B.requires_grad:
+        slopes = torch.autograd.grad(nll_B.sum(), tensors, allow_unused=True, retain_graph=again)
     if all(slope is None for slope in slopes):
         raise UsageError(
             "The loss has no gradient with respect to the heads. Compute it from the output of the model, without "

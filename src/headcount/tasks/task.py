@@ -25,7 +25,7 @@ from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import HARNESS, is_harness, task_names
-from headcount.tasks.soundness import check_losses
+from headcount.tasks.soundness import check_losses, loss_tolerance
 
 Batch = Mapping[str, Any]
 
@@ -184,6 +184,10 @@ class Task(ABC):
         """Whether one forward pass over each batch gives the metric; False if the model has to generate text."""
         return True
 
+    def separate(self, model: nn.Module) -> bool:
+        """Whether the loss of an example does not depend on the others in its batch, as contrastive losses do."""
+        return True
+
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, columns]: the statistics of each example of a batch."""
         nll_B = self.nll(model, batch).double().cpu().numpy()
@@ -275,6 +279,7 @@ class BatchTask(Task):
     def __init__(self, batches: Iterable[Batch], nll: Callable[[nn.Module, Batch], Tensor]) -> None:
         self._batches, self._nll = batches, nll
         self._seen: list[str] = []  # hashes of the batches, as they were read first
+        self._separate: bool | None = None  # None: not tried yet
 
     @property
     def fingerprint(self) -> str:
@@ -305,6 +310,25 @@ class BatchTask(Task):
                 "Use reduction='none' and sum over targets."
             )
         return nll_B
+
+    def separate(self, model: nn.Module) -> bool:
+        if self._separate is None:
+            self._separate = self._same_twice(model, next(iter(self._batches), {}))
+        return self._separate
+
+    def _same_twice(self, model: nn.Module, batch: Batch) -> bool:
+        """Whether losses are the same in a batch of the same examples twice."""
+        if len({len(value) for value in batch.values() if isinstance(value, Tensor)}) != 1:
+            return True  # cannot be repeated
+        try:
+            with evaluating(model):
+                once_B, twice_B = self.nll(model, batch), self.nll(model, repeated(batch, 2))
+        except (RuntimeError, ValueError, TypeError, LookupError):  # the loss may be for this size of batch only
+            return False
+        tolerance = loss_tolerance(model)
+        return len(twice_B) == 2 * len(once_B) and torch.allclose(
+            twice_B, once_B.repeat(2), rtol=tolerance, atol=tolerance
+        )
 
     def quality(self, model: nn.Module) -> Quality:
         """The signature has no hash of the data: batches that are generated on the fly would be generated twice."""
@@ -412,6 +436,16 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
 def rows_of(batch: Batch) -> int:
     """Number of examples in a batch."""
     return next(len(value) for value in batch.values() if isinstance(value, Tensor))
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """The same examples several times."""
+    if times == 1:
+        return batch
+    return {
+        name: value.repeat(times, *(1,) * (value.dim() - 1)) if isinstance(value, Tensor) else value
+        for name, value in batch.items()
+    }
 
 
 def chunks(count: int, size: int) -> Iterator[range]:
