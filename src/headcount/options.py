@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from headcount.errors import UnknownName, UsageError, check_name
@@ -33,14 +34,22 @@ class Limits:
             return
         if self.choices and value not in self.choices:
             raise UnknownName(name, str(value), self.choices)
+        if not self._of_type(value):
+            raise UsageError(f"{name} must be {self.range}; got {value!r}.")
         if isinstance(value, str | bool):
             return
         low = self.minimum is None or value > self.minimum or (value == self.minimum and not self.above)
         if not low or (self.maximum is not None and value > self.maximum):
             raise UsageError(f"{name} must be {self.range}; got {value}.")
 
+    def _of_type(self, value: Any) -> bool:
+        kind = {int: Integral, float: Real}.get(self.type, self.type)
+        return isinstance(value, kind) and (self.type is bool or not isinstance(value, bool))
+
     @property
     def range(self) -> str:
+        if self.type is bool:
+            return "True or False"
         noun = "a whole number" if self.type is int else "a share" if self.share else "a number"
         low = "" if self.minimum is None else f"above {self.minimum:g}" if self.above else f"{self.minimum:g} or more"
         high = "" if self.maximum is None else f"at most {self.maximum:g}"

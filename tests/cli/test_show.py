@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -51,6 +52,22 @@ def test_long_work_has_a_line_every_half_minute(
         for _ in range(3):
             assert asked.acquire(timeout=60)
     assert capsys.readouterr().out.startswith("0:00  reading\n0:00  reading\n")
+
+
+@pytest.mark.parametrize("charset", ["ascii", "latin-1"])
+def test_characters_that_the_output_lacks_do_not_end_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, charset: str
+) -> None:
+    record = Record("score", Signature("日本 ü"), Scoring("gradient", {"encoder.0.0": -1.0}, {"encoder.0.0": 1}))
+    record.save(tmp_path / "record.json")
+    done = CliRunner(charset=charset).invoke(main, ["report", str(tmp_path), "--plain"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "model:?? " in done.stdout_bytes.decode(charset)
+    output = io.TextIOWrapper(io.BytesIO(), encoding=charset)
+    monkeypatch.setattr(sys, "stdout", output)
+    show.result(record, as_json=True)
+    output.seek(0)
+    assert Record.from_json(output.read()) == record
 
 
 def test_text_of_a_record_is_text(tmp_path: Path) -> None:

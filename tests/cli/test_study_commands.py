@@ -249,6 +249,8 @@ def test_whole_studies(tuned: str, place: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "figures" / "dynamics" / "dynamics.svg").is_file()
     config.write_text("model = ")
     assert "is not TOML" in run("study", "all", "--config", str(config)).output
+    config.write_text('source = "grammar"')
+    assert "source must be a table" in run("study", "all", "--config", str(config)).output
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,16 @@ WAYS = {
     "a model that ignores its attention mask": ("warns", "test_a_model_that_ignores_its_attention_mask_is_warned_of"),
     "wrong task for the model": ("refuses", "test_a_task_that_the_model_is_not_for_is_refused"),
     "data order": ("right", "test_the_order_of_the_data_changes_nothing"),
+    "shuffled batches": (
+        "refuses", "unit/tasks/test_tasks.py::test_batches_that_change_from_one_reading_to_the_next_are_refused",
+    ),
+    "a loss against the other examples of a batch": (
+        "right", "unit/scores/test_ablation.py::test_a_loss_against_the_other_examples_of_a_batch",
+    ),
+    "a loss without gradients": ("refuses", "unit/scores/test_scores.py::test_a_loss_without_gradients_is_refused"),
+    "another model of the same name in a report": (
+        "right", "unit/report/test_joined.py::test_records_of_other_weights_under_the_same_name_are_of_another_model",
+    ),
     "number of threads": ("right", "test_the_number_of_threads_changes_nothing_but_rounding"),
     "number of processes": ("right", "unit/scores/test_pieces.py::test_two_processes_give_the_scores_of_one"),
 }  # fmt: skip

@@ -153,6 +153,11 @@ def _one_line(error: Exception) -> click.ClickException:
         return click.UsageError(text)
     if isinstance(error, HeadcountError):
         return click.ClickException(text)
+    if isinstance(error, UnicodeEncodeError):
+        return click.ClickException(
+            f"The output has the encoding {error.encoding}, which has no {error.object[error.start]!a}. Set "
+            "PYTHONIOENCODING=utf-8 and run the same command again."
+        )
     from headcount.journal import is_disk_full
 
     if is_disk_full(error):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from json import dumps
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,11 +31,17 @@ from headcount.record import Record
 
 
 class _Console(Console):
-    """A console that escapes control characters, and leaves a closed pipe to the program."""
+    """A console that escapes control characters, and leaves a closed pipe to the program.
+
+    Characters that the encoding of the output lacks are shown as question marks.
+    """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+            yield segment if segment.control else Segment(self._encodable(printable(segment.text)), segment.style)
+
+    def _encodable(self, text: str) -> str:
+        return text.encode(self.encoding, "replace").decode(self.encoding)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -46,8 +53,9 @@ def console() -> Console:
 
 
 def json(console: Console, record: Record) -> None:
-    """Print a record as JSON."""
-    console.print(record.to_json(), soft_wrap=True, markup=False)
+    """Print a record as JSON, with escapes for characters that the encoding of the output may lack."""
+    unicode = console.encoding.startswith("utf")
+    console.print(record.to_json() if unicode else dumps(record.to_plain(), indent=2), soft_wrap=True, markup=False)
 
 
 def working(what: str) -> AbstractContextManager[Any]:

@@ -101,9 +101,12 @@ def _read(config: Path | None) -> dict[str, Any]:
     if config is None:
         return {}
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
+        settings = tomllib.loads(config.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{config} is not TOML: {error}.") from error
+    if not isinstance(settings.get("source", {}), dict):
+        raise click.UsageError(f"{config}: source must be a table with data = ...; got {settings['source']!r}.")
+    return settings
 
 
 def _run(

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from headcount.corpora.examples import example_hash, in_first_half
@@ -52,6 +53,8 @@ class Source:
             check_name("column", name, COLUMNS)
         if ("source" in self.columns) != ("target" in self.columns):
             raise UsageError("Parallel text has two columns: give the names of source and target.")
+        if self.limit is not None and not (isinstance(self.limit, Integral) and self.limit >= 1):
+            raise UsageError(f"limit must be a whole number of examples, at least 1; got {self.limit!r}.")
 
     @property
     def kind(self) -> Kind:

@@ -14,7 +14,7 @@ from headcount.pruning.choosers.given import Given
 from headcount.pruning.pipeline import Budgets, Chooser, Data, Execution, Pipeline, chooser_of
 from headcount.pruning.run import Pruned, run
 from headcount.pruning.tuning import Tuning
-from headcount.selection.budget import parse_budgets
+from headcount.selection.budget import Budget, parse_budgets
 from headcount.selection.shape import FREE, Shape
 from headcount.tasks.task import Task
 
@@ -78,6 +78,8 @@ def prune(
         if kind and kinds and tuple(kinds) != (kind,):
             raise UsageError(f"keep names the kind {kind}, kinds= names {', '.join(kinds)}: give only one of the two.")
         kinds = kinds or ((kind,) if kind else None)
+    if not isinstance(keep, Budget | Mapping | None):
+        raise UsageError(f"keep must be a text such as '10' or '50%', or a Budget; got {keep!r}.")
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
     pipeline = Pipeline(
@@ -100,6 +102,10 @@ def _chooser(choose: str | HeadGrid | Chooser, options: Mapping[str, object]) ->
         )
     if isinstance(choose, Chooser):
         return choose
+    if not isinstance(choose, HeadGrid):
+        raise UsageError(
+            f"choose must be a name such as 'gradient', or a mask such as sites.mask(off=[...]); got {choose!r}."
+        )
     for head in choose.heads:
         if choose[head] not in (0, 1):
             raise UsageError(

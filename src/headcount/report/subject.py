@@ -45,7 +45,10 @@ def _split(record: Record) -> list[Record]:
 
 
 def subjects(all_records: Sequence[Record]) -> list[Subject]:
-    """Group records by subject. Combined records stay together; a record joins a subject of its model that lacks it."""
+    """Group records by subject. Combined records stay together; a record joins a subject of its model that lacks it.
+
+    A model is known by its name and, where records have hashes of its weights, by these.
+    """
     records = [part for record in all_records for part in _split(record)]
     groups = [list(flat(record)) for record in records]
     combined = [index for index, record in enumerate(records) if groups[index] != [record]]
@@ -55,7 +58,11 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
     for index in (*combined, *loose):
         model, brought = records[index].signature.model, {_slot(part) for part in groups[index]}
         fitting = (
-            at for at in sorted(by_index) if records[at].signature.model == model and not used_labels[at] & brought
+            at
+            for at in sorted(by_index)
+            if records[at].signature.model == model
+            and not used_labels[at] & brought
+            and _of_one_model(by_index[at].records, groups[index])
         )
         home = next(fitting, index)
         subject = by_index.setdefault(home, Subject(named(records[index])))
@@ -69,6 +76,12 @@ def subjects(all_records: Sequence[Record]) -> list[Subject]:
         subject.records += [comparison] if comparison else []
     _tell_apart(ordered)
     return ordered
+
+
+def _of_one_model(some: Sequence[Record], others: Sequence[Record]) -> bool:
+    """Whether records of the same name may be of the same weights: some hash is the same, or unknown."""
+    hashes, more = ({record.signature.weights for record in records} - {""} for records in (some, others))
+    return not hashes or not more or bool(hashes & more)
 
 
 def _slot(record: Record) -> str:

@@ -7,7 +7,7 @@ Shapes: B batch, T tokens, H heads of the model, D head size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import check_name
+from headcount.errors import UsageError, check_name
 from headcount.probes.masks import masked
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
@@ -78,12 +78,25 @@ def example_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.nd
 
 
 def signed_gradients(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
-    """[B, H] gradients of each example's loss with respect to the heads' masks, by one backward pass."""
+    """[B, H] gradients of each example's loss with respect to the heads' masks.
+
+    By one backward pass, or by one for each example if its loss depends on the others in the batch.
+    """
+    if not task.separate(model):
+        return _gradients_by_example(model, task, batch)
     mask_BH = torch.ones(rows_of(batch), len(locate(model).heads), requires_grad=True)
     with masked(model, mask_BH):
         nll_B = task.nll(model, batch)
-    (gradient_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
+    (gradient_BH,) = slopes_of(nll_B, [mask_BH])
     return gradient_BH.double().numpy()
+
+
+def _gradients_by_example(model: nn.Module, task: Task, batch: Batch) -> np.ndarray:
+    mask_H = torch.ones(len(locate(model).heads), requires_grad=True)
+    with masked(model, mask_H):
+        nll_B = task.nll(model, batch)
+    slopes = [slopes_of(nll, [mask_H], again=True)[0] for nll in nll_B]
+    return torch.stack(slopes).double().numpy()
 
 
 def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndarray, float]:
@@ -91,7 +104,7 @@ def batch_gradients(model: nn.Module, task: Task, batch: Batch) -> tuple[np.ndar
     mask_H = torch.ones(len(locate(model).heads), requires_grad=True)
     with masked(model, mask_H):
         nll_B = task.nll(model, batch)
-    (gradient_H,) = torch.autograd.grad(nll_B.sum(), mask_H)
+    (gradient_H,) = slopes_of(nll_B, [mask_H])
     return gradient_H.abs().double().numpy()[None], float(len(nll_B))
 
 
@@ -115,8 +128,24 @@ def output_slopes(model: nn.Module, task: Task, batch: Batch) -> tuple[int, list
     with masked(model, mask_H), tapped(model, "outputs") as taps:
         nll_B = task.nll(model, batch)
     runs = [(site, context_BTHD) for site in sites for context_BTHD in taps.calls(site.key)]
-    slopes = torch.autograd.grad(nll_B.sum(), [context_BTHD for _, context_BTHD in runs])
+    slopes = slopes_of(nll_B, [context_BTHD for _, context_BTHD in runs])
     return len(nll_B), [(*run, slope_BTHD) for run, slope_BTHD in zip(runs, slopes, strict=True)]
+
+
+def slopes_of(nll_B: Tensor, tensors: Sequence[Tensor], *, again: bool = False) -> list[Tensor]:
+    """Gradients of the summed loss with respect to tensors; 0 for outputs that the loss does not use.
+
+    again: whether others follow of the same run. Raises if the loss uses none of the tensors.
+    """
+    slopes: Sequence[Tensor | None] = ()
+    if nll_B.requires_grad:
+        slopes = torch.autograd.grad(nll_B.sum(), tensors, allow_unused=True, retain_graph=again)
+    if all(slope is None for slope in slopes):
+        raise UsageError(
+            "The loss has no gradient with respect to the heads. Compute it from the output of the model, without "
+            "torch.no_grad, detach or item."
+        )
+    return [torch.zeros_like(tensor) if slope is None else slope for tensor, slope in zip(tensors, slopes, strict=True)]
 
 
 SCORE = gradient

@@ -19,6 +19,7 @@ from torch import nn
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
+from headcount.scores.gradient import slopes_of
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
@@ -61,7 +62,7 @@ def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.nda
             mask_BH.requires_grad_()
             with masked(model, mask_BH):
                 nll_B = task.nll(model, batch)
-            (slope_BH,) = torch.autograd.grad(nll_B.sum(), mask_BH)
+            (slope_BH,) = slopes_of(nll_B, [mask_BH])
             value_BH[:, columns] -= slope_BH[:, columns].double().numpy() / steps
     return value_BH
 

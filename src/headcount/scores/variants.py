@@ -27,7 +27,7 @@ from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.tasks.task import Batch, Task, rows_of
+from headcount.tasks.task import Batch, Task, repeated, rows_of
 
 if TYPE_CHECKING:
     from headcount.tasks.translation.pairs import Translation
@@ -128,10 +128,11 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
             with masked(model, locate(model).mask(off=variant.off)):
                 measured[index] = task.measure(model, batch)
     else:
-        for site, places in _groups(model, variants, _tokens(batch)):
+        tokens = _tokens(batch) if task.separate(model) else _TOKENS  # else one variant at a time
+        for site, places in _groups(model, variants, tokens):
             gate = _gate(site, [variants[index] for index in places], rows)
             with _changed(model, memory, site, gate, len(places)):
-                statistics = task.measure(model, _repeated(batch, len(places)))
+                statistics = task.measure(model, repeated(batch, len(places)))
             measured[places] = statistics.reshape(len(places), rows, -1)
     return {"base": base, "variants": measured}
 
@@ -245,12 +246,3 @@ def _tokens(batch: Batch) -> int:
     if len({len(value) for value in tensors}) > 1:
         return _TOKENS
     return max(value.numel() for value in tensors)
-
-
-def _repeated(batch: Batch, times: int) -> Mapping[str, Any]:
-    if times == 1:
-        return batch
-    return {
-        name: value.repeat(times, *(1,) * (value.dim() - 1)) if isinstance(value, Tensor) else value
-        for name, value in batch.items()
-    }

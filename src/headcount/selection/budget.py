@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from headcount.errors import UsageError, check_name
@@ -51,13 +52,17 @@ class Budget:
                 f"got {units or 'none'}."
             )
         check_name("unit of a budget", self.unit, get_args(Unit))
-        if self.heads is not None and (self.heads < 0 or self.heads != int(self.heads)):
+        amount = getattr(self, units[0])
+        if not _is_number(amount):
+            raise UsageError(
+                f"{units[0]} must be a number; got {amount!r}. Budget.parse reads a text such as '10' or '40%'."
+            )
+        if self.heads is not None and (not math.isfinite(self.heads) or self.heads < 0 or self.heads % 1):
             raise UsageError(f"heads must be a whole number, 0 or more; got {self.heads}.")
         if self.share is not None and not (math.isfinite(self.share) and 0 <= self.share <= 1):
             raise UsageError(f"share must be between 0 and 1 (0.4 is 40%); got {self.share}.")
-        limit = getattr(self, units[0])
-        if units[0] not in ("heads", "share") and not (math.isfinite(limit) and limit > 0):
-            raise UsageError(f"A budget of {units[0]} must be above 0; got {limit}.")
+        if units[0] not in ("heads", "share") and not (math.isfinite(amount) and amount > 0):
+            raise UsageError(f"A budget of {units[0]} must be above 0; got {amount}.")
         if self.share is None and self.unit != "heads":
             raise UsageError(f"unit={self.unit!r} goes with share= only; Budget({units[0]}=...) already sets the unit.")
 
@@ -102,6 +107,10 @@ class Budget:
     def limit(self, total: float) -> float:
         """Highest cost of the pruned model, if the whole model costs `total`."""
         return self.share * total if self.share is not None else float(getattr(self, self.counts))
+
+
+def _is_number(amount: object) -> bool:
+    return isinstance(amount, Real) and not isinstance(amount, bool)
 
 
 def parse_budgets(text: str) -> tuple[Budget | dict[str, Budget], str | None]:

@@ -49,6 +49,8 @@ def select(
     """
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
+    if not isinstance(budget, Budget):
+        raise UsageError(f"The budget must be a Budget, such as hc.Budget(heads=10); got {budget!r}.")
     shape = (shape or Shape()).and_also(Shape.of(constraints))
     if units is not None:
         groups, shape = units, shape.and_also(Shape(unit="group"))

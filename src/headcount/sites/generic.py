@@ -147,8 +147,11 @@ class _Seen:
         weights = next((i for i, item in enumerate(self.returned) if self._is_probabilities(item)), None)
         if self.values is None or weights is None:
             return "it does not return its attention probabilities"
+        probabilities_BHQK = self.returned[weights]
         for interleaved, values_BKHD in self._readings():
-            heads_BQHD = torch.einsum("bhqk,bkhd->bqhd", self.returned[weights].float(), values_BKHD.float())
+            if values_BKHD.shape[:2] != (probabilities_BHQK.shape[0], probabilities_BHQK.shape[-1]):
+                continue  # values of several streams or windows
+            heads_BQHD = torch.einsum("bhqk,bkhd->bqhd", probabilities_BHQK.float(), values_BKHD.float())
             expected = heads_BQHD.flatten(-2)
             atol = _tolerance(values_BKHD) * float(expected.abs().max())
             for name, entered in self.entered.items():
@@ -166,6 +169,8 @@ class _Seen:
         """The value heads [B, K, H, D] for each possible layout of their rows."""
         head_dim = getattr(self.module, self.attention.head_dim)
         values: Any = self.values
+        if values.dim() != 3 or values.shape[-1] % head_dim:
+            return
         roles = self.attention.projections[self.attention.value]
         if "q" in roles and values.shape[-1] == 3 * self.heads * head_dim:
             yield True, values.unflatten(-1, (-1, 3, head_dim))[..., 2, :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -65,20 +66,42 @@ def eager_attention(model: nn.Module) -> AbstractContextManager[None]:
 
 @contextmanager
 def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
-    """Use this attention backend inside the block."""
+    """Use this attention backend inside the block. Blocks may be left in any order: the last one entered decides."""
     configs = {
         id(config): config
         for module in model.modules()
         if isinstance(config := getattr(module, "config", None), PreTrainedConfig)
     }
-    before = [(config, getattr(config, _BACKEND, None)) for config in configs.values()]
+    changes = [_BackendChange(config, getattr(config, _BACKEND, None)) for config in configs.values()]
+    _open_changes.extend(changes)
     try:
-        for config, _ in before:
-            setattr(config, _BACKEND, name)
+        for change in changes:
+            setattr(change.config, _BACKEND, name)
         yield
     finally:
-        for config, backend in before:
-            setattr(config, _BACKEND, backend)
+        for change in changes:
+            change.undo()
+
+
+@dataclass(eq=False)
+class _BackendChange:
+    """Another attention backend in one config, for as long as a block is open."""
+
+    config: PreTrainedConfig
+    before: str | None
+
+    def undo(self) -> None:
+        """Restore the backend, now or when the block ends that was entered next and is still open."""
+        later = _open_changes[_open_changes.index(self) + 1 :]
+        _open_changes.remove(self)
+        following = next((change for change in later if change.config is self.config), None)
+        if following is None:
+            setattr(self.config, _BACKEND, self.before)
+        else:
+            following.before = self.before
+
+
+_open_changes: list[_BackendChange] = []  # in the order in which their blocks were entered
 
 
 def run(model: nn.Module, batch: Mapping[str, Tensor], *, synthetic: bool) -> Any:

@@ -9,11 +9,12 @@ DIR/record.json      all of them
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from headcount import journal
+from headcount.claims.pool import LEDGER
 from headcount.errors import FolderError, HeadcountError, RecordError, UsageError
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
@@ -28,31 +29,44 @@ def run_parts(
     makers: Mapping[str, Part],
     out: Path,
     *,
+    wanted: Collection[str] | None = None,
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
     complete: Callable[[Record[Combined]], Record[Combined]] = lambda record: record,
 ) -> Record[Combined]:
-    """Run parts in order and save each in the folder. complete adds what is computed from all parts."""
+    """Run parts in order and save each in the folder. complete adds what is computed from all parts.
+
+    wanted: parts to run, by default all. The record also has the other parts that an earlier run finished.
+    """
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes of the same command share the points of the trade-off
-        record = _run(name, subject, makers, out, refresh)
+        record = _run(name, subject, makers, out, makers if wanted is None else wanted, refresh)
         return _save_last(record, makers, out, complete)
 
 
 def _run(
-    name: str, subject: StudySubject, makers: Mapping[str, Part], out: Path, refresh: Callable[[Record[Combined]], None]
+    name: str,
+    subject: StudySubject,
+    makers: Mapping[str, Part],
+    out: Path,
+    wanted: Collection[str],
+    refresh: Callable[[Record[Combined]], None],
 ) -> Record[Combined]:
-    settings = subject.settings
-    unfinished = not all(_file(out, part).is_file() for part in makers)
+    settings, earlier = subject.settings, _earlier(out)
+    _check_study(name, makers, earlier, out)
+    unfinished = not all(_file(out, part).is_file() for part in wanted)
     fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
     signature = Signature(settings.model, arguments={"data": settings.source.data})
-    combined = Combined(name, {}, {}, json.loads(json.dumps(asdict(settings))))
-    saved_parts = _parts_of_record(out)
+    missing = {part: reason for part, reason in earlier.missing.items() if part in makers and part not in wanted}
+    combined = Combined(name, {}, missing, json.loads(json.dumps(asdict(settings))))
+    saved_parts = {part for part, record in earlier.records.items() if not is_unfinished(record)}
     for part, maker in makers.items():
         file = _file(out, part)
+        if part not in wanted and not file.is_file():
+            continue
         try:
             part_record = Record.load(file) if file.is_file() else maker(subject)
         except FolderError:  # nothing can be written, not only this part
@@ -105,14 +119,23 @@ def _versions(out: Path, parts: Iterable[str]) -> dict[str, tuple[int, int]]:
     return {part: (status.st_ino, status.st_mtime_ns) for part, status in statuses.items()}
 
 
-def _parts_of_record(out: Path) -> set[str]:
-    """The parts in the record of an earlier run, or of another process."""
+def _earlier(out: Path) -> Combined:
+    """The record of an earlier run, or of another process; an empty one if there is none."""
     try:
         combined = Record.load(out / "record.json").parts
     except RecordError:  # there is none, or it is damaged
-        return set()
-    records = combined.records if isinstance(combined, Combined) else {}
-    return {part for part, record in records.items() if not is_unfinished(record)}
+        combined = None
+    return combined if isinstance(combined, Combined) else Combined("", {}, {}, {})
+
+
+def _check_study(name: str, makers: Mapping[str, Part], earlier: Combined, out: Path) -> None:
+    """Raise if a folder has finished parts of another study, which its record would lose."""
+    others = [part for part in earlier.records if part not in makers and _file(out, part).is_file() and part != LEDGER]
+    if others:
+        raise UsageError(
+            f"{out} contains the study {earlier.name} with {', '.join(others)}, which {name} does not have. Give a new "
+            "folder."
+        )
 
 
 def is_unfinished(record: Record) -> bool:

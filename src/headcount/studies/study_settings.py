@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import asdict, dataclass
+from types import UnionType
+from typing import Any, Self, get_args, get_origin
 
 from headcount.corpora.location import Location
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
+from headcount.record.codec import field_types
 from headcount.record.model_folder import training_record
+
+_LEAST = {
+    "beams": 1, "train_limit": 0, "batch_size": 1, "max_length": 2, "followed": 1, "role_limit": 0, "random": 0,
+    "repeats": 1, "gate_steps": 0, "tune_steps": 0, "scratch_steps": 0, "limit": 1, "longest": 1,
+}  # fmt: skip
+_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -49,10 +57,10 @@ class StudySettings:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """Settings from a TOML file, a command line or a record. Raises for unknown names."""
-        _check_names("setting", values, cls)
+        """Settings from a TOML file, a command line or a record. Raises for unknown names and wrong values."""
+        _check("setting", values, cls)
         source = dict(values.get("source") or {})
-        _check_names("setting of the source", source, Source)
+        _check("setting of the source", source, Source)
         for name, value in (("model", values.get("model")), ("data", source.get("data"))):
             if not value:
                 in_file = "data = ... in its table [source]" if name == "data" else "model = ..."
@@ -73,11 +81,40 @@ def trained_on(model: str) -> str:
     return data if data and Location.of(data).kind == "grammar" else ""
 
 
-def _check_names(what: str, values: Mapping[str, object], settings: type[Any]) -> None:
-    allowed = [field.name for field in fields(settings)]
-    for name in values:
-        if name not in allowed:
-            raise UnknownName(what, name, allowed)
+def _check(what: str, values: Mapping[str, Any], settings: Any) -> None:
+    """Raise for a name that is not a setting, and for a value of another type or below the least."""
+    kinds, _ = field_types(settings)
+    for name, value in values.items():
+        if name not in kinds:
+            raise UnknownName(what, name, kinds)
+        if not _fits(value, kinds[name]):
+            raise UsageError(f"The {what} {name} must be {_in_words(kinds[name])}; got {value!r}.")
+        if name in _LEAST and value is not None and value < _LEAST[name]:
+            raise UsageError(f"The {what} {name} must be at least {_LEAST[name]}; got {value}.")
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a value of a TOML file, or of a record, has the type of a setting."""
+    inner = get_args(kind)
+    if get_origin(kind) is UnionType:
+        return any(_fits(value, each) for each in inner)
+    if get_origin(kind) is tuple:
+        return isinstance(value, list | tuple) and all(_fits(item, inner[0]) for item in value)
+    if get_origin(kind) is Mapping:
+        return isinstance(value, Mapping) and all(_fits(item, inner[1]) for item in value.values())
+    if kind is Source:
+        return isinstance(value, Mapping)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _in_words(kind: Any) -> str:
+    if get_origin(kind) is tuple:
+        return f"a list of {'whole numbers' if get_args(kind)[0] is int else 'texts'}"
+    if get_origin(kind) is UnionType:
+        return _in_words(get_args(kind)[0])
+    return _WORDS.get(kind, "a table")
 
 
 def _with_tuples(values: Mapping[str, object]) -> dict[str, Any]:

@@ -37,10 +37,12 @@ def whole_study(
 ) -> Record[Combined]:
     """Run the parts of a study in order and save each. refresh is called with the record after each part.
 
+    parts: those to run, by default all. The record also has the others that an earlier run in this folder finished.
+
     A part that is not possible with this model or data is skipped, with the reason in the record. The last part is the
     ledger of the papers' claims, decided on the other parts.
     """
-    part_names = _wanted(name, parts)
+    wanted = _wanted(name, parts)
     subject = StudySubject(settings, loading or Loading(), out / "unfinished", progress)
 
     def complete(record: Record[Combined]) -> Record[Combined]:
@@ -48,8 +50,8 @@ def whole_study(
         record.parts.records[LEDGER].save(out / "parts" / f"{LEDGER}.json")
         return record
 
-    makers = {part: PARTS[part] for part in part_names}
-    record = run_parts(name, subject, makers, out, refresh=refresh, complete=complete)
+    makers = {part: PARTS[part] for part in PAPERS[name]}
+    record = run_parts(name, subject, makers, out, wanted=wanted, refresh=refresh, complete=complete)
     refresh(record)
     return record
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +25,7 @@ from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
 from headcount.tasks.harness import HARNESS, is_harness, task_names
-from headcount.tasks.soundness import check_losses
+from headcount.tasks.soundness import check_losses, loss_tolerance
 
 Batch = Mapping[str, Any]
 
@@ -182,6 +184,10 @@ class Task(ABC):
         """Whether one forward pass over each batch gives the metric; False if the model has to generate text."""
         return True
 
+    def separate(self, model: nn.Module) -> bool:
+        """Whether the loss of an example does not depend on the others in its batch, as contrastive losses do."""
+        return True
+
     def measure(self, model: nn.Module, batch: Batch) -> np.ndarray:
         """[B, columns]: the statistics of each example of a batch."""
         nll_B = self.nll(model, batch).double().cpu().numpy()
@@ -253,15 +259,15 @@ class Task(ABC):
 class Batches(Iterator[Batch]):
     """The data of a task, built lazily, with a known number of batches for progress bars."""
 
-    def __init__(self, make: Callable[[Any], Any], rows: Sequence[object]) -> None:
+    def __init__(self, make: Callable[[Any], Any], rows: Iterable[object]) -> None:
         """make: function from row indices to a batch."""
-        self._made, self._count = map(make, rows), len(rows)
+        self._made, self._count = map(make, rows), length_hint(rows)
 
     def __next__(self) -> Any:
         return next(self._made)
 
     def __len__(self) -> int:
-        """Number of all batches, including those already yielded."""
+        """Number of all batches, including those already yielded; 0 if it is not known."""
         return self._count
 
 
@@ -272,13 +278,29 @@ class BatchTask(Task):
 
     def __init__(self, batches: Iterable[Batch], nll: Callable[[nn.Module, Batch], Tensor]) -> None:
         self._batches, self._nll = batches, nll
+        self._seen: list[str] = []  # hashes of the batches, as they were read first
+        self._separate: bool | None = None  # None: not tried yet
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint(batch for batch in self._batches)
+        return fingerprint(self.batches())
 
     def batches(self) -> Iterator[Batch]:
-        return iter(self._batches)
+        numbers = itertools.count()
+        return Batches(lambda batch: self._repeated(next(numbers), batch), self._batches)
+
+    def _repeated(self, number: int, batch: Batch) -> Batch:
+        """The batch. Raises if it is not what it was before: examples are compared with themselves, masked and not."""
+        content = fingerprint([_tensors(batch)])
+        if number == len(self._seen):
+            self._seen.append(content)
+        elif self._seen[number] != content:
+            raise UsageError(
+                f"Batch {number} is not the same each time the batches are read, so that examples would be compared "
+                "with others. Set shuffle=False and use no random augmentation, or give list(loader); nll must not "
+                "change its batch."
+            )
+        return batch
 
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         nll_B = self._nll(model, batch)
@@ -288,6 +310,25 @@ class BatchTask(Task):
                 "Use reduction='none' and sum over targets."
             )
         return nll_B
+
+    def separate(self, model: nn.Module) -> bool:
+        if self._separate is None:
+            self._separate = self._same_twice(model, next(iter(self._batches), {}))
+        return self._separate
+
+    def _same_twice(self, model: nn.Module, batch: Batch) -> bool:
+        """Whether losses are the same in a batch of the same examples twice."""
+        if len({len(value) for value in batch.values() if isinstance(value, Tensor)}) != 1:
+            return True  # cannot be repeated
+        try:
+            with evaluating(model):
+                once_B, twice_B = self.nll(model, batch), self.nll(model, repeated(batch, 2))
+        except (RuntimeError, ValueError, TypeError, LookupError):  # the loss may be for this size of batch only
+            return False
+        tolerance = loss_tolerance(model)
+        return len(twice_B) == 2 * len(once_B) and torch.allclose(
+            twice_B, once_B.repeat(2), rtol=tolerance, atol=tolerance
+        )
 
     def quality(self, model: nn.Module) -> Quality:
         """The signature has no hash of the data: batches that are generated on the fly would be generated twice."""
@@ -327,7 +368,7 @@ class _Tasks:
         """Create a task from batches.
 
         Args:
-            batches: List or DataLoader of batches, read several times.
+            batches: List or DataLoader of batches, read several times in the same order: no shuffling.
             nll: Function of (model, batch) that returns the loss of each example, a tensor [batch].
         """
         if isinstance(batches, Iterator):
@@ -373,6 +414,12 @@ def fingerprint(items: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
+def _tensors(batch: Any) -> dict[str, Tensor]:
+    """The tensors of a batch by name, or by place in a list."""
+    items = batch.items() if isinstance(batch, Mapping) else enumerate(batch) if isinstance(batch, list | tuple) else ()
+    return {str(name): value for name, value in items if isinstance(value, Tensor)}
+
+
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
     """The texts as a list. Raises UsageError if there are none, or if one is not a string."""
     if isinstance(texts, str):
@@ -389,6 +436,16 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
 def rows_of(batch: Batch) -> int:
     """Number of examples in a batch."""
     return next(len(value) for value in batch.values() if isinstance(value, Tensor))
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """The same examples several times."""
+    if times == 1:
+        return batch
+    return {
+        name: value.repeat(times, *(1,) * (value.dim() - 1)) if isinstance(value, Tensor) else value
+        for name, value in batch.items()
+    }
 
 
 def chunks(count: int, size: int) -> Iterator[range]:

@@ -50,6 +50,7 @@ class TextTask(Task):
         """pairs: second texts. hashed: further data to include in the fingerprint."""
         self.metric = chosen_metric(metric, self.METRICS, self.name)
         self._texts, self._pairs = check_texts(texts), None if pairs is None else check_texts(pairs, "pairs")
+        _check_tokenizer(tokenizer, max_length, paired=pairs is not None)
         self.tokenizer, self._max_length = tokenizer, max_length
         self._chunks = list(chunks(len(self._texts), batch_size))
         self._fingerprint = fingerprint([self._texts, *hashed])
@@ -104,6 +105,21 @@ class TextTask(Task):
         padded = copy.deepcopy(self.tokenizer)
         padded.pad_token = padded.eos_token
         return padded
+
+
+def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int | None, *, paired: bool) -> None:
+    """Raise if there is no tokenizer, or if special tokens alone fill a text: tokenizers then truncate nothing."""
+    if not callable(tokenizer) or isinstance(tokenizer, type):
+        raise UsageError(
+            f"tokenizer must be the tokenizer of the model, such as AutoTokenizer.from_pretrained(...); got "
+            f"{tokenizer!r}."
+        )
+    special = tokenizer.num_special_tokens_to_add(pair=paired) if max_length is not None else 0
+    if max_length is not None and max_length <= special:
+        raise UsageError(
+            f"max_length must be at least {special + 1}, because the tokenizer adds {special} special tokens to each "
+            f"text; got {max_length}."
+        )
 
 
 class PlainTextTask(TextTask):

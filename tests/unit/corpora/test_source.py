@@ -27,6 +27,9 @@ def test_columns_are_checked() -> None:
         Source("d", columns={"labels": "class"})
     with pytest.raises(UsageError, match="names of source and target"):
         Source("d", columns={"source": "en"})
+    for limit in (0, -1, 2.5, "all"):
+        with pytest.raises(UsageError, match="limit must be a whole number of examples, at least 1"):
+            Source("d", limit=limit)  # type: ignore[arg-type]
 
 
 def test_one_source_for_every_kind_of_text(tmp_path: Path) -> None:

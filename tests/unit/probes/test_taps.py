@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -68,6 +70,18 @@ def test_empty_sites_have_nothing_to_read(bert: nn.Module) -> None:
     assert [site.name for site, _ in taps.items()] == ["encoder.1", "encoder.2"]
     with pytest.raises(UsageError, match="no heads left"):
         taps["encoder.0"]
+
+
+@pytest.mark.parametrize("first_left", [0, 1])
+def test_blocks_left_in_any_order_leave_nothing(bert: nn.Module, first_left: int) -> None:
+    before = bert.config._attn_implementation
+    blocks = [ExitStack(), ExitStack()]
+    taps = [block.enter_context(hc.tapped(bert, "max")) for block in blocks]
+    blocks[first_left].close()
+    outputs(bert)
+    assert [len(tap.calls("encoder.0")) for tap in taps] == [first_left, 1 - first_left]
+    blocks[1 - first_left].close()
+    assert bert.config._attn_implementation == before == "sdpa"
 
 
 def test_two_of_one_name(bert: nn.Module) -> None:

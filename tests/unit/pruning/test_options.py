@@ -23,6 +23,9 @@ from headcount.pruning.tuning import Tuning
     [
         ("greedy", {"candidates": 0}, "candidates must be a whole number, 1 or more; got 0"),
         ("gradient", {"step": 0.0}, "step must be a share, above 0 and at most 1; got 0"),
+        ("greedy", {"candidates": 2.5}, "candidates must be a whole number, 1 or more; got 2.5"),
+        ("gradient", {"step": "10%"}, "step must be a share, above 0 and at most 1; got '10%'"),
+        ("gradient", {"recompute": 1}, "recompute must be True or False; got 1"),
         ("l0", {"variant": "papr"}, "Did you mean 'paper'"),
         ("fisher", {"recompute": True}, "Unknown option of fisher 'recompute'"),
         ("gradeint", {}, "Did you mean 'gradient'"),

@@ -76,6 +76,10 @@ def test_heads_that_are_given_can_be_tuned_and_need_no_task_otherwise() -> None:
         hc.prune(model, choose=mask, tune=2)
     with pytest.raises(UsageError, match="no data to choose heads on"):
         hc.prune(model, keep="50%")
+    with pytest.raises(UsageError, match="keep must be a text such as '10' or '50%', or a Budget; got 5"):
+        hc.prune(model, keep=5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"choose must be a name .*; got \['encoder.0.1'\]"):
+        hc.prune(model, choose=["encoder.0.1"])  # type: ignore[arg-type]
 
 
 def test_scores_of_chance_have_a_seed() -> None:

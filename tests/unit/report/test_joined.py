@@ -71,6 +71,15 @@ def test_a_side_that_is_missing_or_of_another_model() -> None:
     assert joined([roles(dict.fromkeys(HEADS, "rare")), importance(values)]) is None
 
 
+def test_records_of_other_weights_under_the_same_name_are_of_another_model() -> None:
+    planted, values = roles({HEADS[0]: "positional"}), [float(value) for value in range(8)]
+    found = subjects([planted, importance(values, weights="retrained")])
+    assert [len(subject.records) for subject in found] == [1, 1]
+    assert "retrai" in found[1].label
+    (together,) = subjects([planted, importance(values, weights="")])  # unknown
+    assert len(together.records) > 1
+
+
 def test_the_page_says_it_with_its_numbers() -> None:
     given = [roles({HEADS[0]: "positional", HEADS[5]: "delimiter"}), importance([8, 1, 2, 3, 4, 9, 5, 6])]
     (subject,) = subjects(given)

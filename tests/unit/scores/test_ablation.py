@@ -156,6 +156,25 @@ def test_batches_of_ones_own(bert: nn.Module) -> None:
     np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
 
 
+def test_a_loss_against_the_other_examples_of_a_batch(bert: nn.Module) -> None:
+    """Variants in one batch would be further wrong answers; and each example's loss depends on every row."""
+    ids = torch.randint(3, 90, (3, 5), generator=torch.Generator().manual_seed(0))
+
+    def contrastive(model: nn.Module, batch: Any) -> torch.Tensor:
+        texts, others = (model(batch["input_ids"].roll(places, 1)).logits for places in (0, 1))
+        return nn.functional.cross_entropy(20 * texts @ others.T, torch.arange(len(texts)), reduction="none")
+
+    task = hc.task.of([{"input_ids": ids}], nll=contrastive)
+    fast, naive = both(bert, task, one_out(bert))
+    np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
+    mask = torch.ones(12, requires_grad=True)
+    with hc.masked(bert, mask):
+        losses = contrastive(bert, {"input_ids": ids})
+    slopes = torch.stack([torch.autograd.grad(loss, mask, retain_graph=True)[0] for loss in losses])
+    scores = hc.score("gradient", bert, task, normalize=False)
+    np.testing.assert_allclose(scores.numbers(), slopes.abs().mean(0).numpy(), rtol=1e-5)
+
+
 def test_a_dead_head_loses_nothing_and_a_crucial_one_is_found(bert: nn.Module) -> None:
     sites = hc.locate(bert)
     with torch.no_grad():

@@ -194,6 +194,22 @@ def test_wrong_input(bert: nn.Module) -> None:
         hc.score("gradient", bert, hc.task.of([], nll=lambda *_: torch.zeros(1)))
 
 
+@pytest.mark.parametrize("granularity", ["example", "batch", "token"])
+def test_a_loss_without_gradients_is_refused(bert: nn.Module, granularity: str) -> None:
+    batches = [{"input_ids": torch.ones(2, 3, dtype=torch.long)}]
+
+    def detached(model: nn.Module, batch: Any) -> torch.Tensor:
+        return model(**batch).logits.sum(1).detach()
+
+    def elsewhere(model: nn.Module, batch: Any) -> torch.Tensor:
+        model(**batch)
+        return torch.ones(2, requires_grad=True) * 2
+
+    for nll in (detached, elsewhere):
+        with pytest.raises(UsageError, match=r"The loss has no gradient .*without torch\.no_grad, detach or item"):
+            hc.score("gradient", bert, hc.task.of(batches, nll=nll), granularity=granularity)
+
+
 def test_inference_mode_of_the_caller_makes_no_difference(bert: nn.Module) -> None:
     task, mask = labelled(4), hc.locate(bert).mask(off="encoder.0.1")
     with torch.inference_mode():

@@ -45,6 +45,9 @@ def test_what_is_no_budget(text: str) -> None:
         ({"parameters": 0}, UsageError, "above 0"),
         ({"share": 0.5, "unit": "bytes"}, UnknownName, "parameters"),
         ({"heads": 5, "unit": "flops"}, UsageError, "goes with share"),
+        ({"heads": "5"}, UsageError, "heads must be a number; got '5'. Budget.parse"),
+        ({"share": "50%"}, UsageError, "share must be a number; got '50%'"),
+        ({"heads": float("inf")}, UsageError, "whole number"),
     ],
 )
 def test_wrong_budgets(given: dict[str, Any], error: type, message: str) -> None:

@@ -95,6 +95,7 @@ def test_wrong_selections() -> None:
         ({"budget": Budget(heads=1), "rule": "tops"}, UnknownName, "Did you mean 'top'"),
         ({"budget": Budget(heads=1), "kinds": ("vision",)}, UnknownHead, "vision"),
         ({"budget": Budget(heads=1), "kinds": "encoder"}, UsageError, "list of attention kinds"),
+        ({"budget": "50%"}, UsageError, r"must be a Budget, such as hc.Budget\(heads=10\); got '50%'"),
     ):
         with pytest.raises(error, match=message):
             kept(**options)

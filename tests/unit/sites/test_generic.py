@@ -113,6 +113,16 @@ def test_what_cannot_be_confirmed_is_refused() -> None:
         hc.locate(tf.CodeGenForCausalLM(config).eval())
 
 
+def test_attention_of_several_streams_is_refused() -> None:
+    """ProphetNet's decoder predicts several next tokens, each with a stream of its own."""
+    config = tf.ProphetNetConfig(
+        vocab_size=99, hidden_size=64, encoder_ffn_dim=64, num_encoder_layers=1, num_encoder_attention_heads=4,
+        decoder_ffn_dim=64, num_decoder_layers=1, num_decoder_attention_heads=4, max_position_embeddings=64,
+    )  # fmt: skip
+    with pytest.raises(UnknownArchitecture, match="No attention module of ProphetNetForConditionalGeneration"):
+        hc.locate(tf.ProphetNetForConditionalGeneration(config).eval())
+
+
 def test_known_and_unknown_parts_of_one_model_are_both_told() -> None:
     config = tf.LEDConfig(
         vocab_size=99, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,

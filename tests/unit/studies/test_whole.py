@@ -96,6 +96,35 @@ def test_a_record_is_not_replaced_by_one_with_fewer_parts(settings: StudySetting
     assert at_each_part[2:] == [{"gradient", "ablation", "curves"}, {"gradient", "ablation", "curves", LEDGER}]
 
 
+def test_fewer_parts_leave_the_others_in_the_record(settings: StudySettings, tmp_path: Path) -> None:
+    out, both = tmp_path / "out", {"gradient", "ablation", LEDGER}
+    whole_study("michel2019", settings, out, parts=["ablation", "gradient", "dynamics"])
+    record = whole_study("michel2019", settings, out, parts=["gradient"])
+    assert set(record.parts.records) == set(Record.load(out / "record.json").parts.records) == both
+    assert set(record.parts.missing) == {"dynamics"}
+    at_each_part: list[set[str]] = []
+
+    def refresh(_: Record) -> None:
+        at_each_part.append(set(Record.load(out / "record.json").parts.records))
+
+    whole_study("michel2019", settings, out, parts=["speed"], refresh=refresh)
+    assert all(both - {LEDGER} <= found for found in at_each_part)
+    assert at_each_part[-1] == {*both, "speed"}
+    with pytest.raises(UsageError, match="contains the study michel2019 with gradient, ablation, speed"):
+        whole_study("voita2019", settings, out)
+
+
+def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_path: Path) -> None:
+    """The attention shown is that of a head chosen by its role, which no head of this random model has."""
+    short = replace(settings, source=replace(settings.source, limit=4))
+    together = whole_study("voita2019", short, tmp_path / "together", parts=["attention", "roles"])
+    whole_study("voita2019", short, tmp_path / "apart", parts=["roles"])
+    apart = whole_study("voita2019", short, tmp_path / "apart", parts=["attention"])
+    assert "No head looks at rare tokens" in together.parts.missing["attention"]
+    assert apart.parts.missing == together.parts.missing
+    assert set(apart.parts.records) == {"roles", LEDGER}
+
+
 def test_other_settings_need_another_folder(settings: StudySettings, tmp_path: Path) -> None:
     whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
     with pytest.raises(UsageError, match=r"step: 0.5 there, 0.25 now"):
@@ -124,6 +153,17 @@ def test_settings_are_read_and_written(settings: StudySettings) -> None:
         StudySettings.read({"model": "m", "source": {"data": "d"}, "measure_splits": "test"})
     with pytest.raises(UnknownName, match="limit"):
         StudySettings.read({"model": "m", "source": {"data": "d", "limits": 3}})
+    for wrong, message in (
+        ({"step": "a"}, "The setting step must be a number; got 'a'"),
+        ({"seeds": 3}, "seeds must be a list of whole numbers; got 3"),
+        ({"orders": "gradient"}, "orders must be a list of texts; got 'gradient'"),
+        ({"max_length": 1}, "max_length must be at least 2; got 1"),
+        ({"source": {"data": "d", "limit": "a"}}, "The setting of the source limit must be a whole number; got 'a'"),
+        ({"source": {"data": "d", "limit": -1}}, "limit must be at least 1; got -1"),
+        ({"source": {"data": "d", "columns": {"text": 3}}}, "columns must be a table"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            StudySettings.read({"model": "m", "source": {"data": "d"}, **wrong})
     with pytest.raises(UsageError, match="needs a data"):
         StudySettings.read({"model": "m"})
     with pytest.raises(UnknownName, match="ablation"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 
 import headcount as hc
 import zoo
@@ -77,6 +78,25 @@ def test_batches_of_ones_own(bert: nn.Module) -> None:
         mean.nll(bert, batches[0])
     with pytest.raises(UsageError, match="several times"):
         hc.task.of(iter(batches), nll=nll)
+
+
+def test_batches_that_change_from_one_reading_to_the_next_are_refused(bert: nn.Module) -> None:
+    """What the whole model computes for an example would be compared with what the pruned one does for another."""
+    examples = [{"input_ids": torch.tensor([word, 7, 8])} for word in range(3, 15)]
+
+    def task(**options: Any) -> Any:
+        loader = DataLoader(examples, batch_size=4, **options)
+        return hc.task.of(loader, nll=lambda model, batch: model(**batch).logits.square().mean(1))
+
+    mask = hc.locate(bert).mask(off="encoder.0.1")
+    hc.compensate(bert, mask, task(), "lstsq")
+    for options in ({}, {"generator": torch.Generator().manual_seed(0)}):
+        with pytest.raises(UsageError, match=r"Batch 0 is not the same each time.*shuffle=False"):
+            hc.compensate(bert, mask, task(shuffle=True, **options), "lstsq")
+    popped = hc.task.of([dict(examples[0])], nll=lambda _, batch: batch.pop("input_ids").double())
+    popped.quality(bert)
+    with pytest.raises(UsageError, match="nll must not change its batch"):
+        popped.quality(bert)
 
 
 def test_data_is_told_apart_by_its_fingerprint() -> None:

@@ -26,3 +26,20 @@ def test_a_tokenizer_that_cannot_pad_at_all_is_refused() -> None:
     task = hc.task("language-modelling", texts=sentences(2), tokenizer=tokenizer)
     with pytest.raises(UsageError, match=r"tokenizer\.pad_token"):
         task.quality(zoo.build("llama"))
+
+
+@pytest.mark.parametrize("max_length", [-3, 0, 1, 2])
+def test_special_tokens_do_not_fill_a_text(max_length: int) -> None:
+    """A tokenizer truncates nothing if a text without words would still be too long."""
+    tokenizer = word_tokenizer(framed=True)
+    with pytest.raises(UsageError, match=f"at least 3, because the tokenizer adds 2 special tokens.*got {max_length}"):
+        hc.task("language-modelling", texts=["w5 w6 w7"], tokenizer=tokenizer, max_length=max_length)
+    task = hc.task("language-modelling", texts=["w5 w6 w7"], tokenizer=tokenizer, max_length=3)
+    (batch,) = task.batches()
+    assert batch["input_ids"].tolist() == [[1, 5, 2]]
+
+
+@pytest.mark.parametrize("tokenizer", [None, "bert-base-uncased"])
+def test_what_is_no_tokenizer_is_refused(tokenizer: str | None) -> None:
+    with pytest.raises(UsageError, match=f"tokenizer must be the tokenizer of the model.*got {tokenizer!r}"):
+        hc.task("language-modelling", texts=["w5 w6 w7"], tokenizer=tokenizer)
