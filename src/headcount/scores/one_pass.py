@@ -75,7 +75,7 @@ def mean_scores(
     count_H, mean_H = sums["count"], sums["total"] / sums["count"]
     variance_H = np.maximum(sums["squares"] / count_H - np.square(mean_H), 0)
     error_H = np.sqrt(variance_H / np.maximum(count_H - 1, 1)) if interval else None
-    return scores(locate(model).heads, mean_H, signature, error=error_H, normalize=normalize)
+    return scores(locate(model).heads, mean_H, signature, error=error_H, count=count_H, normalize=normalize)
 
 
 def mean_over_examples(

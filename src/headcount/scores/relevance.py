@@ -25,7 +25,7 @@ from headcount.scores.one_pass import sums_over
 from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
-from headcount.statistics import Interval
+from headcount.statistics import Interval, half_width
 from headcount.tasks.task import Batch, Task
 
 Target = Literal["own", "reference"]
@@ -77,7 +77,8 @@ def relevance(
     mean_H, error_H = _mean_and_error(sums)
     counts = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"])}
     details = {**counts, **conservation, "leads": _leads(sums, mean_H, sites)}
-    return scores(sites.heads, mean_H, signature, error=error_H, normalize=False, details=details)
+    count = float(sums["examples"])
+    return scores(sites.heads, mean_H, signature, error=error_H, count=count, normalize=False, details=details)
 
 
 def _predicting(task: Task | None, target: str, chunk: int) -> Task:
@@ -190,7 +191,7 @@ def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> 
             squares = sums["squares"][head] + sums["squares"][rival] - 2 * sums["products"][head, rival - heads.start]
             mixed = sums["mixed"][head] - sums["mixed"][rival]
             spread = max(float(squares - 2 * value * mixed + value**2 * sums["counts"]), 0.0)
-            half = 1.96 * np.sqrt(bessel * spread) / sums["predictions"]
+            half = half_width(np.sqrt(bessel * spread) / sums["predictions"], float(sums["examples"]))
             leads[str(sites.heads[head])] = Interval(float(value), float(value - half), float(value + half))
     return leads
 

@@ -13,6 +13,7 @@ from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
+from headcount.statistics import half_width
 from headcount.tasks.task import Task
 
 
@@ -66,18 +67,21 @@ def scores(
     signature: Signature,
     *,
     error: np.ndarray | None = None,
+    count: float | np.ndarray = 0,
     normalize: bool,
     details: Mapping[str, Any] | None = None,
 ) -> Scores:
-    """Scores from numbers in the order of `heads`, with a normal interval if their standard error is given.
+    """Scores from numbers in the order of `heads`, with a t-interval if their standard error is given.
 
+    count: number of examples, or other values, that the error was computed from; one gives no interval.
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """
     scale = _norms(heads, values) if normalize else np.ones_like(values)
     low = high = None
     if error is not None:
-        low = HeadGrid(list(zip(heads, (values - 1.96 * error) / scale, strict=True)))
-        high = HeadGrid(list(zip(heads, (values + 1.96 * error) / scale, strict=True)))
+        half = half_width(error, count)
+        low = HeadGrid(list(zip(heads, (values - half) / scale, strict=True)))
+        high = HeadGrid(list(zip(heads, (values + half) / scale, strict=True)))
     values = values / scale
     return Scores(list(zip(heads, values, strict=True)), signature=signature, low=low, high=high, details=details)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
 import headcount as hc
@@ -70,7 +71,7 @@ def test_gradient_against_finite_differences(architecture: str) -> None:
         np.testing.assert_allclose(found.numbers()[places], expected, rtol=0, atol=1e-6 * expected.max())
         error = slopes_NH.std(0, ddof=1)[places] / len(slopes_NH) ** 0.5
         for side, sign in ((found.low, -1), (found.high, 1)):
-            ends = expected + sign * 1.96 * error
+            ends = expected + sign * stats.t.ppf(0.975, len(slopes_NH) - 1) * error
             np.testing.assert_allclose(side.numbers()[places], ends, rtol=0, atol=1e-5 * expected.max())
         squared = (slopes_NH**2).sum(0)[places]
         np.testing.assert_allclose(fisher.numbers()[places], squared, rtol=0, atol=1e-5 * squared.max())
