@@ -30,6 +30,11 @@ class MeasuredOn(Texts):
     overlap: int | None  # number of measured examples that are among those; None if unknown
     held_out: bool | None  # None if unknown
 
+    @property
+    def all_seen(self) -> bool:
+        """Whether heads were chosen on every example that they are measured on."""
+        return self.held_out is False and self.overlap in (None, self.examples)
+
 
 @dataclass(frozen=True)
 class Quality:

@@ -41,6 +41,46 @@ def test_a_head_chosen_where_it_is_measured_is_no_evidence() -> None:
     assert decide(CLAIMS["M2"], [model(Record("ablate", record.signature, held_out))]).holds is True
 
 
+@pytest.mark.parametrize("number", ["M4", "M5", "M6", "M7", "M8", "M9"])
+def test_curves_on_the_examples_that_heads_were_ranked_on_are_no_evidence(number: str) -> None:
+    record = dynamics({1: straight, 12: late}) if number in ("M8", "M9") else curves(late, by_kind=SENSITIVE)
+    assert decide(CLAIMS[number], [model(record)]).models == 1
+    seen = replace(record.parts.measured_on, overlap=20, held_out=False)
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=seen)))])
+    assert (verdict.models, verdict.holds) == (0, None)
+    assert "ranked on the very examples" in verdict.detail
+    some = replace(seen, overlap=1)
+    assert decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=some)))]).models == 1
+
+
+@pytest.mark.parametrize("number", ["M1", "M2"])
+def test_examples_that_could_not_show_a_loss_do_not_show_that_there_is_none(number: str) -> None:
+    """Of 7 examples that are all worse p is .016: no head could harm at .01."""
+    record = ablation(4)
+
+    def measured_on(examples: int) -> StudiedModel:
+        parts = record.parts
+        tables = {
+            name: {head: replace(effect, examples=examples) for head, effect in getattr(parts, name).items()}
+            for name in ("one_out", "all_but_one_chosen_elsewhere")
+        }
+        return model(replace(record, parts=replace(parts, **tables)))
+
+    assert decide(CLAIMS[number], [measured_on(8)]).holds is True
+    verdict = decide(CLAIMS[number], [measured_on(7)])
+    assert verdict.holds is None
+    assert "too few examples" in verdict.detail
+
+
+def test_two_fifths_of_two_heads_are_not_measured() -> None:
+    record = dynamics({12: late})
+    (epoch,) = record.parts.by_epoch
+    halves = replace(epoch, points=tuple(epoch.points[place] for place in (0, 5, 10)))
+    verdict = decide(CLAIMS["M9"], [model(replace(record, parts=replace(record.parts, by_epoch=(halves,))))])
+    assert verdict.holds is None
+    assert "near 40%" in verdict.detail
+
+
 @pytest.mark.parametrize("number", ["M8", "M9"])
 def test_short_runs_say_which_epoch_is_missing(number: str) -> None:
     verdict = decide(CLAIMS[number], [model(dynamics({1: straight, 4: late}))])
