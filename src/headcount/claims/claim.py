@@ -81,13 +81,15 @@ def pooled(intervals: Sequence[Interval], *, shared: bool = False, tests: int = 
     """The mean over models. One model keeps its interval; several get a t-interval that includes theirs.
 
     shared: the intervals are over something that all models share, such as examples or relations. It does not average
-    out over models, so its variance is added undivided.
+    out over models, so its variance is added undivided; if it is unknown, so is the interval.
     tests: number of intervals that are looked at together, each of which is wider for it.
     """
     if len(intervals) == 1:
         return intervals[0] if tests == 1 else widened(intervals[0], tests)
     variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals)
     values = [interval.value for interval in intervals]
+    if shared and any(isnan(interval.low) or isnan(interval.high) for interval in intervals):
+        variance = float("nan")
     return t_interval(values, variance if shared else variance / len(intervals), confidence=1 - 0.05 / tests)
 
 

@@ -16,7 +16,7 @@ NOTICEABLE = 0.95  # of the score
 def _kept(curves: Curves, share: float) -> Interval | None:
     curve = ordered_by(curves, "gradient")
     step = at(curve.points, share) if curve else None
-    return kept(step, curves.value, higher_is_better=curves.higher_is_better) if step else None
+    return kept(step, curve.points[0], higher_is_better=curves.higher_is_better) if curve and step else None
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:

@@ -16,7 +16,7 @@ ENOUGH = 0.85
 
 def _kept(epoch: Epoch, dynamics: Dynamics) -> Interval | None:
     step = at(epoch.points, 0.4)
-    return kept(step, epoch.value, higher_is_better=dynamics.higher_is_better) if step else None
+    return kept(step, epoch.points[0], higher_is_better=dynamics.higher_is_better) if step else None
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:

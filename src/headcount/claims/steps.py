@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import hypot
 from typing import TypeVar
 
 from headcount.claims.studied import StudiedModel
-from headcount.record.result import PruningStep
+from headcount.record.result import PruningStep, Step
 from headcount.record.results.curves import Curve, Curves
-from headcount.record.results.dynamics import Dynamics
+from headcount.record.results.dynamics import Dynamics, EpochStep
 from headcount.statistics import Interval
 
 AnyStep = TypeVar("AnyStep", bound=PruningStep)
@@ -31,11 +32,18 @@ def at(points: Sequence[AnyStep], share: float) -> AnyStep | None:
     return nearest if abs(nearest.share - share) <= _CLOSE + 1e-9 else None
 
 
-def kept(point: PruningStep, base: float, *, higher_is_better: bool) -> Interval:
-    """Share of the unpruned score that remains; for a loss or perplexity, unpruned / pruned."""
-    if higher_is_better:
-        return Interval(point.value / base, point.low / base, point.high / base)
-    return Interval(base / point.value, base / point.high, base / point.low)
+def kept(point: Step | EpochStep, whole: PruningStep, *, higher_is_better: bool) -> Interval:
+    """Share of the unpruned score that remains; for a loss or perplexity, unpruned / pruned.
+
+    Paired by example if the record has it, else as of independent scores, which is wider.
+    """
+    if point.kept is not None:
+        return point.kept
+    over, under = (point, whole) if higher_is_better else (whole, point)
+    share = over.value / under.value
+    low = share - hypot(over.value - over.low, share * (under.high - under.value)) / under.value
+    high = share + hypot(over.high - over.value, share * (under.value - under.low)) / under.value
+    return Interval(share, low, high)
 
 
 def ordered_by(curves: Curves, order: str) -> Curve | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headcount.statistics import Interval
+
 
 @dataclass(frozen=True)
 class Result:
@@ -63,3 +65,4 @@ class Step(PruningStep):
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     heads: tuple[str, ...]  # names of the remaining heads
+    kept: Interval | None = None  # share of the score with all heads that remains, paired by example

@@ -57,7 +57,7 @@ class _Line:
     seed: int | None = None
 
     def result(self) -> Curve:
-        points = tuple(step.to_result(self.kinds) for step in self.steps)
+        points = tuple(step.to_result(self.kinds, self.steps[0].quality) for step in self.steps)
         return Curve(self.order, self.kinds, self.seed, points)
 
 

@@ -13,6 +13,7 @@ from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record
+from headcount.statistics import Interval
 from truths import SENSITIVE, late, straight
 
 CLAIMS = {claim.number: claim for claim in ordered(["michel2019"])}
@@ -125,6 +126,36 @@ def test_noise_is_no_bend() -> None:
     verdict = decide(CLAIMS["M8"], [model(dynamics({1: zigzag, 12: straight}))])
     assert verdict.holds is None
     assert abs(verdict.value) < 0.005
+
+
+@pytest.mark.parametrize("number", ["M4", "M9"])
+def test_the_share_that_is_left_has_the_noise_of_both_scores(number: str) -> None:
+    """Both scores are 30 +- 1.5 and 28 +- 1.5: if their examples are independent, the share varies by 7%, not by 5%."""
+    fall = lambda share: 1 / 15 if share else 0.0  # noqa: E731
+    record = curves(fall, width=1.5) if number == "M4" else dynamics({12: fall})
+    lines = record.parts.curves if number == "M4" else record.parts.by_epoch
+    points = [replace(point, low=point.value - 1.5, high=point.value + 1.5) for point in lines[0].points]
+    line = replace(lines[0], points=tuple(points))
+    parts = replace(record.parts, **{"curves" if number == "M4" else "by_epoch": (line,)})
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+    half = np.hypot(1.5, 28 / 30 * 1.5) / 30
+    assert (verdict.value, verdict.low, verdict.high) == pytest.approx((28 / 30, 28 / 30 - half, 28 / 30 + half))
+    paired = Interval(28 / 30, 0.92, 0.94)
+    line = replace(line, points=tuple(replace(point, kept=paired) for point in points))
+    parts = replace(record.parts, **{"curves" if number == "M4" else "by_epoch": (line,)})
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+    assert (verdict.value, verdict.low, verdict.high) == paired
+
+
+def test_models_on_too_few_shared_examples_leave_it_open() -> None:
+    """Without an interval over examples, those of several models would say nothing about other examples."""
+    record = curves(late)
+    (gradient, *others), unknown = record.parts.curves, Interval(0.99, float("nan"), float("nan"))
+    points = tuple(replace(point, kept=unknown) for point in gradient.points)
+    few = replace(record, parts=replace(record.parts, curves=(replace(gradient, points=points), *others)))
+    verdict = decide(CLAIMS["M4"], [model(few, name="a"), model(few, name="b")])
+    assert (verdict.models, verdict.holds) == (2, None)
+    assert np.isnan(verdict.low)
 
 
 def test_models_that_disagree_leave_it_open() -> None:
