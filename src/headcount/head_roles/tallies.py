@@ -110,7 +110,7 @@ class Tally:
         self.chance_L = np.zeros(width)
         self.drawn_hits_RHL = np.zeros((resamples, heads, width), dtype=np.float32)
         self.drawn_trials_RL = np.zeros((resamples, width), dtype=np.float32)
-        self.offsets_LO = np.zeros((len(columns), 2 * FURTHEST + 1), dtype=np.int64)
+        self.offsets_2LO = np.zeros((2, len(columns), 2 * FURTHEST + 1), dtype=np.int64)
 
     def add(
         self,
@@ -128,8 +128,8 @@ class Tally:
         self.chance_L += chance_BL.sum(0, dtype=np.float64)
         _add_product(self.drawn_hits_RHL.reshape(-1, heads * width), counts_RB, hits_BHL.reshape(rows, -1))
         _add_product(self.drawn_trials_RL, counts_RB, trials_BL)
-        for start, table_LO in offsets.items():
-            self.offsets_LO[start : start + len(table_LO)] += table_LO
+        for start, table_2LO in offsets.items():
+            self.offsets_2LO[:, start : start + table_2LO.shape[1]] += table_2LO
 
     @property
     def hits_HL(self) -> np.ndarray:
@@ -171,16 +171,27 @@ class Tally:
                     HalvedEvidence(
                         column.role, column.label, float(value), baseline, threshold, float(low), float(high),
                         int(trials_L[index]), holds, float(p_H[head]), None, (halves[0][head], halves[1][head]),
+                        self.odd_baseline(index),
                     )
                 )  # fmt: skip
         return by_head
 
     def baseline(self, column: int) -> float:
         """The share of the best fixed offset if offsets were counted, otherwise chance."""
-        by_offset = self.offsets_LO[column]
+        by_offset = self.offsets_2LO[:, column].sum(0)
         if by_offset.any():
             return float(by_offset[1:-1].max() / self.trials_L[column])  # the ends count all further offsets
         return float(self.chance_L[column] / self.trials_L[column])
+
+    def odd_baseline(self, column: int) -> float:
+        """The same on sentences with odd numbers, by the offset that is best on the others.
+
+        The best of many offsets on the sentences it is measured on is too good: of eight equally likely ones it has 15%
+        in 400 trials, not 12.5%.
+        """
+        even, odd = self.offsets_2LO[:, column, 1:-1]
+        trials = float(self._sums[1].trials_L[column])
+        return float(odd[even.argmax()] / trials) if even.any() and trials else self.baseline(column)
 
 
 def _add_product(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
