@@ -21,7 +21,7 @@ from headcount.probes.relevance.conservation import check, conserved, summary
 from headcount.probes.relevance.rules.rule import Bias
 from headcount.probes.relevance.trace import Relevance, traced
 from headcount.progress import Progress, silent
-from headcount.scores.one_pass import sums_over
+from headcount.scores.one_pass import site_products, sums_over
 from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
@@ -115,7 +115,7 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
         )
     shares_BH = shares_BH.cpu()
     moments = _moments(shares_BH.numpy(), predicted_BT.sum(-1).numpy())
-    return {**moments, "products": _products(shares_BH.numpy(), sites), **_added(cuts)}
+    return {**moments, "products": site_products(shares_BH.numpy(), sites), **_added(cuts)}
 
 
 def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
@@ -161,17 +161,6 @@ def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
         "predictions": counts_B.sum(),
         "examples": np.array(len(counts_B)),
     }
-
-
-def _products(shares_BH: np.ndarray, sites: Sites) -> np.ndarray:
-    """Return [H, K]: sums over examples of the products of s of a head and s of each head of its site.
-
-    K is the largest number of heads of a site; unused entries are zero.
-    """
-    products_HK = np.zeros((shares_BH.shape[1], max(site.num_heads for site in sites)))
-    for _, heads in sites.columns():
-        products_HK[heads, : heads.stop - heads.start] = shares_BH[:, heads].T @ shares_BH[:, heads]
-    return products_HK
 
 
 def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> dict[str, Interval]:

@@ -73,20 +73,21 @@ def scores(
 ) -> Scores:
     """Scores from numbers in the order of `heads`, with a t-interval if their standard error is given.
 
-    count: number of examples, or other values, that the error was computed from; one gives no interval.
+    error: of the scores as they are returned. count: number of examples, or other values, that it was computed from;
+    one gives no interval.
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """
-    scale = _norms(heads, values) if normalize else np.ones_like(values)
+    values = values / layer_norms(heads, values) if normalize else values
     low = high = None
     if error is not None:
         half = half_width(error, count)
-        low = HeadGrid(list(zip(heads, (values - half) / scale, strict=True)))
-        high = HeadGrid(list(zip(heads, (values + half) / scale, strict=True)))
-    values = values / scale
+        low = HeadGrid(list(zip(heads, values - half, strict=True)))
+        high = HeadGrid(list(zip(heads, values + half, strict=True)))
     return Scores(list(zip(heads, values, strict=True)), signature=signature, low=low, high=high, details=details)
 
 
-def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
+def layer_norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
+    """For each head, the L2 norm of the values of its layer and kind; 1 if all are zero."""
     norms = np.ones_like(values)
     for site in dict.fromkeys(head.site for head in heads):
         places = [index for index, head in enumerate(heads) if head.site == site]
