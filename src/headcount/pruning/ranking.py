@@ -53,7 +53,7 @@ class Step:
         return StepResult(
             self.removed,
             self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
-            *bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums),
+            *self.quality.interval(),
             kept_by_kind={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
             heads=tuple(str(head) for head in kept_heads),
             kept=_kept(self.quality, whole) if whole is not None else None,

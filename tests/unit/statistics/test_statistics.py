@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusion
+from headcount.scores.ablation import effects
+from headcount.scores.variants import Outcome
 from headcount.statistics import (
     Resampling,
     bootstrap,
@@ -25,6 +27,7 @@ from headcount.statistics import (
     spearman,
     spearman_pairs,
 )
+from headcount.tasks.task import Quality
 
 DRAW = np.random.default_rng(0)
 
@@ -325,3 +328,22 @@ def test_a_difference_of_few_values_contains_the_truth(first: int, second: int) 
         mean_difference(random.lognormal(size=first), random.lognormal(size=second), rounds=500) for _ in range(500)
     ]
     assert np.mean([row.low <= 0 <= row.high for row in found]) > 0.93
+
+
+@pytest.mark.parametrize("examples", [10, 20])
+def test_an_accuracy_without_mistakes_is_not_certain(examples: int) -> None:
+    """Of models that are right in 90%, 35 and 12% make no mistake in 10 and 20 examples, and had 1 (1 to 1)."""
+    random = np.random.default_rng(9)
+    tables = [np.stack([random.random(examples) < 0.9, np.ones(examples)], axis=1) for _ in range(400)]
+    found = [Quality.of(ACCURACY, table).interval() for table in tables]
+    assert np.mean([row.low <= 0.9 <= row.high for row in found]) > 0.92
+    always = Quality.of(ACCURACY, np.ones((examples, 2))).interval()
+    assert always == pytest.approx((1.0, stats.binomtest(examples, examples).proportion_ci().low, 1.0))
+
+
+def test_a_head_that_changes_no_answer_may_change_others() -> None:
+    """Of heads that cost one answer in a hundred, 37% cost none in 100 examples, and had 0 (0 to 0)."""
+    base = np.ones((100, 2))
+    (effect,) = effects(ACCURACY, Outcome(base, base[None]))
+    assert (effect.difference, effect.p) == (0.0, 1.0)
+    assert effect.low == -effect.high < -0.03
