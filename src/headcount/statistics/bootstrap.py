@@ -143,7 +143,7 @@ def percentile_interval(drawn: ArrayLike, *, units: float) -> tuple[np.ndarray, 
     if units < _FEWEST:
         return np.full(table.shape[1:], np.nan), np.full(table.shape[1:], np.nan)
     tail = 100 * float(norm.cdf(t.ppf(0.025, units - 1) * sqrt(units / (units - 1))))
-    low, high = np.percentile(table, [tail, 100 - tail], axis=0)
+    low, high = map(np.array, np.percentile(table, [tail, 100 - tail], axis=0))
     for index in map(tuple, np.argwhere(np.isnan(table).any(0))):
         column = table[(slice(None), *index)]
         column = column[~np.isnan(column)]

@@ -139,8 +139,19 @@ def test_correlation_intervals_are_the_slow_bootstrap_over_pairs(correlation: An
         pairs = random.integers(0, 25, 25)
         drawn.append(plain(one[pairs], other[pairs]).statistic)
     found = correlation(one, other)
-    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.04)
+    tail = 100 * stats.norm.cdf(stats.t.ppf(0.025, 24) * np.sqrt(25 / 24))
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [tail, 100 - tail])), abs=0.04)
     assert found.p == pytest.approx(plain(one, other).pvalue, abs=0.01)
+
+
+@pytest.mark.parametrize("pairs", [12, 20])
+def test_a_strong_correlation_of_few_pairs_is_no_stronger_than_it_is(pairs: int) -> None:
+    """Between the usual percentiles, the lower end is above a true .9 in 9% of cases."""
+    random = np.random.default_rng(3)
+    one = random.normal(size=(300, pairs))
+    other = 0.9 * one + np.sqrt(1 - 0.9**2) * random.normal(size=(300, pairs))
+    too_high = np.mean([pearson(x, y).low > 0.9 for x, y in zip(one, other, strict=True)])
+    assert too_high < 0.075
 
 
 @pytest.mark.parametrize(("pairs", "spread"), [(8, 0.0), (20, 1.5)])
@@ -175,7 +186,8 @@ def test_pairs_of_rows_are_ranked_again_in_every_resample() -> None:
         ranks = [stats.rankdata(rows[row][drawn], axis=1) for row in (first, second)]
         slow = [np.corrcoef(a, b)[0, 1] for a, b in zip(*ranks, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
         correlation = correlations[first, second]
-        assert (correlation.low, correlation.high) == pytest.approx(tuple(np.percentile(slow, [2.5, 97.5])), abs=1e-12)
+        expected = percentile_interval(np.array(slow), units=12)
+        assert (correlation.low, correlation.high) == pytest.approx(tuple(map(float, expected)), abs=1e-12)
         assert correlation == spearman(rows[first], rows[second])
         assert correlation.r == pytest.approx(stats.spearmanr(rows[first], rows[second]).statistic)
         beyond = [
@@ -276,6 +288,7 @@ def test_percentiles_leave_empty_resamples_out() -> None:
     low, high = percentile_interval(drawn, units=100)
     assert 1.0 <= low[0] < high[0] <= 2.0
     assert np.isnan(low[1])
+    assert percentile_interval(drawn[:, 0], units=100) == (low[0], high[0])
 
 
 def test_mean_difference_of_two_groups() -> None:
