@@ -58,9 +58,9 @@ def test_hits_are_among_trials(name: str, causal: bool) -> None:
 
 @pytest.mark.parametrize("name", roles)
 def test_no_verdict_below_thirty_trials(name: str) -> None:
-    """All trials are hits: 29 are not enough for any role, 30 are."""
+    """All trials are hits, one in each sentence: 29 are not enough for any role, 40 are for 90%."""
     labels = roles[name].labels(Reading())
-    for trials, verdict in ((29, None), (30, True)):
+    for trials, verdict in ((29, None), (40, True)):
         tally = Tally([Column(name, label) for label in labels], 1, 20)
         counts_BL = np.ones((trials, len(labels) + 2), dtype=np.float32)
         drawn_RB = np.ones((20, trials), dtype=np.float32)

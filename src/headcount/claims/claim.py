@@ -81,24 +81,26 @@ def pooled(intervals: Sequence[Interval], *, shared: bool = False, tests: int = 
     """The mean over models. One model keeps its interval; several get a t-interval that includes theirs.
 
     shared: the intervals are over something that all models share, such as examples or relations. It does not average
-    out over models, so its variance is added undivided.
+    out over models, so its variance is added undivided; if it is unknown, so is the interval.
     tests: number of intervals that are looked at together, each of which is wider for it.
     """
     if len(intervals) == 1:
-        return intervals[0] if tests == 1 else _widened(intervals[0], tests)
+        return intervals[0] if tests == 1 else widened(intervals[0], tests)
     variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals)
     values = [interval.value for interval in intervals]
+    if shared and any(isnan(interval.low) or isnan(interval.high) for interval in intervals):
+        variance = float("nan")
     return t_interval(values, variance if shared else variance / len(intervals), confidence=1 - 0.05 / tests)
 
 
-def _widened(interval: Interval, tests: int) -> Interval:
+def widened(interval: Interval, tests: int, units: int = 3) -> Interval:
     """A 95% interval with the confidence that one of several needs.
 
-    It may be of as few as three seeds, for which a higher confidence costs more than for many examples.
+    units: seeds or examples that it is over. A higher confidence costs more the fewer they are.
     """
     from scipy.stats import t
 
-    scale = float(t.ppf(1 - 0.025 / tests, 2) / t.ppf(0.975, 2))
+    scale = float(t.ppf(1 - 0.025 / tests, units - 1) / t.ppf(0.975, units - 1))
     value, low, high = interval
     return Interval(value, value - scale * (value - low), value + scale * (high - value))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headcount.claims.claim import NORMAL, Claim, Measurement, above, deviation, missing, pooled
+from headcount.claims.steps import SEEN, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
@@ -52,12 +53,12 @@ def _straighter(dynamics: Dynamics) -> Interval | None:
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [dynamics for model in models if (dynamics := model.first(Dynamics))]
-    if not studied:
-        return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
-    intervals = [gap for dynamics in studied if (gap := _straighter(dynamics)) is not None]
+    runs, seen = studied(models, Dynamics)
+    if not runs:
+        return missing(SEEN if seen else "no record of dynamics: the model's folder has no checkpoints of its epochs")
+    intervals = [gap for dynamics in runs if (gap := _straighter(dynamics)) is not None]
     if not intervals:
-        last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
+        last = max(epoch.epoch for dynamics in runs for epoch in dynamics.by_epoch)
         return missing(
             f"it needs an epoch up to {EARLY}, and one from {LATE} on, that lose something without heads; the last one "
             f"is {last:g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
-from headcount.claims.steps import at, kept, ordered_by
+from headcount.claims.steps import SEEN, at, kept, ordered_by, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves
 from headcount.statistics import Interval
@@ -16,20 +16,21 @@ NOTICEABLE = 0.95  # of the score
 def _kept(curves: Curves, share: float) -> Interval | None:
     curve = ordered_by(curves, "gradient")
     step = at(curve.points, share) if curve else None
-    return kept(step, curves.value, higher_is_better=curves.higher_is_better) if step else None
+    return kept(step, curve.points[0], higher_is_better=curves.higher_is_better) if curve and step else None
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     fifth, two_fifths = (_kept_by_models(models, share) for share in (0.2, 0.4))
     if not fifth:
-        return missing("no curve by gradient scores with a step near 20%")
+        seen = studied(models, Curves)[1]
+        return missing(SEEN if seen else "no curve by gradient scores with a step near 20%")
     interval = pooled(fifth, shared=True)
     detail = f"with 40% gone {pooled(two_fifths).value:.0%}" if two_fifths else ""
     return Measurement(interval, above(interval, NOTICEABLE), len(fifth), 1, detail)
 
 
 def _kept_by_models(models: Sequence[StudiedModel], share: float) -> list[Interval]:
-    curves = [parts for model in models if (parts := model.first(Curves)) and parts.value]
+    curves = [parts for parts in studied(models, Curves)[0] if parts.value]
     return [left for parts in curves if (left := _kept(parts, share)) is not None]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from headcount.claims.claim import Claim, Measurement
 from headcount.claims.leads import decided_by_leads
+from headcount.claims.steps import studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves
 
@@ -16,8 +17,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     measurement = decided_by_leads(models, [("gradient", "random")], reason)
     if not measurement.models:
         return measurement
-    studied = [curves for model in models if (curves := model.first(Curves))]
-    orders = sum(curve.order == "random" for curves in studied for curve in curves.curves)
+    orders = sum(curve.order == "random" for curves in studied(models, Curves)[0] for curve in curves.curves)
     return replace(measurement, runs=orders, detail=f"{measurement.detail}; runs: random orders, others in each model")
 
 

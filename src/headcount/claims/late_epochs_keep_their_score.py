@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
 from headcount.claims.early_epochs_fall_straight import LATE
-from headcount.claims.steps import kept
+from headcount.claims.steps import SEEN, at, kept, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
@@ -14,26 +14,30 @@ from headcount.statistics import Interval
 ENOUGH = 0.85
 
 
-def _kept(epoch: Epoch, dynamics: Dynamics) -> Interval:
-    step = min(epoch.points, key=lambda point: abs(point.share - 0.4))
-    return kept(step, epoch.value, higher_is_better=dynamics.higher_is_better)
+def _kept(epoch: Epoch, dynamics: Dynamics) -> Interval | None:
+    step = at(epoch.points, 0.4)
+    return kept(step, epoch.points[0], higher_is_better=dynamics.higher_is_better) if step else None
 
 
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
-    studied = [dynamics for model in models if (dynamics := model.first(Dynamics))]
-    if not studied:
-        return missing("no record of dynamics: the model's folder has no checkpoints of its epochs")
-    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in studied]
+    runs, seen = studied(models, Dynamics)
+    if not runs:
+        return missing(SEEN if seen else "no record of dynamics: the model's folder has no checkpoints of its epochs")
+    late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in runs]
     if not any(late):
-        last = max(epoch.epoch for dynamics in studied for epoch in dynamics.by_epoch)
+        last = max(epoch.epoch for dynamics in runs for epoch in dynamics.by_epoch)
         return missing(f"no epoch from {LATE} on; the last one is {last:g}")
-    by_model = [
-        [_kept(epoch, dynamics) for epoch in epochs] for dynamics, epochs in zip(studied, late, strict=True) if epochs
+    shares = [
+        [share for epoch in epochs if (share := _kept(epoch, dynamics)) is not None]
+        for dynamics, epochs in zip(runs, late, strict=True)
     ]
+    by_model = [epochs for epochs in shares if epochs]
+    if not by_model:
+        return missing("no step of any epoch is near 40% of the heads: there are too few heads")
     interval = pooled([averaged(epochs) for epochs in by_model], shared=True)
     lowest = min(epoch.value for epochs in by_model for epoch in epochs)
     detail = f"in the worst epoch {lowest:.0%}; runs: epochs"
-    return Measurement(interval, above(interval, ENOUGH), len(by_model), sum(map(len, late)), detail)
+    return Measurement(interval, above(interval, ENOUGH), len(by_model), sum(map(len, by_model)), detail)
 
 
 CLAIM = Claim(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import NORMAL, Measurement, above, least, missing
+from headcount.claims.steps import SEEN, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.curves import Curves, Lead
 from headcount.statistics import Interval
@@ -20,11 +21,11 @@ def decided_by_leads(models: Sequence[StudiedModel], pairs: Sequence[tuple[str, 
 
     Models without all of the leads are left out. reason: why no model has them. Examples are shared by all models.
     """
-    studied = [curves for model in models if (curves := model.first(Curves))]
-    leads = [(curves, [lead for pair in pairs if (lead := lead_of(curves, *pair))]) for curves in studied]
+    curves_of_models, seen = studied(models, Curves)
+    leads = [(curves, [lead for pair in pairs if (lead := lead_of(curves, *pair))]) for curves in curves_of_models]
     rows = [(curves, row) for curves, row in leads if row and len(row) == len(pairs)]
     if not rows:
-        return missing(reason)
+        return missing(SEEN if seen else reason)
     parts = [[_interval(row[number], several=len(rows) > 1) for _, row in rows] for number in range(len(pairs))]
     interval = least(parts, shared=True)
     return Measurement(interval, above(interval, 0.0), len(rows), 1, rows[0][0].metric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, missing
-from headcount.claims.shares import decided_by_share, is_harmless
+from headcount.claims.shares import TOO_FEW, can_harm, decided_by_share, is_harmless
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation
 
@@ -14,6 +14,9 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     studied = [parts for model in models if (parts := model.first(Ablation)) and not parts.distance]
     if not studied:
         return missing("no record of ablation by a metric that is no distance")
+    studied = [parts for parts in studied if can_harm(parts, parts.one_out.values())]
+    if not studied:
+        return missing(TOO_FEW)
     counts = [
         (sum(is_harmless(parts, effect) for effect in parts.one_out.values()), len(parts.one_out)) for parts in studied
     ]

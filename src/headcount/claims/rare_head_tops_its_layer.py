@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled
+from headcount.claims.claim import Claim, Measurement, above, difference, missing, pooled, widened
 from headcount.claims.studied import StudiedModel
 from headcount.heads import Head
 from headcount.record.results.roles import RareHead, RolesFound
@@ -20,7 +20,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     ]
     if not with_both:
         return missing("it needs a record of relevance, and one of roles on sentences with rare tokens")
-    playing = [(rare, relevance) for rare, relevance in with_both if rare.holds]
+    playing = [(rare, relevance) for rare, relevance in with_both if rare.holds and _rivals(rare, relevance)]
     if not playing:
         return missing(f"no head of the first layer looks at rare tokens beyond doubt in {len(with_both)} model(s)")
     leads = [_lead(rare, relevance) for rare, relevance in playing]
@@ -32,13 +32,24 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 
 def _lead(rare: RareHead, relevance: Scoring) -> Interval:
-    """Lead over the most relevant other head of its layer; paired by example if the record has it."""
+    """Lead over the most relevant other head of its layer; paired by example if the record has it.
+
+    The most relevant of several is so by chance too: the upper end is corrected for their number.
+    """
+    rivals = _rivals(rare, relevance)
     if relevance.leads and rare.head in relevance.leads:
-        return relevance.leads[rare.head]
+        lead = relevance.leads[rare.head]
+    else:
+        best = max(rivals, key=lambda name: relevance.scores[name])
+        lead = difference(_relevance(relevance, rare.head), _relevance(relevance, best))
+    examples = relevance.conservation.examples if relevance.conservation else 3
+    return Interval(lead.value, lead.low, widened(lead, len(rivals), max(examples, 2)).high)
+
+
+def _rivals(rare: RareHead, relevance: Scoring) -> list[str]:
+    """The other heads of its layer."""
     site = Head.parse(rare.head).site
-    rivals = [name for name in relevance.scores if Head.parse(name).site == site and name != rare.head]
-    best = max(rivals, key=lambda name: relevance.scores[name])
-    return difference(_relevance(relevance, rare.head), _relevance(relevance, best))
+    return [name for name in relevance.scores if Head.parse(name).site == site and name != rare.head]
 
 
 def _relevance(scoring: Scoring, head: str) -> Interval:

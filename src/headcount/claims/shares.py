@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from headcount.claims.claim import Measurement, above, pooled
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
 from headcount.statistics import Interval
+
+TOO_FEW = "too few examples for any loss to be significant"
 
 
 def share_interval(count: int, total: int) -> Interval:
@@ -21,6 +23,11 @@ def pooled_share(shares: Sequence[Interval]) -> Interval:
     """The mean share over models; ends of a t-interval stay within 0 and 1."""
     interval = pooled(shares)
     return Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
+
+
+def can_harm(parts: Ablation, effects: Iterable[Effect]) -> bool:
+    """Whether there are enough examples for a p below alpha; with fewer, removing any head would look harmless."""
+    return 2.0 ** (1 - max(effect.examples for effect in effects)) < parts.alpha
 
 
 def is_harmless(parts: Ablation, effect: Effect | BestAlone) -> bool:

@@ -248,8 +248,8 @@ class Measurement:
             trials, width = views.trials[name], len(role.labels(self._reading))
             if trials is not None:
                 hits_BHL[..., start : start + width] = role.hits(trials, sight)
-                if trials.offsets_LO is not None:
-                    offsets[start] = trials.offsets_LO
+                if trials.offsets_2LO is not None:
+                    offsets[start] = trials.offsets_2LO
             start += width
         asked_BQ = _asked(views.view)
         hits_BHL[..., start] = (sight.confidence_BHQ * asked_BQ[:, None]).sum(-1)
@@ -348,8 +348,9 @@ def _without_words(batch: Batch) -> Batch:
 
 
 def _relative(tally: Tally) -> dict[str, dict[int, int]]:
+    offsets_LO = tally.offsets_2LO.sum(0)
     return {
-        column.label: {offset - FURTHEST: int(count) for offset, count in enumerate(tally.offsets_LO[index]) if count}
+        column.label: {offset - FURTHEST: int(count) for offset, count in enumerate(offsets_LO[index]) if count}
         for index, column in enumerate(tally.columns)
-        if tally.offsets_LO[index].any()
+        if offsets_LO[index].any()
     }

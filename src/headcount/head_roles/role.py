@@ -29,7 +29,8 @@ class Trials:
     trials_BL: Tensor
     chance_BL: Tensor  # expected hits of a head that attends at random
     targets: Any = None  # for `hits`
-    offsets_LO: np.ndarray | None = None  # trials by offset, if the baseline is the best fixed offset
+    # trials by offset, of sentences with even and with odd numbers, if the baseline is the best fixed offset
+    offsets_2LO: np.ndarray | None = None
 
 
 class Role(Protocol):

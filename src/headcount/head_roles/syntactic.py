@@ -51,10 +51,11 @@ class Syntactic:
         flat_N = instances.row_N * width + instances.label_N
         trials_BL = torch.bincount(flat_N, minlength=rows * width).view(rows, width)
         offset_N = (instances.key_N - instances.asking_unit_M[instances.asks_N]).clamp(-FURTHEST, FURTHEST) + FURTHEST
-        by_offset = torch.bincount(
-            instances.label_N * (2 * FURTHEST + 1) + offset_N, minlength=width * (2 * FURTHEST + 1)
-        )
-        return Trials(trials_BL, torch.zeros(rows, width), instances, by_offset.view(width, -1).numpy())
+        half_N = torch.from_numpy(view.batch.numbers % 2)[instances.row_N]
+        column_N = half_N * width + instances.label_N
+        size = 2 * width * (2 * FURTHEST + 1)
+        by_offset = torch.bincount(column_N * (2 * FURTHEST + 1) + offset_N, minlength=size)
+        return Trials(trials_BL, torch.zeros(rows, width), instances, by_offset.view(2, width, -1).numpy())
 
     def hits(self, trials: Trials, sight: Sight) -> Tensor:
         instances: Instances = trials.targets

@@ -19,7 +19,7 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
-from headcount.statistics import bootstrap_interval
+from headcount.statistics import Interval, bootstrap_interval
 from headcount.tasks.task import Quality, Task
 
 
@@ -47,16 +47,30 @@ class Step:
     def of(cls, mask: HeadGrid, quality: Quality) -> Step:
         return cls(len(mask) - len(mask.kept), mask, quality)
 
-    def to_result(self, kinds: Sequence[str]) -> StepResult:
-        """The step as stored in a record. kinds: of heads that may be removed."""
+    def to_result(self, kinds: Sequence[str], whole: Quality | None = None) -> StepResult:
+        """The step as stored in a record. kinds: of heads that may be removed. whole: quality with all heads."""
         kept_heads = self.mask.kept
         return StepResult(
             self.removed,
             self.removed / max(1, sum(head.kind in kinds for head in self.mask.heads)),
-            *bootstrap_interval(self.quality.statistics, self.quality.metric.of_sums),
+            *self.quality.interval(),
             kept_by_kind={kind: sum(head.kind == kind for head in kept_heads) for kind in self.mask.kinds},
             heads=tuple(str(head) for head in kept_heads),
+            kept=_kept(self.quality, whole) if whole is not None else None,
         )
+
+
+def _kept(quality: Quality, whole: Quality) -> Interval:
+    """Share of the score that remains, on the same examples; for a loss or perplexity, whole / pruned."""
+    metric = whole.metric
+    pair = [quality.statistics, whole.statistics] if metric.higher_is_better else [whole.statistics, quality.statistics]
+
+    def share(sums: np.ndarray) -> np.ndarray:
+        """[..., 2, C] -> [...]; NaN where the score to divide by is 0."""
+        over, under = np.moveaxis(metric.of_sums(sums), -1, 0)
+        return np.divide(over, under, out=np.full_like(over, np.nan), where=under != 0)
+
+    return bootstrap_interval(np.stack(pair, axis=1), share)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import bootstrap_interval
 from headcount.surgery.compensate import Compensation, compensate
 from headcount.surgery.cost import cost
 from headcount.surgery.exercise import exercise
@@ -267,7 +266,7 @@ class _Stages:
 
 def measured_quality(quality: Quality) -> Measured:
     """A quality with its interval, for a record."""
-    return Measured(quality.metric.name, *bootstrap_interval(quality.statistics, quality.metric.of_sums))
+    return Measured(quality.metric.name, *quality.interval())
 
 
 def as_rows(statistics: np.ndarray) -> tuple[tuple[float, ...], ...]:

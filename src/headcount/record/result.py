@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from headcount.statistics import Interval
+
 
 @dataclass(frozen=True)
 class Result:
@@ -29,6 +31,11 @@ class MeasuredOn(Texts):
     chosen_on: tuple[Texts, ...]  # everything that heads were chosen, calibrated or trained on
     overlap: int | None  # number of measured examples that are among those; None if unknown
     held_out: bool | None  # None if unknown
+
+    @property
+    def all_seen(self) -> bool:
+        """Whether heads were chosen on every example that they are measured on."""
+        return self.held_out is False and self.overlap in (None, self.examples)
 
 
 @dataclass(frozen=True)
@@ -58,3 +65,4 @@ class Step(PruningStep):
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     heads: tuple[str, ...]  # names of the remaining heads
+    kept: Interval | None = None  # share of the score with all heads that remains, paired by example

@@ -23,7 +23,7 @@ def measured_sentence(measured: MeasuredOn) -> str:
         return f"Measured on {texts}, held out: heads were chosen on {chosen_on}."
     if measured.held_out is None:
         return f"Measured on {texts}. Whether heads were chosen on the same examples is unknown."
-    if overlap is None or overlap == measured.examples:
+    if measured.all_seen:
         return f"NOT held out: measured on {texts}, the same that heads were chosen on."
     return f"NOT all held out: measured on {texts}, and heads were chosen on {overlap} of them."
 

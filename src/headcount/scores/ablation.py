@@ -25,11 +25,17 @@ from headcount.tasks.task import Task
 
 
 def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
-    """Paired statistics of every variant: exact McNemar for accuracy, else the centred bootstrap over examples."""
+    """Paired statistics of every variant: exact McNemar for accuracy, else the centred bootstrap over examples.
+
+    Resamples of examples that are all as right as before are alike: their interval is the exact one.
+    """
     count = len(measured.variants)
     exact = metric is ACCURACY
     resamples = 2000 if exact else resamples_for(count, alpha)
     compared = paired_bootstrap(measured.base, measured.variants, metric.of_sums, resamples=resamples, seed=seed)
+    if exact:
+        unseen = 1 - 0.025 ** (1 / len(measured.base))
+        compared = [row._replace(low=-unseen, high=unseen) if row.low == row.high == 0 else row for row in compared]
     p_V = [
         mcnemar(measured.base[:, 0], variant[:, 0]) if exact else comparison.p
         for variant, comparison in zip(measured.variants, compared, strict=True)

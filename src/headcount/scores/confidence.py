@@ -106,7 +106,7 @@ class _Sums:
             raise UsageError("No sentence has a token besides specials: there is nothing to measure confidence on.")
         with np.errstate(invalid="ignore", divide="ignore"):
             value_H, left_out_H = weight_H / queries_H, special_H / queries_H
-            low_H, high_H = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1])
+            low_H, high_H = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1], units=self._seen)
         grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
         confidences = Confidence(
             list(zip(self._heads, map(float, value_H), strict=True)),

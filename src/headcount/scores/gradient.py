@@ -64,7 +64,7 @@ def gradient(
     measures: dict[str, Measure] = {"example": example_gradients, "batch": batch_gradients, "token": token_gradients}
 
     def contributed(batch: Batch) -> Arrays:
-        return moments(*measures[granularity](model, task, batch))
+        return moments(*measures[granularity](model, task, batch), locate(model))
 
     arguments = {"score": "gradient", "granularity": granularity, "normalize": normalize}
     sums, signature = sums_over(task.batches(), contributed, model, task, arguments, folder=folder, progress=progress)

@@ -16,10 +16,11 @@ from headcount.errors import UsageError
 from headcount.progress import Progress
 from headcount.record import Signature
 from headcount.scores.pieces import Arrays, shelf, summed
-from headcount.scores.score import Scores, scores
+from headcount.scores.score import Scores, layer_norms, scores
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.sites.site import Sites
 from headcount.tasks.task import Batch, Task
 
 Item = TypeVar("Item")
@@ -55,6 +56,7 @@ def sums_over(
     """
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=dict(arguments))
     work = {"weights": signature.weights, "data": signature.data, **({} if seed is None else {"seed": seed})}
+    work["sums"] = "products"  # unfinished sums of earlier versions had squares only
     finished = shelf(folder, task, {**work, **arguments})
     with evaluating(model, gradients=gradients):
         sums = summed(items, contributed, finished=finished, progress=progress)
@@ -63,19 +65,44 @@ def sums_over(
     return sums, signature
 
 
-def moments(values_NH: np.ndarray, count: float | np.ndarray) -> Arrays:
+def moments(values_NH: np.ndarray, count: float | np.ndarray, sites: Sites) -> Arrays:
     """What `mean_scores` needs, as a contribution to sums. count: what the sum of the values is divided by."""
-    return {"total": values_NH.sum(0), "squares": np.square(values_NH).sum(0), "count": np.asarray(count, dtype=float)}
+    products_HK = site_products(values_NH, sites)
+    return {"total": values_NH.sum(0), "products": products_HK, "count": np.asarray(count, dtype=float)}
+
+
+def site_products(values_NH: np.ndarray, sites: Sites) -> np.ndarray:
+    """[H, K]: sums over values of the products of a head and each head of its site.
+
+    K is the largest number of heads of a site; unused entries are zero.
+    """
+    products_HK = np.zeros((values_NH.shape[1], max(site.num_heads for site in sites)))
+    for _, heads in sites.columns():
+        products_HK[heads, : heads.stop - heads.start] = values_NH[:, heads].T @ values_NH[:, heads]
+    return products_HK
 
 
 def mean_scores(
     model: nn.Module, sums: Arrays, signature: Signature, *, normalize: bool, interval: bool = True
 ) -> Scores:
     """Means of summed values as scores, with their standard error if values are of single examples."""
-    count_H, mean_H = sums["count"], sums["total"] / sums["count"]
-    variance_H = np.maximum(sums["squares"] / count_H - np.square(mean_H), 0)
-    error_H = np.sqrt(variance_H / np.maximum(count_H - 1, 1)) if interval else None
-    return scores(locate(model).heads, mean_H, signature, error=error_H, normalize=normalize)
+    sites, mean_H = locate(model), sums["total"] / sums["count"]
+    error_H = _errors(sums, mean_H, sites, normalize=normalize) if interval else None
+    return scores(sites.heads, mean_H, signature, error=error_H, count=sums["count"], normalize=normalize)
+
+
+def _errors(sums: Arrays, mean_H: np.ndarray, sites: Sites, *, normalize: bool) -> np.ndarray:
+    """[H]: standard errors of the means; of normalised ones by the delta method, as the norm varies too."""
+    count, error_H = float(sums["count"]), np.zeros_like(mean_H)
+    norm_H = layer_norms(sites.heads, mean_H) if normalize else np.ones_like(mean_H)
+    for _, heads in sites.columns():
+        mean_K, width = mean_H[heads], heads.stop - heads.start
+        covariance_KK = sums["products"][heads, :width] / count - np.outer(mean_K, mean_K)
+        share_K = mean_K / norm_H[heads] if normalize else np.zeros_like(mean_K)
+        slope_KK = np.eye(width) - np.outer(share_K, share_K)  # of the normalised means, times the norm
+        variance_K = np.einsum("hk,kl,hl->h", slope_KK, covariance_KK, slope_KK) / max(count - 1, 1)
+        error_H[heads] = np.sqrt(np.maximum(variance_K, 0)) / norm_H[heads]
+    return error_H
 
 
 def mean_over_examples(
@@ -91,7 +118,7 @@ def mean_over_examples(
 
     def contributed(batch: Batch) -> Arrays:
         values_BH = values_of(batch)
-        return moments(values_BH, len(values_BH))
+        return moments(values_BH, len(values_BH), locate(model))
 
     sums, signature = sums_over(task.batches(), contributed, model, task, arguments, folder=folder, progress=progress)
     return mean_scores(model, sums, signature, normalize=bool(arguments["normalize"]))

@@ -21,11 +21,11 @@ from headcount.probes.relevance.conservation import check, conserved, summary
 from headcount.probes.relevance.rules.rule import Bias
 from headcount.probes.relevance.trace import Relevance, traced
 from headcount.progress import Progress, silent
-from headcount.scores.one_pass import sums_over
+from headcount.scores.one_pass import site_products, sums_over
 from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
-from headcount.statistics import Interval
+from headcount.statistics import Interval, half_width
 from headcount.tasks.task import Batch, Task
 
 Target = Literal["own", "reference"]
@@ -77,7 +77,8 @@ def relevance(
     mean_H, error_H = _mean_and_error(sums)
     counts = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"])}
     details = {**counts, **conservation, "leads": _leads(sums, mean_H, sites)}
-    return scores(sites.heads, mean_H, signature, error=error_H, normalize=False, details=details)
+    count = float(sums["examples"])
+    return scores(sites.heads, mean_H, signature, error=error_H, count=count, normalize=False, details=details)
 
 
 def _predicting(task: Task | None, target: str, chunk: int) -> Task:
@@ -114,7 +115,7 @@ def _measure(model: nn.Module, task: Task, batch: Batch, sites: Sites, rule: str
         )
     shares_BH = shares_BH.cpu()
     moments = _moments(shares_BH.numpy(), predicted_BT.sum(-1).numpy())
-    return {**moments, "products": _products(shares_BH.numpy(), sites), **_added(cuts)}
+    return {**moments, "products": site_products(shares_BH.numpy(), sites), **_added(cuts)}
 
 
 def _normalised(relevances: Relevance, sites: Sites) -> Tensor:
@@ -162,17 +163,6 @@ def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
     }
 
 
-def _products(shares_BH: np.ndarray, sites: Sites) -> np.ndarray:
-    """Return [H, K]: sums over examples of the products of s of a head and s of each head of its site.
-
-    K is the largest number of heads of a site; unused entries are zero.
-    """
-    products_HK = np.zeros((shares_BH.shape[1], max(site.num_heads for site in sites)))
-    for _, heads in sites.columns():
-        products_HK[heads, : heads.stop - heads.start] = shares_BH[:, heads].T @ shares_BH[:, heads]
-    return products_HK
-
-
 def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> dict[str, Interval]:
     """Return for each head its mean minus the highest mean of the other heads of its site, with a 95% interval.
 
@@ -190,7 +180,7 @@ def _leads(sums: Mapping[str, np.ndarray], mean_H: np.ndarray, sites: Sites) -> 
             squares = sums["squares"][head] + sums["squares"][rival] - 2 * sums["products"][head, rival - heads.start]
             mixed = sums["mixed"][head] - sums["mixed"][rival]
             spread = max(float(squares - 2 * value * mixed + value**2 * sums["counts"]), 0.0)
-            half = 1.96 * np.sqrt(bessel * spread) / sums["predictions"]
+            half = half_width(np.sqrt(bessel * spread) / sums["predictions"], float(sums["examples"]))
             leads[str(sites.heads[head])] = Interval(float(value), float(value - half), float(value + half))
     return leads
 

@@ -13,6 +13,7 @@ from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
+from headcount.statistics import half_width
 from headcount.tasks.task import Task
 
 
@@ -66,23 +67,27 @@ def scores(
     signature: Signature,
     *,
     error: np.ndarray | None = None,
+    count: float | np.ndarray = 0,
     normalize: bool,
     details: Mapping[str, Any] | None = None,
 ) -> Scores:
-    """Scores from numbers in the order of `heads`, with a normal interval if their standard error is given.
+    """Scores from numbers in the order of `heads`, with a t-interval if their standard error is given.
 
+    error: of the scores as they are returned. count: number of examples, or other values, that it was computed from;
+    one gives no interval.
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """
-    scale = _norms(heads, values) if normalize else np.ones_like(values)
+    values = values / layer_norms(heads, values) if normalize else values
     low = high = None
     if error is not None:
-        low = HeadGrid(list(zip(heads, (values - 1.96 * error) / scale, strict=True)))
-        high = HeadGrid(list(zip(heads, (values + 1.96 * error) / scale, strict=True)))
-    values = values / scale
+        half = half_width(error, count)
+        low = HeadGrid(list(zip(heads, values - half, strict=True)))
+        high = HeadGrid(list(zip(heads, values + half, strict=True)))
     return Scores(list(zip(heads, values, strict=True)), signature=signature, low=low, high=high, details=details)
 
 
-def _norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
+def layer_norms(heads: tuple[Head, ...], values: np.ndarray) -> np.ndarray:
+    """For each head, the L2 norm of the values of its layer and kind; 1 if all are zero."""
     norms = np.ones_like(values)
     for site in dict.fromkeys(head.site for head in heads):
         places = [index for index, head in enumerate(heads) if head.site == site]

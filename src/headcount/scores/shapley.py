@@ -48,7 +48,7 @@ def shapley(
         raise UsageError(
             f"permutations must be at least 2 and tolerance from 0 to 1; got {permutations} and {tolerance}."
         )
-    heads, batches = len(locate(model).heads), list(task.batches())
+    sites, batches = locate(model), list(task.batches())
     if not batches:
         raise UsageError(NO_BATCHES)
     rows = np.array([rows_of(batch) for batch in batches], dtype=np.float64)
@@ -57,7 +57,7 @@ def shapley(
     def contributed(number: int) -> Arrays:
         random = np.random.default_rng([seed_of_model, number])
         batch = batches[random.choice(len(batches), p=rows / rows.sum())]
-        return moments(marginal(model, task, batch, random.permutation(heads), tolerance)[None], 1)
+        return moments(marginal(model, task, batch, random.permutation(len(sites.heads)), tolerance)[None], 1, sites)
 
     arguments = {
         "score": "shapley", "permutations": permutations, "tolerance": tolerance, "normalize": normalize

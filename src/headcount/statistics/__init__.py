@@ -14,6 +14,7 @@ from headcount.statistics.correlation import spearman as spearman
 from headcount.statistics.correlation import spearman_pairs as spearman_pairs
 from headcount.statistics.interval import Interval as Interval
 from headcount.statistics.interval import bootstrap_interval as bootstrap_interval
+from headcount.statistics.interval import half_width as half_width
 from headcount.statistics.interval import mean_difference as mean_difference
 from headcount.statistics.interval import mean_interval as mean_interval
 from headcount.statistics.interval import median_interval as median_interval

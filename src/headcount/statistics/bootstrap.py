@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 _CHUNK = 1000  # resamples
 _MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; as many are cached
+_FEWEST = 6  # examples of a 95% interval: the range of five leaves out their median in 6% of cases
 
 
 class Comparison(NamedTuple):
@@ -64,8 +66,8 @@ def paired_bootstrap(
 ) -> list[Comparison]:
     """Each of `variants` [V, N, C] against `reference` [N, C]: two-sided, p = (1 + #{|d* - d| >= |d|}) / (B + 1).
 
-    With few examples p is at least 2^(1 - N), as for N differences of which all have the same sign: resamples of one
-    example are all alike, which would make any difference significant. One example has no interval.
+    With few examples resamples vary too little: p is at least that of a t-test with their standard deviation, and at
+    least 2^(1 - N), as for N differences of which all have the same sign.
     """
     base, table = np.asarray(reference, dtype=np.float64), np.asarray(variants, dtype=np.float64)
     together = np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1)  # [N, 1 + V, C]
@@ -77,10 +79,20 @@ def paired_bootstrap(
             for sums in bootstrap_sums(together, resamples=resamples, seed=seed)
         ]
     )
-    as_far_V = (np.abs(drawn_BV - difference_V) >= np.abs(difference_V) - 1e-12).sum(0)
-    low_V, high_V = np.percentile(drawn_BV if len(base) > 1 else np.full_like(drawn_BV, np.nan), [2.5, 97.5], axis=0)
-    p_V = np.maximum((1 + as_far_V) / (len(drawn_BV) + 1), 2.0 ** (1 - len(base)))
+    nearer_V = (np.abs(drawn_BV - difference_V) < np.abs(difference_V) - 1e-12).sum(0)  # NaN is not nearer
+    p_V = np.maximum((1 + len(drawn_BV) - nearer_V) / (len(drawn_BV) + 1), 2.0 ** (1 - len(base)))
+    p_V = np.fmax(p_V, _t_test(difference_V, drawn_BV.std(0), len(base)))
+    low_V, high_V = percentile_interval(drawn_BV, units=len(base))
     return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
+
+
+def _t_test(difference: np.ndarray, deviation: np.ndarray, examples: int) -> np.ndarray:
+    """Two-sided p of differences whose resamples have this standard deviation; 0 if they do not vary."""
+    from scipy.stats import t
+
+    error = deviation * sqrt(examples / max(examples - 1, 1))
+    distance = np.divide(np.abs(difference), error, out=np.full_like(error, np.inf), where=error > 0)
+    return np.asarray(2 * t.sf(distance, max(examples - 1, 1)))
 
 
 class Resampling:
@@ -118,11 +130,20 @@ _CHANCE = np.cumsum(np.exp(-1.0) / np.cumprod([1.0, *range(1, 10)]))
 _POISSON = np.searchsorted(_CHANCE, (np.arange(65536) + 0.5) / 65536).astype(np.float32)
 
 
-def percentile_interval(drawn: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends of [resamples, ...]. NaN resamples are left out; the ends are NaN if all are."""
+def percentile_interval(drawn: ArrayLike, *, units: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the 95% interval of a number on resamples of so many units, such as examples: [resamples, ...].
+
+    The bootstrap takes the variance of n units as known, and (n - 1) / n of it: between the usual percentiles, 10
+    examples leave out the truth in 10% of cases. The percentiles are those at the ends of a t-interval (Hesterberg
+    2015). NaN resamples are left out; the ends are NaN if all are, and with fewer than six units.
+    """
+    from scipy.stats import norm, t
+
     table = np.asarray(drawn)
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(table, [tail, 100 - tail], axis=0)
+    if units < _FEWEST:
+        return np.full(table.shape[1:], np.nan), np.full(table.shape[1:], np.nan)
+    tail = 100 * float(norm.cdf(t.ppf(0.025, units - 1) * sqrt(units / (units - 1))))
+    low, high = map(np.array, np.percentile(table, [tail, 100 - tail], axis=0))
     for index in map(tuple, np.argwhere(np.isnan(table).any(0))):
         column = table[(slice(None), *index)]
         column = column[~np.isnan(column)]

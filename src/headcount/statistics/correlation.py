@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headcount.statistics.bootstrap import percentile_interval
+
 _RESAMPLES = 2000
 _LEVEL = 0.05
 _BLOCK = 4_000_000  # values ranked at once: 32 MB
@@ -42,7 +44,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     resampled_RH = np.random.default_rng(seed).integers(0, table_NH.shape[1], (_RESAMPLES, table_NH.shape[1]))
     drawn_R = _linear(table_NH[0][resampled_RH], table_NH[1][resampled_RH])
     r_NN, p_NN = _permuted(table_NH, seed)
-    return _summary(r_NN[0, 1], p_NN[0, 1], drawn_R)
+    return _summary(r_NN[0, 1], p_NN[0, 1], drawn_R, table_NH.shape[1])
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
@@ -64,7 +66,7 @@ def spearman_pairs(rows: Sequence[ArrayLike], *, seed: int = 0) -> dict[tuple[in
         table_NH = table_NH[defined]
         drawn_RNN, (r_NN, p_NN) = _resampled(table_NH, seed), _permuted(rankdata(table_NH, axis=-1), seed)
         for a, b in combinations(range(len(defined)), 2):
-            values[defined[a], defined[b]] = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b])
+            values[defined[a], defined[b]] = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b], table_NH.shape[1])
     return values
 
 
@@ -126,8 +128,8 @@ def _undefined(values: np.ndarray) -> bool:
     return len(values) < 4 or not np.isfinite(values).all() or bool(np.ptp(values) == 0)
 
 
-def _summary(r: float, p: float, drawn_R: np.ndarray) -> Correlation:
-    low, high = np.percentile(drawn_R[~np.isnan(drawn_R)], [2.5, 97.5])
+def _summary(r: float, p: float, drawn_R: np.ndarray, heads: int) -> Correlation:
+    low, high = map(float, percentile_interval(drawn_R, units=max(heads, 6)))
     if p >= _LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
     return Correlation(float(r), float(min(low, r)), float(max(high, r)), float(p))  # all may be 1 but for rounding

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headcount.statistics.bootstrap import bootstrap_sums
+from headcount.statistics.bootstrap import bootstrap_sums, percentile_interval
 
 
 class Interval(NamedTuple):
@@ -19,48 +19,54 @@ class Interval(NamedTuple):
     high: float
 
 
-def median_interval(values: ArrayLike, *, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Interval:
-    """The median of independent values, with its percentile bootstrap interval."""
-    sample = np.asarray(values, dtype=np.float64)
-    if sample.ndim != 1 or not len(sample):
-        raise ValueError(f"The median needs a list of at least one number; got shape {sample.shape}.")
-    random = np.random.default_rng(seed)
-    medians = np.median(random.choice(sample, size=(resamples, len(sample))), axis=1)
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(medians, [tail, 100 - tail])
-    return Interval(float(np.median(sample)), float(low), float(high))
+def median_interval(values: ArrayLike) -> Interval:
+    """The median of independent values, with its exact interval of 95% or more between two of them; five have none."""
+    from scipy.stats import binom
+
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    if ordered.ndim != 1 or not len(ordered):
+        raise ValueError(f"The median needs a list of at least one number; got shape {ordered.shape}.")
+    rank = int(binom.ppf(0.025, len(ordered), 0.5))  # of the ends, from the lowest and from the highest value
+    low, high = (ordered[rank - 1], ordered[-rank]) if rank else (float("nan"), float("nan"))
+    return Interval(float(np.median(ordered)), float(low), float(high))
+
+
+def half_width(error: ArrayLike, count: ArrayLike) -> np.ndarray:
+    """From a mean to an end of its 95% t-interval; error: standard error, of so many values. NaN for a single one."""
+    from scipy.stats import t
+
+    return np.asarray(t.ppf(0.975, np.asarray(count) - 1) * error)
 
 
 def mean_interval(values: ArrayLike) -> Interval:
     """The mean of independent values with its 95% t-interval; a single value has no interval."""
-    from scipy.stats import t
-
     sample = np.asarray(values, dtype=np.float64)
     mean = float(sample.mean())
     if len(sample) < 2:
         return Interval(mean, float("nan"), float("nan"))
-    half = float(t.ppf(0.975, len(sample) - 1) * sample.std(ddof=1) / len(sample) ** 0.5)
+    half = float(half_width(sample.std(ddof=1) / len(sample) ** 0.5, len(sample)))
     return Interval(mean, mean - half, mean + half)
 
 
-def mean_difference(x: ArrayLike, y: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> Interval:
-    """Mean of `first` minus mean of `second`, two independent groups resampled separately; NaN if one is empty."""
+def mean_difference(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: int = 0) -> Interval:
+    """Mean of the first minus mean of the second group; its interval is as wide as with values dealt to groups anew.
+
+    Exact for groups of any size that differ by a shift alone. NaN if a group is empty.
+    """
     groups = [np.asarray(values, dtype=np.float64) for values in (x, y)]
     if min(map(len, groups)) == 0:
         return Interval(float("nan"), float("nan"), float("nan"))
-    random = np.random.default_rng(seed)
-    means = [random.choice(group, size=(resamples, len(group))).mean(1) for group in groups]
-    low, high = np.percentile(means[0] - means[1], [2.5, 97.5])
-    return Interval(float(groups[0].mean() - groups[1].mean()), float(low), float(high))
+    first, value = len(groups[0]), float(groups[0].mean() - groups[1].mean())
+    dealt = np.random.default_rng(seed).permuted(np.tile(np.concatenate(groups), (rounds, 1)), axis=1)
+    low, high = np.percentile(dealt[:, :first].mean(1) - dealt[:, first:].mean(1), [2.5, 97.5])
+    return Interval(value, float(value - high), float(value - low))
 
 
 def bootstrap_interval(
     statistics: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """A function of summed statistics [N, ...], with its 95% percentile interval over examples; one has none."""
+    """A function of summed statistics [N, ...], with its 95% percentile interval over examples."""
     table = np.asarray(statistics, dtype=np.float64)
-    if len(table) < 2:
-        return Interval(float(of_sums(table.sum(0))), float("nan"), float("nan"))
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    low, high = percentile_interval(drawn, units=len(table))
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))

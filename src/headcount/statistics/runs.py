@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headcount.statistics.bootstrap import percentile_interval
 from headcount.statistics.interval import Interval
 
 FEW = 10  # models, or seeds of one model, below which the interval is a t-interval on their means
@@ -40,9 +41,12 @@ class Runs(NamedTuple):
         return f"{models}, {seeds}: {over[self.method]}"
 
 
-def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.ndarray]], *, seed: int = 0) -> Runs:
+def over_runs(
+    values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.ndarray]], *, examples: int, seed: int = 0
+) -> Runs:
     """The mean of a number over runs, values[model][seed]; drawn[model][seed] is [R], the number on resampled examples.
 
+    examples: how many there are.
     Units are models, or the seeds of a single model. Below FEW units: mean of the units +- t x sqrt(variance of the
     units / their number + variance over examples). From FEW on, models, their seeds and examples are resampled.
     """
@@ -56,7 +60,7 @@ def over_runs(values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.nda
     over_examples_R = np.mean([np.mean(seeds, axis=0) for seeds in drawn], axis=0)
     parts = _parts(values, means_M, float(over_examples_R.var(ddof=1)))
     if len(units) == 1:
-        low, high = np.percentile(over_examples_R, [2.5, 97.5])
+        low, high = percentile_interval(over_examples_R, units=examples)
         return Runs(value, float(low), float(high), len(values), runs, "examples", parts)
     if len(units) < FEW:
         interval = t_interval(units, parts["examples"])

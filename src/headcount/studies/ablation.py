@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from headcount.errors import UsageError
 from headcount.journal import Shelf
 from headcount.metrics import Metric
 from headcount.progress import Progress, named, silent
@@ -20,6 +21,7 @@ from headcount.scores.variants import Outcome, Variant, all_but_one, measure, on
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import holm, pearson, spearman
+from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Task
 
 
@@ -45,6 +47,8 @@ def ablate(
         stopping time (`scores.sequential`). For accuracy only; the numbers then come from fewer examples.
     folder: for unfinished work, from which the same call resumes.
     """
+    if other is not None and (measured_on([task], other).all_seen or measured_on([other], task).all_seen):
+        raise UsageError("The second data set has the texts of the first: effects on both would agree by definition.")
     metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
     weights = weight_hash(model)
@@ -81,7 +85,7 @@ def ablate(
         all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
-        alone_held_out=alone and choose_on is not None,
+        alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).all_seen,
     )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     arguments |= {"chosen_on": choose_on.fingerprint} if choose_on else {}

@@ -33,7 +33,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import SiteKey
-from headcount.statistics import Interval, bootstrap_sums
+from headcount.statistics import Interval, bootstrap_sums, percentile_interval
 from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.task import Quality, Task
@@ -136,7 +136,7 @@ def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.concatenate([sums[:, 0] / sums[:, 1] for sums in bootstrap_sums(table, resamples=resamples)])
         value = float(above_N.sum() / below_N.sum())
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    low, high = percentile_interval(drawn, units=len(table))
     return Interval(value, float(low), float(high))
 
 

@@ -57,7 +57,7 @@ class _Line:
     seed: int | None = None
 
     def result(self) -> Curve:
-        points = tuple(step.to_result(self.kinds) for step in self.steps)
+        points = tuple(step.to_result(self.kinds, self.steps[0].quality) for step in self.steps)
         return Curve(self.order, self.kinds, self.seed, points)
 
 
@@ -154,7 +154,7 @@ def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
         return np.asarray(sign * (values[..., :1] - values[..., 1:]))
 
     drawn_RK = np.concatenate([gains(sums) for sums in bootstrap_sums(table, resamples=1000)])
-    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)])
+    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)], examples=len(table))
 
 
 _MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ

@@ -78,11 +78,14 @@ def _epoch(epoch: float, steps: Sequence[Step], kinds: Sequence[str]) -> Epoch:
     quality = steps[0].quality
     points = []
     for step in steps:
-        point = step.to_result(kinds)
+        point = step.to_result(kinds, quality)
         kept_share = _kept(point.value, quality.value, quality.metric.higher_is_better)
         points.append(
-            EpochStep(point.removed, point.share, point.value, point.low, point.high, point.kept_by_kind, kept_share)
-        )
+            EpochStep(
+                point.removed, point.share, point.value, point.low, point.high, point.kept_by_kind, kept_share,
+                point.kept,
+            )
+        )  # fmt: skip
     return Epoch(epoch, quality.value, tuple(points))
 
 

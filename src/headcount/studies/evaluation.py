@@ -14,7 +14,6 @@ from headcount.record.result import Quality as Measured
 from headcount.record.results.evaluate import Evaluation
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import position_limit
-from headcount.statistics import bootstrap_interval
 from headcount.studies.workload import warn_of_cuts
 from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Task
@@ -39,7 +38,7 @@ def evaluate(
     """
     assessed = task.evaluation(model, progress)
     quality = assessed.quality
-    _, low, high = bootstrap_interval(quality.statistics, quality.metric.of_sums)
+    _, low, high = quality.interval()
     parts = Evaluation(
         task=task.name,
         quality=Measured(next(iter(assessed.measures)), quality.value, low, high),

@@ -28,7 +28,7 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap
+from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap, percentile_interval
 from headcount.tasks.task import Task, task
 
 if TYPE_CHECKING:
@@ -128,5 +128,5 @@ def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, see
         return np.asarray(1 - (value[..., 2] - value[..., 0]) / (value[..., 1] - value[..., 0]))
 
     drawn = np.concatenate([share(sums) for sums in bootstrap_sums(statistics_N3C, resamples=_RESAMPLES, seed=seed)])
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    low, high = percentile_interval(drawn, units=len(statistics_N3C))
     return Interval(float(share(statistics_N3C.sum(0))), float(low), float(high))

@@ -118,7 +118,8 @@ def persons(sentences: Sentences) -> dict[str, int]:
 def best_heads(measured: Roles) -> tuple[Best, ...]:
     """For each kind, role and label the best head, chosen on one half of the sentences and measured on the other.
 
-    If a half has no trial, heads are chosen and measured on all sentences, and `held_out` is False.
+    So is the best offset that it is compared with. If a half has no trial, heads are chosen and measured on all
+    sentences, and `held_out` is False.
     """
     by_label: dict[tuple[str, str, str], list[tuple[Head, HalvedEvidence]]] = {}
     for head in measured.heads:
@@ -135,6 +136,8 @@ def _best(rivals: list[tuple[Head, HalvedEvidence]]) -> Best:
         return Best(**asdict(evidence.plain()), kind=head.kind, head=str(head), held_out=False)
     head, evidence = max(rivals, key=lambda rival: rival[1].halves[0].value if rival[1].halves else rival[1].value)
     measured = evidence.halves[1]._asdict() if evidence.halves else {}
+    if evidence.odd_baseline is not None:
+        measured["baseline"] = evidence.odd_baseline
     return Best(**{**asdict(evidence.plain()), **measured}, kind=head.kind, head=str(head), held_out=True)
 
 

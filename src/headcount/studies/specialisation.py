@@ -38,7 +38,6 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import (
     Comparison,
-    bootstrap_interval,
     chance_of_overlap,
     mean_interval,
     paired_bootstrap,
@@ -158,7 +157,7 @@ def _measure(subject: ModelWithData, plan: SpecialisationPlan, folder: Path, pro
         weights=weight_hash(model),
         measured_on=pruned.parts.measured_on,
         metric=quality.metric.name,
-        unpruned=bootstrap_interval(quality.statistics, quality.metric.of_sums),
+        unpruned=quality.interval(),
         without=SmallerModel(0, without.value, _lost(quality, without)),
         pruned=SmallerModel(keep, point.after.value, Comparison(lost.difference, lost.low, lost.high, p)),
         best_of_roles=_best(choosing_roles, measured_roles, heads),

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -22,9 +21,9 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.statistics import bootstrap_interval, paired_bootstrap
+from headcount.statistics import paired_bootstrap
 from headcount.surgery.cost import cost
-from headcount.tasks.task import Task
+from headcount.tasks.task import Quality, Task
 from headcount.timing import TimedCall, Times, interleave
 
 if TYPE_CHECKING:
@@ -123,20 +122,20 @@ def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) ->
             f"Beside speed, quality is measured by one pass over the data, but {task.metric.name} needs generated "
             "text. Give --metric loss."
         )
-    measured: dict[str, np.ndarray] = {}
+    measured: dict[str, Quality] = {}
     for number, (name, subject) in enumerate(subjects.items(), start=1):
         module = subject.module()
         if module is not None:
-            measured[name] = task.quality(module).statistics
+            measured[name] = task.quality(module)
         progress("measuring quality", number, len(subjects))
     of_sums = task.metric.of_sums
     compared = {}
-    for name, statistics in measured.items():
-        first = next(iter(measured.values()))
-        against = paired_bootstrap(first, statistics[None], of_sums, resamples=_RESAMPLES)[0]
+    for name, quality in measured.items():
+        first = next(iter(measured.values())).statistics
+        against = paired_bootstrap(first, quality.statistics[None], of_sums, resamples=_RESAMPLES)[0]
         compared[name] = ComparedQuality(
             task.metric.name,
-            *bootstrap_interval(statistics, of_sums, resamples=_RESAMPLES),
+            *quality.interval(),
             difference=against.difference,
             difference_low=against.low,
             difference_high=against.high,

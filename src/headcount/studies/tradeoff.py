@@ -249,7 +249,7 @@ def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], met
 
     drawn_RS = np.concatenate([differences(sums) for sums in bootstrap_sums(table, resamples=_RESAMPLES)])
     values_S = differences(table.sum(0))
-    runs = over_runs([values_S.tolist()], [list(drawn_RS.T)])
+    runs = over_runs([values_S.tolist()], [list(drawn_RS.T)], examples=len(table))
     p = None
     if len(seeds) == 1:
         (comparison,) = paired_bootstrap(table[:, 0, 0], table[None, :, 1, 0], metric.of_sums, resamples=_RESAMPLES)

@@ -53,9 +53,7 @@ def check_apart(learned: Task | None, measured: Task | None) -> None:
     """Raise an error if every evaluation example is in the training data: the quality would be meaningless."""
     if learned is None or measured is None:
         return
-    shared = measured_on([learned], measured)
-    every_example = shared.overlap is not None and shared.overlap == shared.examples
-    if every_example or learned.fingerprint == measured.fingerprint:
+    if measured_on([learned], measured).all_seen:
         raise UsageError(
             "Every evaluation text is also in the training data. Choose another split for one of them; "
             "a single file has only one split: give a folder with train, dev and test."

@@ -24,6 +24,7 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
+from headcount.statistics import Interval, bootstrap_interval
 from headcount.tasks.harness import HARNESS, is_harness, task_names
 from headcount.tasks.soundness import check_losses, loss_tolerance
 
@@ -52,6 +53,14 @@ class Quality:
     def of(cls, metric: Metric, statistics: np.ndarray, signature: Signature | None = None) -> Quality:
         """The quality that follows from the statistics of all examples."""
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
+
+    def interval(self) -> Interval:
+        """The value with its 95% interval over examples; exact for an accuracy of 0 or 1, whose resamples are alike."""
+        found = bootstrap_interval(self.statistics, self.metric.of_sums)
+        if self.metric.bound is None or found.low != found.high:
+            return found
+        exact = 0.025 ** (1 / len(self.statistics))
+        return Interval(found.value, min(found.low, exact), max(found.high, 1 - exact))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record
+from headcount.statistics import Interval
 from truths import SENSITIVE, late, straight
 
 CLAIMS = {claim.number: claim for claim in ordered(["michel2019"])}
@@ -39,6 +40,46 @@ def test_a_head_chosen_where_it_is_measured_is_no_evidence() -> None:
     best = record.parts.all_but_one_chosen_elsewhere
     held_out = replace(record.parts, all_but_one=best, all_but_one_chosen_elsewhere=None, alone_held_out=True)
     assert decide(CLAIMS["M2"], [model(Record("ablate", record.signature, held_out))]).holds is True
+
+
+@pytest.mark.parametrize("number", ["M4", "M5", "M6", "M7", "M8", "M9"])
+def test_curves_on_the_examples_that_heads_were_ranked_on_are_no_evidence(number: str) -> None:
+    record = dynamics({1: straight, 12: late}) if number in ("M8", "M9") else curves(late, by_kind=SENSITIVE)
+    assert decide(CLAIMS[number], [model(record)]).models == 1
+    seen = replace(record.parts.measured_on, overlap=20, held_out=False)
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=seen)))])
+    assert (verdict.models, verdict.holds) == (0, None)
+    assert "ranked on the very examples" in verdict.detail
+    some = replace(seen, overlap=1)
+    assert decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=some)))]).models == 1
+
+
+@pytest.mark.parametrize("number", ["M1", "M2"])
+def test_examples_that_could_not_show_a_loss_do_not_show_that_there_is_none(number: str) -> None:
+    """Of 7 examples that are all worse p is .016: no head could harm at .01."""
+    record = ablation(4)
+
+    def measured_on(examples: int) -> StudiedModel:
+        parts = record.parts
+        tables = {
+            name: {head: replace(effect, examples=examples) for head, effect in getattr(parts, name).items()}
+            for name in ("one_out", "all_but_one_chosen_elsewhere")
+        }
+        return model(replace(record, parts=replace(parts, **tables)))
+
+    assert decide(CLAIMS[number], [measured_on(8)]).holds is True
+    verdict = decide(CLAIMS[number], [measured_on(7)])
+    assert verdict.holds is None
+    assert "too few examples" in verdict.detail
+
+
+def test_two_fifths_of_two_heads_are_not_measured() -> None:
+    record = dynamics({12: late})
+    (epoch,) = record.parts.by_epoch
+    halves = replace(epoch, points=tuple(epoch.points[place] for place in (0, 5, 10)))
+    verdict = decide(CLAIMS["M9"], [model(replace(record, parts=replace(record.parts, by_epoch=(halves,))))])
+    assert verdict.holds is None
+    assert "near 40%" in verdict.detail
 
 
 @pytest.mark.parametrize("number", ["M8", "M9"])
@@ -85,6 +126,36 @@ def test_noise_is_no_bend() -> None:
     verdict = decide(CLAIMS["M8"], [model(dynamics({1: zigzag, 12: straight}))])
     assert verdict.holds is None
     assert abs(verdict.value) < 0.005
+
+
+@pytest.mark.parametrize("number", ["M4", "M9"])
+def test_the_share_that_is_left_has_the_noise_of_both_scores(number: str) -> None:
+    """Both scores are 30 +- 1.5 and 28 +- 1.5: if their examples are independent, the share varies by 7%, not by 5%."""
+    fall = lambda share: 1 / 15 if share else 0.0  # noqa: E731
+    record = curves(fall, width=1.5) if number == "M4" else dynamics({12: fall})
+    lines = record.parts.curves if number == "M4" else record.parts.by_epoch
+    points = [replace(point, low=point.value - 1.5, high=point.value + 1.5) for point in lines[0].points]
+    line = replace(lines[0], points=tuple(points))
+    parts = replace(record.parts, **{"curves" if number == "M4" else "by_epoch": (line,)})
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+    half = np.hypot(1.5, 28 / 30 * 1.5) / 30
+    assert (verdict.value, verdict.low, verdict.high) == pytest.approx((28 / 30, 28 / 30 - half, 28 / 30 + half))
+    paired = Interval(28 / 30, 0.87, 0.94)  # no narrower than the score alone, 26.5 to 29.5
+    line = replace(line, points=tuple(replace(point, kept=paired) for point in points))
+    parts = replace(record.parts, **{"curves" if number == "M4" else "by_epoch": (line,)})
+    verdict = decide(CLAIMS[number], [model(replace(record, parts=parts))])
+    assert (verdict.value, verdict.low, verdict.high) == pytest.approx((28 / 30, 0.87, 29.5 / 30))
+
+
+def test_models_on_too_few_shared_examples_leave_it_open() -> None:
+    """Without an interval over examples, those of several models would say nothing about other examples."""
+    record = curves(late)
+    (gradient, *others), unknown = record.parts.curves, Interval(0.99, float("nan"), float("nan"))
+    points = tuple(replace(point, kept=unknown) for point in gradient.points)
+    few = replace(record, parts=replace(record.parts, curves=(replace(gradient, points=points), *others)))
+    verdict = decide(CLAIMS["M4"], [model(few, name="a"), model(few, name="b")])
+    assert (verdict.models, verdict.holds) == (2, None)
+    assert np.isnan(verdict.low)
 
 
 def test_models_that_disagree_leave_it_open() -> None:

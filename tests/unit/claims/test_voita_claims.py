@@ -15,6 +15,7 @@ from headcount.claims.relevance_concentrates import broken_stick, gini
 from headcount.claims.specialised_heads_survive import survival
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record, Signature
+from headcount.statistics import mean_interval
 from truths import ENCODER_SITES, SITES, TRUTHS, from_scratch, functions, gated
 
 CLAIMS = {claim.number: claim for claim in ordered(["voita2019"])}
@@ -52,6 +53,27 @@ def test_relevance_is_compared_on_the_same_examples_where_it_can() -> None:
     assert "not paired by example" in unpaired.detail
     paired = relevance(scores, width=0.05, leads={"encoder.0.2": [0.02, 0.01, 0.03]})
     assert decide(CLAIMS["V4"], [model(paired, found)]).holds is True
+
+
+@pytest.mark.parametrize("heads", [4, 8, 16])
+def test_the_best_of_many_equal_rivals_refutes_nothing(heads: int) -> None:
+    """All heads are equally relevant: of 16, the highest other one was called more relevant in 16% of models."""
+    random, examples, called = np.random.default_rng(0), 100, 0
+    found = roles(rare=rare_head("encoder.0.0"))
+    for _ in range(150):
+        shares_NH = random.normal(size=(examples, heads))
+        scores = {f"encoder.0.{head}": float(mean) for head, mean in enumerate(shares_NH.mean(0))}
+        lead_N = shares_NH[:, 0] - shares_NH[:, 1 + shares_NH[:, 1:].mean(0).argmax()]
+        lead = mean_interval(lead_N)
+        called += (
+            decide(CLAIMS["V4"], [model(relevance(scores, leads={"encoder.0.0": list(lead)}), found)]).holds is False
+        )
+    assert called / 150 < 0.05
+
+
+def test_a_layer_of_one_head_has_no_rival() -> None:
+    verdict = decide(CLAIMS["V4"], [model(relevance({"encoder.0.0": 1.0}), roles(rare=rare_head("encoder.0.0")))])
+    assert verdict.holds is None
 
 
 def test_roles_by_chance_leave_survival_open() -> None:

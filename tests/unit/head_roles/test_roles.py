@@ -66,7 +66,7 @@ def test_every_role_has_evidence_and_a_threshold() -> None:
     for head in found.heads:
         for one in found[head]:
             assert one.trials > 0
-            assert one.low <= one.value <= one.high
+            assert one.low <= one.value <= one.high or np.isnan([one.low, one.high]).all()
             assert one.certain in (True, False)
 
 
@@ -160,7 +160,7 @@ def test_how_many_tokens_are_common_is_in_the_signature(common: int | None) -> N
 
 def test_intervals_shrink_with_data() -> None:
     live, marks = model(), tokenizer()
-    few, many = (hc.roles(live, short(count), tokenizer=marks, roles=["positional"]) for count in (4, 40))
+    few, many = (hc.roles(live, short(count), tokenizer=marks, roles=["positional"]) for count in (8, 40))
     wide = [one.high - one.low for head in few.heads for one in few[head]]
     narrow = [one.high - one.low for head in many.heads for one in many[head]]
     assert np.mean(narrow) < 0.7 * np.mean(wide)

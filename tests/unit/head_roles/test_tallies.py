@@ -8,19 +8,21 @@ from scipy import stats
 
 from headcount.head_roles.evidence import Evidence, decided
 from headcount.head_roles.reading import Reading
-from headcount.head_roles.role import roles
+from headcount.head_roles.role import FURTHEST, roles
 from headcount.head_roles.tallies import Column, Tally
+from headcount.statistics import Resampling
 
 POSITIONAL = {"positional": roles["positional"]}
 
 
-def tally(hits_BH: np.ndarray, trials_B: np.ndarray) -> Tally:
+def tally(hits_BH: np.ndarray, trials_B: np.ndarray, counts_RB: np.ndarray | None = None) -> Tally:
     """One label, `positional +1`, threshold .9."""
     rows, heads = hits_BH.shape
-    found = Tally([Column("positional", "+1")], heads, 10)
+    counts_RB = np.ones((10, rows), dtype=np.float32) if counts_RB is None else counts_RB
+    found = Tally([Column("positional", "+1")], heads, len(counts_RB))
     hits_BHL = np.repeat(hits_BH[..., None], 3, -1).astype(np.float32)
     trials_BL = np.repeat(trials_B[:, None], 3, -1).astype(np.float32)
-    found.add(hits_BHL, trials_BL, 0.1 * trials_BL, {}, np.ones((10, rows), dtype=np.float32), np.arange(rows))
+    found.add(hits_BHL, trials_BL, 0.1 * trials_BL, {}, counts_RB, np.arange(rows))
     return found
 
 
@@ -42,8 +44,46 @@ def test_halves_are_every_other_sentence() -> None:
     for half in (0, 1):
         hits_N, trials_N = hits[half::2], trials[half::2]
         share = hits_N.sum() / trials_N.sum()
-        error = np.sqrt(((hits_N - share * trials_N) ** 2).sum()) / trials_N.sum()
-        assert one.halves[half] == pytest.approx((share, share - 1.96 * error, share + 1.96 * error))
+        sentences = trials_N.sum() ** 2 / (trials_N**2).sum()
+        error = np.sqrt(sentences / (sentences - 1) * ((hits_N - share * trials_N) ** 2).sum()) / trials_N.sum()
+        half_width = stats.t.ppf(0.975, sentences - 1) * error
+        assert one.halves[half] == pytest.approx((share, share - half_width, share + half_width))
+
+
+@pytest.mark.parametrize("sentences", [12, 30])
+def test_intervals_of_nearly_certain_heads_contain_their_share(sentences: int) -> None:
+    """2000 heads that hit 97% of sentences: of 30, four in ten hit all, and had 1 (1 to 1)."""
+    random, heads, share = np.random.default_rng(2), 2000, 0.97
+    hits_BH = random.binomial(1, share, (sentences, heads))
+    trials_B, counts_RB = np.ones(sentences, dtype=int), Resampling(400).counts(range(sentences))
+    found = [one for (one,) in tally(hits_BH, trials_B, counts_RB).evidence(POSITIONAL, Reading())]
+    for rows in (found, [one.halves[1] for one in found if one.halves]):
+        assert np.mean([row.low <= share <= row.high for row in rows]) > 0.93
+    always_BH = np.ones((sentences, 1), dtype=int)
+    (one,) = tally(always_BH, trials_B).evidence(POSITIONAL, Reading())[0]
+    assert (one.low, one.high) == (pytest.approx(stats.binomtest(sentences, sentences).proportion_ci().low), 1.0)
+
+
+def test_two_sentences_have_no_interval() -> None:
+    (one,) = tally(np.array([[20], [15]]), np.array([20, 20])).evidence(POSITIONAL, Reading())[0]
+    assert np.isnan([one.low, one.high]).all()
+    assert not one.holds
+
+
+def test_the_best_offset_is_chosen_on_other_sentences_than_it_is_measured_on() -> None:
+    """Eight offsets are equally likely: the best of them on 400 trials has 15%, none has more than 12.5%."""
+    random, found = np.random.default_rng(4), []
+    for _ in range(200):
+        one = Tally([Column("syntactic", "nsubj v->s")], 1, 2)
+        offset_B = FURTHEST + 1 + random.integers(0, 8, 400)
+        table_2LO = np.zeros((2, 1, 2 * FURTHEST + 1), dtype=np.int64)
+        np.add.at(table_2LO, (np.arange(400) % 2, 0, offset_B), 1)
+        ones_BL = np.ones((400, 3), dtype=np.float32)
+        one.add(ones_BL[:, None], ones_BL, ones_BL, {0: table_2LO}, np.ones((2, 400), np.float32), np.arange(400))
+        found.append((one.baseline(0), one.odd_baseline(0)))
+    best, apart = np.mean(found, axis=0)
+    assert best > 0.145
+    assert apart == pytest.approx(0.125, abs=0.005)
 
 
 @pytest.mark.parametrize("together", [False, True])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
 import headcount as hc
@@ -99,7 +100,7 @@ def test_translations_against_single_predictions(translation: tuple[Any, Any], r
             "relevance", model, pairs(tokenizer, 2, tokens=size), rule=rule, target="reference", chunk=chunk
         )
         np.testing.assert_allclose(found.numbers(), mean, rtol=0, atol=1e-7)
-        np.testing.assert_allclose(found.high.numbers(), mean + 1.96 * error, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(found.high.numbers(), mean + stats.t.ppf(0.975, 1) * error, rtol=0, atol=1e-7)
         assert found.details["examples"] == 2
         assert found.details["predictions"] == sum(len(ids) for ids in task.target_ids)
 
@@ -125,7 +126,7 @@ def test_classes_against_single_predictions(architecture: str) -> None:
     for batch_size, chunk in ((7, 1024), (3, 1024), (7, 20)):
         found = hc.score("relevance", model, labelled(batch_size), chunk=chunk)
         np.testing.assert_allclose(found.numbers(), mean, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found.low.numbers(), mean - 1.96 * error, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.low.numbers(), mean - stats.t.ppf(0.975, 6) * error, rtol=0, atol=1e-9)
 
 
 def classifier(architecture: str) -> Any:
@@ -162,7 +163,8 @@ def test_leads_are_over_the_highest_other_head_on_the_same_examples() -> None:
         rival = max(others, key=lambda place: mean[place])
         value, error = expected([shares[:, [column]] - shares[:, [rival]] for shares in examples])
         lead = leads[str(head)]
-        assert lead == pytest.approx((value[0], value[0] - 1.96 * error[0], value[0] + 1.96 * error[0]), abs=1e-9)
+        half = stats.t.ppf(0.975, len(examples) - 1) * error[0]
+        assert lead == pytest.approx((value[0], value[0] - half, value[0] + half), abs=1e-9)
 
 
 @pytest.mark.parametrize("rule", members.names())

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
 import headcount as hc
 import zoo
 from behaviour import hooks, identical, weights
 from headcount.errors import ModelError, UnknownName, UsageError
+from headcount.scores.one_pass import mean_scores, moments
 from headcount.scores.score import members
 from headcount.sites.inputs import example_batch
 from tokens import byte_level_tokenizer, sentences, word_tokenizer
@@ -57,6 +59,22 @@ def loop(model: nn.Module, task: Any) -> np.ndarray:
     return np.array(values)
 
 
+def test_intervals_of_normalised_scores_have_the_noise_of_the_norm() -> None:
+    """A head that never varies beside one that does: its share of the norm was called certain, and wrong in 90%."""
+    model = zoo.build("bert")
+    sites, examples, missed = hc.locate(model), 100, np.zeros(2)
+    first, second, *_ = sites.heads
+    truth = np.array([1.0, np.exp(0.5)]) / np.linalg.norm([1.0, np.exp(0.5)])
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        values_NH = np.zeros((examples, len(sites.heads)))
+        values_NH[:, :2] = np.stack([np.ones(examples), random.lognormal(size=examples)], axis=1)
+        found = mean_scores(model, moments(values_NH, examples, sites), hc.Signature(), normalize=True)
+        ends = [(found.low[head], found.high[head]) for head in (first, second)]
+        missed += [not low <= share <= high for (low, high), share in zip(ends, truth, strict=True)]
+    assert (missed / 300 < 0.12).all()
+
+
 @pytest.mark.parametrize("architecture", ["bert", "marian", "bart"])
 def test_gradient_against_finite_differences(architecture: str) -> None:
     model = zoo.build(architecture, dtype=torch.float64)
@@ -70,7 +88,7 @@ def test_gradient_against_finite_differences(architecture: str) -> None:
         np.testing.assert_allclose(found.numbers()[places], expected, rtol=0, atol=1e-6 * expected.max())
         error = slopes_NH.std(0, ddof=1)[places] / len(slopes_NH) ** 0.5
         for side, sign in ((found.low, -1), (found.high, 1)):
-            ends = expected + sign * 1.96 * error
+            ends = expected + sign * stats.t.ppf(0.975, len(slopes_NH) - 1) * error
             np.testing.assert_allclose(side.numbers()[places], ends, rtol=0, atol=1e-5 * expected.max())
         squared = (slopes_NH**2).sum(0)[places]
         np.testing.assert_allclose(fisher.numbers()[places], squared, rtol=0, atol=1e-5 * squared.max())

@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusion
+from headcount.scores.ablation import effects
+from headcount.scores.variants import Outcome
 from headcount.statistics import (
     Resampling,
     bootstrap,
@@ -25,6 +27,7 @@ from headcount.statistics import (
     spearman,
     spearman_pairs,
 )
+from headcount.tasks.task import Quality
 
 DRAW = np.random.default_rng(0)
 
@@ -136,8 +139,19 @@ def test_correlation_intervals_are_the_slow_bootstrap_over_pairs(correlation: An
         pairs = random.integers(0, 25, 25)
         drawn.append(plain(one[pairs], other[pairs]).statistic)
     found = correlation(one, other)
-    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])), abs=0.04)
+    tail = 100 * stats.norm.cdf(stats.t.ppf(0.025, 24) * np.sqrt(25 / 24))
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [tail, 100 - tail])), abs=0.04)
     assert found.p == pytest.approx(plain(one, other).pvalue, abs=0.01)
+
+
+@pytest.mark.parametrize("pairs", [12, 20])
+def test_a_strong_correlation_of_few_pairs_is_no_stronger_than_it_is(pairs: int) -> None:
+    """Between the usual percentiles, the lower end is above a true .9 in 9% of cases."""
+    random = np.random.default_rng(3)
+    one = random.normal(size=(300, pairs))
+    other = 0.9 * one + np.sqrt(1 - 0.9**2) * random.normal(size=(300, pairs))
+    too_high = np.mean([pearson(x, y).low > 0.9 for x, y in zip(one, other, strict=True)])
+    assert too_high < 0.075
 
 
 @pytest.mark.parametrize(("pairs", "spread"), [(8, 0.0), (20, 1.5)])
@@ -172,7 +186,8 @@ def test_pairs_of_rows_are_ranked_again_in_every_resample() -> None:
         ranks = [stats.rankdata(rows[row][drawn], axis=1) for row in (first, second)]
         slow = [np.corrcoef(a, b)[0, 1] for a, b in zip(*ranks, strict=True) if np.ptp(a) > 0 and np.ptp(b) > 0]
         correlation = correlations[first, second]
-        assert (correlation.low, correlation.high) == pytest.approx(tuple(np.percentile(slow, [2.5, 97.5])), abs=1e-12)
+        expected = percentile_interval(np.array(slow), units=12)
+        assert (correlation.low, correlation.high) == pytest.approx(tuple(map(float, expected)), abs=1e-12)
         assert correlation == spearman(rows[first], rows[second])
         assert correlation.r == pytest.approx(stats.spearmanr(rows[first], rows[second]).statistic)
         beyond = [
@@ -254,7 +269,7 @@ def test_resampling_is_the_bootstrap_in_constant_memory() -> None:
         for start in range(0, 400, size):
             numbers = np.arange(start, min(400, start + size))
             drawn += resampling.counts(numbers) @ np.stack([hits, trials], 1)[numbers]
-        found.append(np.concatenate(percentile_interval(drawn[:, :1] / drawn[:, 1:])))
+        found.append(np.concatenate(percentile_interval(drawn[:, :1] / drawn[:, 1:], units=400)))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
     np.testing.assert_allclose(found[0], ordinary, atol=0.004)
 
@@ -270,16 +285,17 @@ def test_resampling_depends_on_numbers_and_seed_alone() -> None:
 
 def test_percentiles_leave_empty_resamples_out() -> None:
     drawn = np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan]])
-    low, high = percentile_interval(drawn)
+    low, high = percentile_interval(drawn, units=100)
     assert 1.0 <= low[0] < high[0] <= 2.0
     assert np.isnan(low[1])
+    assert percentile_interval(drawn[:, 0], units=100) == (low[0], high[0])
 
 
 def test_mean_difference_of_two_groups() -> None:
     first, second = DRAW.normal(1.0, 1.0, 60), DRAW.normal(0.0, 2.0, 90)
     found = mean_difference(first, second)
     assert found.value == pytest.approx(first.mean() - second.mean())
-    error = np.sqrt(first.var() / 60 + second.var() / 90)
+    error = np.concatenate([first, second]).std() * np.sqrt(1 / 60 + 1 / 90)
     assert found.low == pytest.approx(found.value - 1.96 * error, abs=0.05)
     assert found.high == pytest.approx(found.value + 1.96 * error, abs=0.05)
     assert all(np.isnan(mean_difference([], [1.0, 2.0])))
@@ -291,5 +307,56 @@ def test_few_examples_make_nothing_significant(examples: int) -> None:
     reference, variant = np.ones((examples, 1)), np.full((1, examples, 1), 2.0)
     (compared,) = paired_bootstrap(reference, variant, lambda sums: sums[..., 0], resamples=5000)
     assert compared.p == pytest.approx(2.0 ** (1 - examples), rel=0.5)
-    assert np.isnan([compared.low, compared.high]).all() == (examples == 1)
-    assert np.isnan(bootstrap_interval(reference, lambda sums: sums[..., 0]).low) == (examples == 1)
+    assert np.isnan([compared.low, compared.high]).all() == (examples < 6)
+    assert np.isnan(bootstrap_interval(reference, lambda sums: sums[..., 0]).low) == (examples < 6)
+
+
+@pytest.mark.parametrize("examples", [8, 10, 20])
+def test_few_examples_have_intervals_and_p_values_as_wide_as_they_need(examples: int) -> None:
+    """Between the usual percentiles, 10 examples leave out the truth in 10% of cases; p was below .01 in 4%."""
+    random, variants = np.random.default_rng(6), 1500
+    table = np.stack([random.normal(size=(variants, examples)), np.ones((variants, examples))], axis=-1)
+    reference = np.stack([np.zeros(examples), np.ones(examples)], axis=1)
+    compared = paired_bootstrap(reference, table, LOSS.of_sums, resamples=1000)
+    alone = [bootstrap_interval(rows, LOSS.of_sums, resamples=1000) for rows in table[:300]]
+    assert np.mean([row.low <= 0 <= row.high for row in compared]) > 0.93
+    assert np.mean([row.low <= 0 <= row.high for row in alone]) > 0.91
+    assert np.mean([row.p < 0.05 for row in compared]) < 0.065
+    assert np.mean([row.p < 0.01 for row in compared]) < 0.015
+
+
+def test_what_is_not_a_number_is_not_significant() -> None:
+    """Two models whose perplexity overflows: infinity less infinity."""
+    reference, variant = np.full((20, 2), [800.0, 1.0]), np.full((1, 20, 2), [900.0, 1.0])
+    with np.errstate(all="ignore"):
+        (compared,) = paired_bootstrap(reference, variant, PERPLEXITY.of_sums, resamples=200)
+    assert compared.p == 1.0
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 10), (4, 8), (6, 42)])
+def test_a_difference_of_few_values_contains_the_truth(first: int, second: int) -> None:
+    """Groups resampled separately left out 31, 14 and 18%."""
+    random = np.random.default_rng(8)
+    found = [
+        mean_difference(random.lognormal(size=first), random.lognormal(size=second), rounds=500) for _ in range(500)
+    ]
+    assert np.mean([row.low <= 0 <= row.high for row in found]) > 0.93
+
+
+@pytest.mark.parametrize("examples", [10, 20])
+def test_an_accuracy_without_mistakes_is_not_certain(examples: int) -> None:
+    """Of models that are right in 90%, 35 and 12% make no mistake in 10 and 20 examples, and had 1 (1 to 1)."""
+    random = np.random.default_rng(9)
+    tables = [np.stack([random.random(examples) < 0.9, np.ones(examples)], axis=1) for _ in range(400)]
+    found = [Quality.of(ACCURACY, table).interval() for table in tables]
+    assert np.mean([row.low <= 0.9 <= row.high for row in found]) > 0.92
+    always = Quality.of(ACCURACY, np.ones((examples, 2))).interval()
+    assert always == pytest.approx((1.0, stats.binomtest(examples, examples).proportion_ci().low, 1.0))
+
+
+def test_a_head_that_changes_no_answer_may_change_others() -> None:
+    """Of heads that cost one answer in a hundred, 37% cost none in 100 examples, and had 0 (0 to 0)."""
+    base = np.ones((100, 2))
+    (effect,) = effects(ACCURACY, Outcome(base, base[None]))
+    assert (effect.difference, effect.p) == (0.0, 1.0)
+    assert effect.low == -effect.high < -0.03

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headcount as hc
+from headcount.errors import UsageError
 from headcount.studies.ablation import ablate
 from headcount.tasks.task import Task
 from tokens import sentences, word_tokenizer
@@ -17,10 +19,21 @@ def labelled(seed: int) -> Task:
     return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
 
 
-def test_best_heads_are_chosen_on_other_examples() -> None:
+def classifier() -> BertForSequenceClassification:
     torch.manual_seed(0)
     size = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 32}
-    model = BertForSequenceClassification(BertConfig(vocab_size=99, initializer_range=0.5, **size)).eval()
+    return BertForSequenceClassification(BertConfig(vocab_size=99, initializer_range=0.5, **size)).eval()
+
+
+def test_the_same_examples_twice_are_no_second_data_set() -> None:
+    """Effects would agree perfectly, and claim M3 hold, whatever the heads do."""
+    with pytest.raises(UsageError, match="has the texts of the first"):
+        ablate(classifier(), labelled(1), other=labelled(1))
+    assert not ablate(classifier(), labelled(1), choose_on=labelled(1)).parts.alone_held_out
+
+
+def test_best_heads_are_chosen_on_other_examples() -> None:
+    model = classifier()
     dev, test = labelled(1), labelled(2)
     on_dev, on_test = ablate(model, dev).parts, ablate(model, test).parts
     apart = ablate(model, test, choose_on=dev, other=dev).parts

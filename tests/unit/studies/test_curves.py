@@ -65,6 +65,20 @@ def test_a_good_order_beats_random_ones() -> None:
     assert [row.second for row in record.parts.leads] == ["random"], "there is no other order"
 
 
+def test_the_share_that_is_left_is_paired_by_example() -> None:
+    """Both scores of the first step are the same: their ratio does not vary, however much they do."""
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=99, initializer_range=0.5, **SIZE)).eval()
+    task = hc.task("language-modelling", texts=sentences(40), tokenizer=word_tokenizer(), metric="loss")
+    record = pruning_curves(model, task, plan=CurvePlan(orders=("gradient",), random=0, step=0.5))
+    whole, *pruned = record.parts.curves[0].points
+    assert whole.kept == (1.0, 1.0, 1.0)
+    for point in pruned:
+        assert point.kept is not None
+        assert point.kept.value == pytest.approx(whole.value / point.value)
+        assert point.kept.low < point.kept.value < point.kept.high
+
+
 def test_each_kind_alone(tmp_path: Path) -> None:
     tokenizer = laboratory.vocabulary(tmp_path / "vocabulary")
     pairs = laboratory.parallel()["dev"]

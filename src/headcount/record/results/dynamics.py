@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headcount.record.result import MeasuredOn, PruningStep, Result
+from headcount.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class EpochStep(PruningStep):
 
     kept_by_kind: Mapping[str, int]  # kind -> number of remaining heads
     kept_share: float  # of the epoch's own score with all heads
+    kept: Interval | None = None  # the same with its 95% interval, paired by example
 
 
 @dataclass(frozen=True)

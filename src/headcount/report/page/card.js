@@ -9,6 +9,7 @@ function rankOf(measure, place) {
 }
 
 const bounds = (low, high, signed) => (low === null || low === undefined ? "" : `${short(low, signed)} to ${short(high, signed)}`);
+const within = (low, high, signed) => (low === null ? "no 95% interval" : `95% ${bounds(low, high, signed)}`);  // too few examples
 
 function smallTable(names, rows) {
   return make("table", {}, [make("thead", {}, make("tr", {}, names.map(([name, number]) => make("th", { scope: "col", class: number ? "number" : null }, name)))),
@@ -29,7 +30,7 @@ function effectPart(subject, place) {
   const { metric, alpha, better } = subject.effects, harm = better ? -effect.difference : effect.difference;
   const sure = effect.corrected < alpha;
   const verdict = !sure ? `${metric} does not change significantly without it` : harm > 0 ? `${metric} is significantly worse without it` : `${metric} is significantly better without it`;
-  return [make("h3", {}, "Masked alone"), make("p", {}, `${verdict}: ${short(effect.difference, true)} (95% ${bounds(effect.low, effect.high, true)}), p = ${short(effect.p)}, after Holm's correction ${short(effect.corrected)}.`)];
+  return [make("h3", {}, "Masked alone"), make("p", {}, `${verdict}: ${short(effect.difference, true)} (${within(effect.low, effect.high, true)}), p = ${short(effect.p)}, after Holm's correction ${short(effect.corrected)}.`)];
 }
 
 function rolesPart(subject, place) {
@@ -37,7 +38,7 @@ function rolesPart(subject, place) {
   const held = subject.roles[place] || [];
   const badges = held.map((one) => make("span", { class: "badge" }, [make("i", { style: `background:${data.roleColours[one.role] || "#999999"}` }), `${one.role} ${one.label}`]));
   const evidence = subject.evidence?.[place] || [];
-  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), verdictOf(one)]);
+  const rows = evidence.map((one) => [`${one.role} ${one.label}`, percentOf(one.value), one.low === null ? "" : `${percentOf(one.low)} to ${percentOf(one.high)}`, percentOf(one.baseline), verdictOf(one)]);
   return [make("h3", {}, "Roles"), make("p", {}, badges.length ? badges : "No role was found."),
     ...(rows.length ? [smallTable([["evidence"], ["value", true], ["95% interval", true], ["baseline", true], ["held"]], rows)] : [])];
 }

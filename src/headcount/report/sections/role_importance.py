@@ -78,9 +78,9 @@ SECTION = Section(
     command="headcount explore MODEL",
     answer=_answer,
     method=(
-        "Roles and importance are measured separately and joined head by head. Intervals of the difference are over "
-        "heads, each group resampled separately. As layers differ, the comparison within layers subtracts the mean "
-        "importance of the head's layer. The rank correlation (Spearman) is between having a role and "
+        "Roles and importance are measured separately and joined head by head. Intervals of the difference are as "
+        "wide as it is with roles dealt to heads at random. As layers differ, the comparison within layers subtracts "
+        "the mean importance of the head's layer. The rank correlation (Spearman) is between having a role and "
         "importance. By chance: the share of heads with a role, times the number of the most important heads."
     ),
     tables=_tables,

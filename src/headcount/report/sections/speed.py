@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from math import isnan
 from typing import Any
 
 from headcount.record import Record
@@ -31,7 +32,7 @@ def _answer(record: Record[Speed]) -> str:
     for model in dict.fromkeys(row.model for row in other_models):
         rows = [row for row in other_models if row.model == model]
         faster, slower = sum(row.low > 1 for row in rows), sum(row.high < 1 for row in rows)
-        best = max(rows, key=lambda row: row.low)
+        best = max(rows, key=lambda row: row.faster if isnan(row.low) else row.low)
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
             f"{gain}{short_name(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "

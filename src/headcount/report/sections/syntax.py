@@ -81,7 +81,8 @@ SECTION = Section(
     answer=_answer,
     method=(
         "Word level: attention to a split word is summed over its pieces, attention from it averaged. Accuracy is the "
-        "share of instances in which the head looks most at the other word of the dependency."
+        "share of instances in which the head looks most at the other word of the dependency. The best head and the "
+        "best offset are chosen on one half of the sentences and measured on the other."
     ),
     tables=_tables,
     figures=("syntactic-heads", "relative-positions"),
