@@ -416,6 +416,8 @@ def test_figures_are_drawn_from_combined_records_too(tmp_path: Path) -> None:
     assert drawn <= {path.name for path in out.iterdir()}
     one = CliRunner().invoke(main, ["figure", "pruning-curves", str(tmp_path), "--format", "svg", "--out", str(out)])
     assert one.exit_code == 0, one.output
+    unknown = CliRunner().invoke(main, ["figure", "speeed", str(file), "--out", str(out)])
+    assert "Invalid value for 'FIGURE': 'speeed' is not one of" in unknown.output
     wrong = CliRunner().invoke(main, ["figure", "speed", str(file), "--out", str(out)])
     assert wrong.exit_code == 2
     assert "needs rows" in wrong.output
