@@ -10,10 +10,9 @@ from pathlib import Path
 from headcount.corpora.classes import Classes
 from headcount.corpora.location import Location
 from headcount.corpora.splits import read_hub, split_files, split_of
-from headcount.corpora.tables import SUFFIXES, Row, label_cell, read_rows, text_cell
+from headcount.corpora.tables import SUFFIXES, TEXT_COLUMNS, Row, find_column, label_cell, read_rows, text_cell
 from headcount.errors import CorpusError
 
-_TEXT = ("text", "sentence", "content", "sentence1", "premise")
 _LABEL = ("label", "labels", "class")
 
 
@@ -55,7 +54,8 @@ def read_labelled(
         if not row:
             skipped["empty"] += 1
             continue
-        text, label = text or _find(row, _TEXT, location, "text"), label or _find(row, _LABEL, location, "label")
+        text = text or find_column(row, TEXT_COLUMNS, location, option="text= (--text-column)")
+        label = label or find_column(row, _LABEL, location, option="label= (--label)")
         cells = [text_cell(row, column, location) for column in (text, *([pair] if pair else []))]
         name = label_cell(row, label, location)
         if not all(str(cell).strip() for cell in (name, *cells)):
@@ -79,10 +79,3 @@ def _rows(data: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
     if location.kind != "folder":
         return read_rows(location.path)
     return read_rows(split_of(split_files(location.path, SUFFIXES), split, location.data))
-
-
-def _find(row: Row, names: Sequence[str], location: str, what: str) -> str:
-    column = next((name for name in names if name in row), None)
-    if column is None:
-        raise CorpusError(f"{location} has the columns {', '.join(row)}; say which is the {what} with {what}=.")
-    return column

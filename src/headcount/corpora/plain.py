@@ -9,10 +9,11 @@ from pathlib import Path
 from headcount.corpora.lines import read_lines
 from headcount.corpora.location import Location
 from headcount.corpora.splits import read_hub, split_files, split_of
-from headcount.corpora.tables import SUFFIXES, read_rows, text_cell
+from headcount.corpora.tables import SUFFIXES, TEXT_COLUMNS, find_column, read_rows, text_cell
 from headcount.errors import CorpusError
 
 SUFFIX = ".txt"
+_OPTION = "text= (--text-column)"
 
 
 class PlainTexts(list[str]):
@@ -29,11 +30,11 @@ def read_plain(
     """Non-empty texts, at most `limit`; empty ones are counted.
 
     place: a file of lines, a .tsv (with a header) or .jsonl file, a folder with SPLIT.txt, or hf:name[:config].
-    text: column of a table or hub data set. By default `text`.
+    text: column of a table or hub data set. By default the first that has a usual name of such columns.
     """
     texts: list[str] = []
     skipped: Counter[str] = Counter()
-    for line in _texts(data, split, text or "text"):
+    for line in _texts(data, split, text):
         if len(texts) == limit:
             break
         if line.strip():
@@ -45,7 +46,7 @@ def read_plain(
     return PlainTexts(texts, skipped)
 
 
-def _texts(data: str | Path, split: str | None, column: str) -> Iterator[str]:
+def _texts(data: str | Path, split: str | None, column: str | None) -> Iterator[str]:
     location = Location.of(data)
     if location.kind == "hub":
         return _from_hub(location, split, column)
@@ -55,13 +56,19 @@ def _texts(data: str | Path, split: str | None, column: str) -> Iterator[str]:
     if not file.is_file():
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
-        return (text_cell(row, column, location) if row else "" for location, row in read_rows(file))
+        return _from_table(file, column)
     return read_lines(file)
 
 
-def _from_hub(location: Location, split: str | None, column: str) -> Iterator[str]:
+def _from_table(file: Path, column: str | None) -> Iterator[str]:
+    for location, row in read_rows(file):
+        if row:
+            column = column or find_column(row, TEXT_COLUMNS, location, option=_OPTION)
+        yield text_cell(row, column, location) if row and column else ""
+
+
+def _from_hub(location: Location, split: str | None, column: str | None) -> Iterator[str]:
     name = location.data
     rows = split_of(read_hub(location.hub_name), split, name)
-    if column not in rows.column_names:
-        raise CorpusError(f"{name} has the columns {', '.join(rows.column_names)}; say which is the text with text=.")
-    return (text_cell(row, column, f"{name}, row {number}") for number, row in enumerate(rows))
+    chosen = find_column(rows.column_names, (column,) if column else TEXT_COLUMNS, name, option=_OPTION)
+    return (text_cell(row, chosen, f"{name}, row {number}") for number, row in enumerate(rows))

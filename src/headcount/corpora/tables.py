@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from headcount.corpora.lines import check_text, read_lines
 from headcount.errors import CorpusError
 
 SUFFIXES = (".tsv", ".jsonl")
+TEXT_COLUMNS = ("text", "sentence", "content", "sentence1", "premise")  # usual names, the likeliest first
 Row = Mapping[str, Any]
 _TYPES = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
 
@@ -26,6 +27,16 @@ def read_rows(path: Path, *, header: Sequence[str] | None = None) -> Iterator[tu
     if not path.is_file():
         raise CorpusError(f"There is no file {path}.")
     return _jsonl(path) if path.suffix == ".jsonl" else _tsv(path, header)
+
+
+def find_column(columns: Iterable[str], usual: Sequence[str], location: str, *, option: str) -> str:
+    """The first of the usual names that is a column. option: what names another one, in Python and as a flag."""
+    present = list(columns)
+    column = next((name for name in usual if name in present), None)
+    if column is None:
+        what = option.partition("=")[0]
+        raise CorpusError(f"{location} has the columns {', '.join(present)}; say which is the {what} with {option}.")
+    return column
 
 
 def text_cell(row: Row, column: str, location: str) -> str:

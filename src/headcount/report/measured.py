@@ -1,9 +1,10 @@
-"""Measured on: one sentence about the texts of a result, and whether they were held out."""
+"""Measured on: sentences about the texts of a result: whether they were held out, and whether they are enough."""
 
 from __future__ import annotations
 
 from headcount.record import Record
 from headcount.record.result import MeasuredOn, Texts
+from headcount.record.results.ablate import Ablation
 from headcount.report.figure import part_of
 from headcount.report.table import plural
 
@@ -32,3 +33,14 @@ def _texts(texts: Texts) -> str:
     """Such as `40 texts of test`."""
     spelled = "examples" if texts.examples is None else plural(texts.examples, "text")
     return f"{spelled} of {texts.split}" if texts.split else spelled
+
+
+def too_few(parts: Ablation) -> str:
+    """A sentence to append if no effect of this ablation could be significant; else empty."""
+    if parts.distance or not parts.examples_lacking:
+        return ""
+    examples = max(effect.examples for effect in parts.one_out.values())
+    return (
+        f" {plural(examples, 'example')} cannot make any change significant, however large: "
+        f"measure at least {parts.examples_lacking}."
+    )

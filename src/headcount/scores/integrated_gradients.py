@@ -9,6 +9,7 @@ Shapes: B batch, H heads of the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import nn
 
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
-from headcount.progress import Progress, silent
+from headcount.progress import Finer, Progress, silent
 from headcount.scores.gradient import slopes_of
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
@@ -44,18 +45,25 @@ def integrated_gradients(
     if steps < 1:
         raise UsageError(f"steps must be at least 1; got {steps}.")
 
+    finer = Finer(progress, len(locate(model)))
     arguments: dict[str, Any] = {"score": "integrated-gradients", "steps": steps, "normalize": normalize}
     return mean_over_examples(
-        lambda batch: integrated(model, task, batch, steps), model, task, arguments, folder=folder, progress=progress
-    )
+        lambda batch: integrated(model, task, batch, steps, finer.part),
+        model, task, arguments, folder=folder, progress=finer.step,
+    )  # fmt: skip
 
 
-def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.ndarray:
-    """[B, H]: decrease of each example's loss along the path from 0 to 1 of each head's layer."""
+def integrated(
+    model: nn.Module, task: Task, batch: Batch, steps: int, done: Callable[[int], None] = lambda _: None
+) -> np.ndarray:
+    """[B, H]: decrease of each example's loss along the path from 0 to 1 of each head's layer.
+
+    done: told the number of finished layers.
+    """
     sites = locate(model)
     rows, width = rows_of(batch), len(sites.heads)
     value_BH = np.zeros((rows, width))
-    for site, columns in sites.columns():
+    for number, (site, columns) in enumerate(sites.columns(), start=1):
         for step in range(steps if site.num_heads else 0):
             mask_BH = torch.ones(rows, width)
             mask_BH[:, columns] = (step + 0.5) / steps
@@ -64,6 +72,7 @@ def integrated(model: nn.Module, task: Task, batch: Batch, steps: int) -> np.nda
                 nll_B = task.nll(model, batch)
             (slope_BH,) = slopes_of(nll_B, [mask_BH])
             value_BH[:, columns] -= slope_BH[:, columns].double().numpy() / steps
+        done(number)
     return value_BH
 
 

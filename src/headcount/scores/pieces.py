@@ -86,6 +86,7 @@ def collected(
 def _numbered(batches: Iterable[Batch], progress: Progress, start: int = 0) -> Iterator[tuple[int, Batch]]:
     """The batches of this process from `start` on, with their numbers; all batches count as progress."""
     of = length_hint(batches)
+    progress("batches", 0, of)
     for number, batch in enumerate(batches):
         if number >= start and processes.is_mine(number):
             yield number, batch

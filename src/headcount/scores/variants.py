@@ -22,7 +22,7 @@ from headcount.hooks import Hooks
 from headcount.journal import Shelf
 from headcount.probes.masks import masked, multiply
 from headcount.probes.replay import Memory, remembered, replayed
-from headcount.progress import Progress, silent
+from headcount.progress import Finer, Progress, silent
 from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
@@ -31,6 +31,9 @@ from headcount.tasks.task import Batch, Task, repeated, rows_of
 
 if TYPE_CHECKING:
     from headcount.tasks.translation.pairs import Translation
+
+Piece = Mapping[str, np.ndarray]
+Done = Callable[[int], None]  # told the number of finished variants of a batch
 
 _TOKENS = 4096  # in a batch of variants; more is no faster on a CPU
 _ROWS = 256  # outputs of different variants that are completed together
@@ -84,9 +87,10 @@ def measure(
     """
     if not variants:
         raise UsageError("There are no variants to measure.")
-    items, measure_piece = pieces_of(model, task, variants, fast=fast)
+    finer = Finer(progress, len(variants))
+    items, measure_piece = pieces_of(model, task, variants, fast=fast, done=finer.part)
     with evaluating(model):
-        pieces = collected(items, measure_piece, finished=finished, progress=progress)
+        pieces = collected(items, measure_piece, finished=finished, progress=finer.step)
     return Outcome(
         np.concatenate([piece["base"] for piece in pieces]),
         np.concatenate([piece["variants"] for piece in pieces], axis=1),
@@ -94,30 +98,28 @@ def measure(
 
 
 def pieces_of(
-    model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True
+    model: nn.Module, task: Any, variants: Sequence[Variant], *, fast: bool = True, done: Done = lambda _: None
 ) -> tuple[list[Any], Callable[[Any], Piece]]:
     """The batches of a task, and a function from a batch to the statistics of base [B, C] and variants [V, B, C]."""
     if task.drafts(model):
-        return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast)
+        return list(task.rows()), lambda rows: _written(model, task, rows, variants, fast, done)
     if task.in_one_run:
-        return list(task.batches()), lambda batch: _batch(model, task, batch, variants, fast)
-    return [None], lambda _: _whole(model, task, variants)
+        return list(task.batches()), lambda batch: _batch(model, task, batch, variants, fast, done)
+    return [None], lambda _: _whole(model, task, variants, done)
 
 
-Piece = Mapping[str, np.ndarray]
-
-
-def _whole(model: nn.Module, task: Task, variants: Sequence[Variant]) -> Piece:
+def _whole(model: nn.Module, task: Task, variants: Sequence[Variant], done: Done) -> Piece:
     """For tasks that can only measure all of their data at once."""
     sites = locate(model)
     outcomes = []
     for variant in variants:
         with masked(model, sites.mask(off=variant.off)):
             outcomes.append(task.quality(model).statistics)
+        done(len(outcomes))
     return {"base": task.quality(model).statistics, "variants": np.stack(outcomes)}
 
 
-def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool) -> Piece:
+def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Variant], fast: bool, done: Done) -> Piece:
     """For tasks that measure a batch in one run of the model."""
     rows = rows_of(batch)
     with remembered(model, rows) as memory:
@@ -127,17 +129,23 @@ def _batch(model: nn.Module, task: Task, batch: Batch, variants: Sequence[Varian
         for index, variant in enumerate(variants):
             with masked(model, locate(model).mask(off=variant.off)):
                 measured[index] = task.measure(model, batch)
+            done(index + 1)
     else:
         tokens = _tokens(batch) if task.separate(model) else _TOKENS  # else one variant at a time
+        finished = 0
         for site, places in _groups(model, variants, tokens):
             gate = _gate(site, [variants[index] for index in places], rows)
             with _changed(model, memory, site, gate, len(places)):
                 statistics = task.measure(model, repeated(batch, len(places)))
             measured[places] = statistics.reshape(len(places), rows, -1)
+            finished += len(places)
+            done(finished)
     return {"base": base, "variants": measured}
 
 
-def _written(model: nn.Module, task: Translation, rows: np.ndarray, variants: Sequence[Variant], fast: bool) -> Piece:
+def _written(
+    model: nn.Module, task: Translation, rows: np.ndarray, variants: Sequence[Variant], fast: bool, done: Done
+) -> Piece:
     """For tasks that measure what the model writes."""
     unmasked = task.written(model, rows)
     base = task.statistics(rows, unmasked)
@@ -149,6 +157,7 @@ def _written(model: nn.Module, task: Translation, rows: np.ndarray, variants: Se
         for index, variant in enumerate(variants):
             with masked(model, locate(model).mask(off=variant.off)):
                 statistics[index] = task.statistics(rows, task.written(model, rows))
+            done(index + 1)
     return {"base": base, "variants": statistics}
 
 

@@ -27,6 +27,14 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return corrected
 
 
+def examples_for(tests: int, alpha: float = 0.01) -> int:
+    """Number of examples needed to reject under Holm's correction of m tests.
+
+    With N examples p is at least 2^(1 - N), by `mcnemar` and by `paired_bootstrap`, however large a difference is.
+    """
+    return int(np.floor(np.log2(tests / alpha))) + 2
+
+
 def chance_of_overlap(layers: ArrayLike) -> np.ndarray:
     """Exact distribution of the number of marked heads that a random choice keeps, from 0.
 

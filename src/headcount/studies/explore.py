@@ -26,6 +26,7 @@ from headcount.progress import Progress, named, silent
 from headcount.record import Record, Signature
 from headcount.record.results.combined import Combined
 from headcount.record.results.explore import Setup
+from headcount.statistics import examples_for
 from headcount.studies.parts import PARTS, Part
 from headcount.studies.parts_folder import run_parts
 from headcount.studies.playing import first_of, texts_of
@@ -194,7 +195,9 @@ def affordable_sentences(model: PreTrainedModel) -> int:
 
     tables = 0 if model.get_output_embeddings() is not None else model.get_input_embeddings().weight.numel()
     weights = sum(parameter.numel() for parameter in model.parameters()) - tables
-    return int(np.clip(_WORK / (len(locate(model).heads) * max(1, weights)), _LEAST, _MOST))
+    heads = len(locate(model).heads)
+    least = max(_LEAST, examples_for(max(1, heads)))
+    return int(np.clip(_WORK / (max(1, heads) * max(1, weights)), least, _MOST))
 
 
 def _setup(subject: Explored) -> Record[Setup]:

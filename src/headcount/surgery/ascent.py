@@ -34,7 +34,7 @@ from headcount.surgery.compensations.moments import Moments
 from headcount.surgery.spill import ROOM, Spill
 from headcount.tasks.task import Batch, Task
 
-HELD_OUT = 5  # every fifth example is held out, to choose the strength of the ridge on
+HELD_OUT = 5  # every fifth example is held out, or the last of fewer, to choose the strength of the ridge on
 
 
 class _Arrived(Exception):
@@ -71,6 +71,7 @@ class Ascent:
 
     def __enter__(self) -> Self:
         self._way = self._scout()
+        self._every = _held_out_every(self._task)
         self._target()
         return self
 
@@ -104,7 +105,7 @@ class Ascent:
             targets = self._aside.get((site.key, number))
             for context_BTA, target_NO in zip(contexts, targets, strict=True):
                 real_BT = self._real(site, context_BTA, batch)
-                x_NK, out_N = context_BTA[real_BT][:, inputs], _held_out(real_BT, offset)
+                x_NK, out_N = context_BTA[real_BT][:, inputs], _held_out(real_BT, offset, self._every)
                 fit.add(x_NK[~out_N], target_NO[~out_N])
                 held_out.add(x_NK[out_N], target_NO[out_N])
         self._settled |= ended
@@ -190,7 +191,7 @@ class Ascent:
         for number, batch in enumerate(self._task.batches()):
             if processes.is_mine(number):
                 yield number, offset, batch
-            offset += next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
+            offset += _examples(batch)
 
     def _real(self, site: Site, context_BTA: Tensor, batch: Batch) -> Tensor:
         """[B, T]: tokens that are not padding."""
@@ -210,9 +211,23 @@ def masked_projection(projection: Projection, columns_K: Tensor) -> Projection:
     return Projection(weight_OA, projection.bias_O)
 
 
-def _held_out(real_BT: Tensor, offset: int) -> Tensor:
-    """[N]: whether a row belongs to a held-out example."""
-    examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % HELD_OUT == HELD_OUT - 1
+def _examples(batch: Batch) -> int:
+    return next((len(value) for value in batch.values() if isinstance(value, Tensor)), 1)
+
+
+def _held_out_every(task: Task) -> int:
+    """HELD_OUT, or the number of examples if there are fewer: without a held-out one the fit could not be judged."""
+    examples = 0
+    for batch in task.batches():
+        examples += _examples(batch)
+        if examples >= HELD_OUT:
+            return HELD_OUT
+    return examples
+
+
+def _held_out(real_BT: Tensor, offset: int, every: int) -> Tensor:
+    """[N]: whether a row belongs to a held-out example, one of `every`."""
+    examples = torch.arange(offset, offset + len(real_BT), device=real_BT.device) % every == every - 1
     return examples.reshape(-1, *(1,) * (real_BT.dim() - 1)).expand_as(real_BT)[real_BT]
 
 

@@ -126,6 +126,10 @@ def test_plain_text_of_a_table(tmp_path: Path) -> None:
     assert read_plain(write(tmp_path, "a.tsv", "id\ttext", "1\tone")) == ["one"]
     with pytest.raises(CorpusError, match="has no column 'body'; it has text, title"):
         read_plain(path, text="body")
+    for name in ("sentence", "content"):  # as labelled text: the same file serves both
+        assert read_plain(write(tmp_path, "b.tsv", f"label\t{name}", "1\tone")) == ["one"]
+    with pytest.raises(CorpusError, match=r"columns label, body; say which is the text with text= \(--text-column\)"):
+        read_plain(write(tmp_path, "c.tsv", "label\tbody", "1\tone"))
 
 
 def test_splits_of_a_folder(tmp_path: Path) -> None:
@@ -175,6 +179,6 @@ def test_data_sets_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.texts, found.labels) == (["fine", "poor"], [1, 0])
     assert read_plain("hf:glue:sst2", split="dev", text="sentence", limit=1) == ["fine"]
     with pytest.raises(CorpusError, match="the columns sentence, label, idx"):
-        read_plain("hf:glue:sst2", split="dev")
+        read_plain("hf:glue:sst2", split="dev", text="body")
     with pytest.raises(CorpusError, match=r"row 0 has a number \(0\) in column 'idx'"):
         read_plain("hf:glue:sst2", split="dev", text="idx")

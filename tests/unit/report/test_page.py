@@ -147,6 +147,18 @@ def test_the_answer_counts_what_the_record_holds() -> None:
     assert worst in answer
 
 
+def test_too_few_examples_to_find_anything_are_said() -> None:
+    """18 heads at .01: twelve examples can be enough, eleven cannot."""
+    record = made.ablation(SITES)
+    said = "11 examples cannot make any change significant, however large: measure at least 12"
+    for examples in (11, 12):
+        effects = encode(record.parts)["one_out"]
+        measured = {head: {**effect, "examples": examples} for head, effect in effects.items()}
+        for name in ("ablation", "alone"):
+            answer = sections[name].answer(records.changed(record, one_out=measured))
+            assert (said in answer) == (examples == 11)
+
+
 def test_how_many_heads_can_go_is_where_the_curve_leaves_the_interval_of_the_whole() -> None:
     values = [30.0, 29.5, 29.2, 25.0, 29.9]
     points = [
@@ -404,6 +416,8 @@ def test_figures_are_drawn_from_combined_records_too(tmp_path: Path) -> None:
     assert drawn <= {path.name for path in out.iterdir()}
     one = CliRunner().invoke(main, ["figure", "pruning-curves", str(tmp_path), "--format", "svg", "--out", str(out)])
     assert one.exit_code == 0, one.output
+    unknown = CliRunner().invoke(main, ["figure", "speeed", str(file), "--out", str(out)])
+    assert "Invalid value for 'FIGURE': 'speeed' is not one of" in unknown.output
     wrong = CliRunner().invoke(main, ["figure", "speed", str(file), "--out", str(out)])
     assert wrong.exit_code == 2
     assert "needs rows" in wrong.output

@@ -153,6 +153,35 @@ def test_speed_is_the_paired_ratio_and_medians_are_named() -> None:
     assert "1.20 times as fast (paired ratio, 95% 1.10 to 1.30; reading, batch 1)" in SECTIONS["speed"].answer(record)
 
 
+def test_the_best_speed_is_the_largest_of_the_table() -> None:
+    """Writing is faster but less certain here: the sentence must not call the smaller number the best."""
+    record = records.speed()
+    rows = [
+        {**row, "faster": 1.05, "low": 0.9, "high": 1.2} if row["what"] == "writing" and row["model"] != "shop/model-a"
+        else {**row, "faster": 0.96, "low": 0.95, "high": 1.1}
+        for row in encode(record.parts)["rows"]
+    ]  # fmt: skip
+    slow = records.changed(record, rows=rows)
+    assert "at best 1.05 times as fast (paired ratio, 95% 0.90 to 1.20; writing" in SECTIONS["speed"].answer(slow)
+    certain = [{**row, "faster": 1.02, "low": 1.01} if row["what"] == "reading" else row for row in rows]
+    assert "at best 1.02 times" in SECTIONS["speed"].answer(records.changed(record, rows=certain)), "certain goes first"
+
+
+def test_gains_of_several_models_are_named_beside_the_paper() -> None:
+    record = records.speed()
+    rows = encode(record.parts)["rows"]
+    third = [{**row, "model": "shop/model-c", "faster": 0.9} for row in rows if row["model"] == "shop/model-b"]
+    both = SECTIONS["speed"].printed(records.changed(record, rows=[*rows, *third]))
+    assert both[0].ours == "model-b +20.0% at 32 tokens, model-c \u221210.0% at 32 tokens"
+    assert SECTIONS["speed"].printed(record)[0].ours == "+20.0% at 32 tokens"
+
+
+def test_heads_that_were_named_are_removed_by_name() -> None:
+    assert "heads were removed by name (verified)" in SECTIONS["pruned"].answer(
+        records.changed(pruned(2), method="given")
+    )
+
+
 def test_every_stage_of_pruning_is_named() -> None:
     """A score's last step is masked, before compensation; a search has no such step."""
     tuning = {"trained": "all weights", "steps": 40, "seconds": 1.0, "epochs": [], "rate": 1e-3, "warmup": 2}

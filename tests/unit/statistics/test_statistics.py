@@ -17,6 +17,7 @@ from headcount.statistics import (
     bootstrap,
     bootstrap_interval,
     bootstrap_sums,
+    examples_for,
     holm,
     mcnemar,
     mean_difference,
@@ -30,6 +31,14 @@ from headcount.statistics import (
 from headcount.tasks.task import Quality
 
 DRAW = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("tests", [1, 18, 36, 270, 1024])
+def test_examples_that_the_correction_needs(tests: int) -> None:
+    """The smallest number whose lowest p-value is significant after the correction."""
+    enough = examples_for(tests, 0.01)
+    lowest = [mcnemar([True] * count, [False] * count) for count in (enough - 1, enough)]
+    assert [holm([p] * tests)[0] < 0.01 for p in lowest] == [False, True]
 
 
 def test_holm_by_hand() -> None:

@@ -24,7 +24,7 @@ def test_work_on_batches_says_how_far_it_is() -> None:
     told: list[tuple[str, int, int]] = []
     found = summed(Batches(sum, [[1, 2], [3]]), lambda batch: {"n": batch}, progress=lambda *at: told.append(at))
     assert found["n"] == 6
-    assert told == [("batches", 1, 2), ("batches", 2, 2)]
+    assert told == [("batches", 0, 2), ("batches", 1, 2), ("batches", 2, 2)]
     plain: list[tuple[str, int, int]] = []
     summed(iter([1, 2, 3]), lambda batch: {"n": batch}, progress=lambda *at: plain.append(at))
-    assert plain == [("batches", done, 3) for done in (1, 2, 3)]
+    assert plain == [("batches", done, 3) for done in (0, 1, 2, 3)]

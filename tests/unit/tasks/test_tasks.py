@@ -54,6 +54,15 @@ def test_language_modelling_is_a_loop_over_tokens(llama: nn.Module, left: bool) 
     assert quality.statistics[:, 1].tolist() == tokens
 
 
+def test_the_loss_of_a_large_vocabulary_is_exact_to_the_last_digits() -> None:
+    """Sums over 50,000 exponentials in single precision."""
+    logits = 3 * torch.randn(2, 6, 50_000, generator=torch.Generator().manual_seed(0))
+    batch = {"attention_mask": torch.ones(2, 6, dtype=torch.long), "labels": torch.tensor([[7, 40, 3, 9, 1, 2]] * 2)}
+    task = hc.task("language-modelling", texts=["w5 w6"], tokenizer=word_tokenizer())
+    exact = -logits[:, :-1].double().log_softmax(-1).gather(-1, batch["labels"][:, 1:, None]).sum()
+    assert float(task.logits_loss(logits, batch)) == pytest.approx(float(exact), rel=1e-6)
+
+
 def test_the_first_token_after_left_padding_is_not_predicted(llama: nn.Module) -> None:
     """In a batch of one's own; those of the task are padded on the right."""
     task = hc.task("language-modelling", texts=["w5 w6 w7"], tokenizer=word_tokenizer())

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 _FIGURES = Registry[object]("figure", "headcount.report.figures", "FIGURE")
 
 
-@click.command("figure")
-@click.argument("name", type=click.Choice([*_FIGURES.names(), "all"]))
+_NAMES = [*_FIGURES.names(), "all"]
+
+
+@click.command("figure", epilog=f"FIGURE is one of {', '.join(_NAMES)}.")
+@click.argument("name", metavar="FIGURE", type=click.Choice(_NAMES))
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @options.figure_formats
 @options.out_folder("Folder for the figures.", shared=True, default="figures", show_default=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headcount.record.result import Result
-from headcount.statistics import Correlation
+from headcount.statistics import Correlation, examples_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,12 @@ class Ablation(Result):
     other: Transfer | None = None  # a second data set
     all_but_one_chosen_elsewhere: Mapping[str, BestAlone] | None = None  # the same heads, measured on the second
     alone_held_out: bool = False  # whether best heads were chosen on other examples, not on the first data set itself
+
+    @property
+    def examples_lacking(self) -> int:
+        """The number of examples needed for any corrected p to fall below alpha; 0 if there are as many."""
+        needed = examples_for(len(self.one_out), self.alpha)
+        return needed if max(effect.examples for effect in self.one_out.values()) < needed else 0
 
     def harm(self, effect: Effect) -> float:
         """How much worse the model is without a head; positive is worse."""

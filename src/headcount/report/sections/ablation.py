@@ -5,6 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation
 from headcount.report.headmap import HeadMap
+from headcount.report.measured import too_few
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
@@ -28,7 +29,7 @@ def _answer(record: Record[Ablation]) -> str:
         f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "
         f"{len(significant)} change it significantly when masked alone (p < {alpha:g} after Holm's correction; "
         f"{parts.summary.significant} before), {better} of them for the better; {worst} matters most "
-        f"({metric} {change})."
+        f"({metric} {change}).{too_few(parts)}"
     )
 
 

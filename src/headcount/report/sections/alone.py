@@ -6,6 +6,7 @@ from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.ablate import Ablation, BestAlone
+from headcount.report.measured import too_few
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
@@ -25,7 +26,7 @@ def _answer(record: Record[Ablation]) -> str:
     site, change = _worst(parts)
     return (
         f"In {fine} of {len(best)} layers the best head alone is not significantly worse than all of them together; "
-        f"{site} suffers most ({change})."
+        f"{site} suffers most ({change}).{too_few(parts)}"
     )
 
 

@@ -23,8 +23,9 @@ def _answer(record: Record[Pruning]) -> str:
     parts = record.parts
     before, after = parts.cost.before.parameters, parts.cost.after.parameters
     verified = " (verified)" if parts.verified else ""
+    way = "name" if parts.method == "given" else parts.method
     answer = (
-        f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed by {parts.method}{verified}, and "
+        f"{len(parts.removed_heads)} of {parts.num_heads} heads were removed by {way}{verified}, and "
         f"{1 - after / before:.0%} of all parameters with them"
     )
     stages = parts.stages

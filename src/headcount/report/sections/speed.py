@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from math import isnan
 from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.bench import ComparedQuality, Speed
 from headcount.report.figure import short_name
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval
+from headcount.report.table import Column, Rows, Table, headings, interval, plural
 from headcount.statistics import Interval
 
 _RATIO = (
@@ -19,7 +18,8 @@ _RATIO = (
 )
 _TOGETHER = (
     "Times as fast: the median over all settings. Quality of all models on the same texts, exports in their runtimes; "
-    "the change from the first model has a paired interval. A dash: the runtime gives no logits."
+    "the change from the first model has a paired interval. A dash: not measured, as the runtime gives no logits "
+    "or the model writes nothing."
 )
 _PAPER = {1: "+1.9%", 4: "+2.7%", 16: "+17.5%", 64: "+17.5%"}
 
@@ -32,7 +32,7 @@ def _answer(record: Record[Speed]) -> str:
     for model in dict.fromkeys(row.model for row in other_models):
         rows = [row for row in other_models if row.model == model]
         faster, slower = sum(row.low > 1 for row in rows), sum(row.high < 1 for row in rows)
-        best = max(rows, key=lambda row: row.faster if isnan(row.low) else row.low)
+        best = max(rows, key=lambda row: (row.low > 1, row.faster))
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
             f"{gain}{short_name(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
@@ -71,7 +71,7 @@ def _tables(labelled: Labelled) -> list[Table]:
     parts = labelled[0][1].parts
     note = (
         f"{_RATIO} Medians are of each model alone: on a busy machine, dividing one by another can give a different "
-        f"number. Per second: examples read, or tokens written. On {parts.device}, {parts.threads} threads."
+        f"number. Per second: examples read, or tokens written. On {parts.device}, {plural(parts.threads, 'thread')}."
     )
     return [
         table_of("Speed side by side", labelled, columns, rows, note=note),
@@ -121,9 +121,17 @@ def _quality(quality: ComparedQuality, *, is_reference: bool) -> list[Any]:
 
 def _printed(record: Record[Speed]) -> list[Printed]:
     reading = [row for row in record.parts.others if row.what == "reading"]
-    lines = []
+    percent, lines = Column("", 1, signed=True), []
+
+    def name(model: str) -> str:
+        return f"{short_name(model)} " if len({row.model for row in reading}) > 1 else ""
+
     for batch, paper in _PAPER.items():
-        gains = [f"{100 * (row.faster - 1):+.1f}% at {row.length} tokens" for row in reading if row.batch == batch]
+        gains = [
+            f"{name(row.model)}{percent.text(100 * (row.faster - 1))}% at {row.length} tokens"
+            for row in reading
+            if row.batch == batch
+        ]
         lines.append(Printed(f"gain at batch {batch}, half of BERT's heads removed", paper, ", ".join(gains) or None))
     return lines if reading else []
 
