@@ -31,7 +31,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 CLAIM = Claim(
     number="M2",
     sentence="Most layers do as well with one of their heads.",
-    where="section 3.3, Tables 2 and 3",
+    where="section 3.3, Tables 2 and 3; appendix A, Tables 5 and 6, if the head is chosen on other data",
     statistic=(
         "share of the layers whose best head alone is not significantly worse, the head chosen on other examples than "
         "it is measured on; above .5"
