@@ -35,8 +35,8 @@ def _answer(record: Record[Speed]) -> str:
         best = max(rows, key=lambda row: (row.low > 1, row.faster))
         gain = "" if faster else "nothing certain is gained: "
         sentences.append(
-            f"{gain}{short_name(model)} is surely faster in {faster} of {len(rows)} settings and surely slower in "
-            f"{slower}; at best {best.faster:.2f} times as fast (paired ratio, 95% "
+            f"{gain}{short_name(model)} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
+            f"interval of each; at best {best.faster:.2f} times as fast (paired ratio, 95% "
             f"{interval(best, 2)}; {best.what}, batch {best.batch})"
         )
     return "; ".join(sentences) + "."
