@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 from transformers.utils import cached_file
 
-from headcount.checkpoints.folder import MODULES, check_settings_files, check_source, module_folders
+from headcount.checkpoints.folder import MODULES, check_config, check_settings_files, check_source, module_folders
 from headcount.errors import CheckpointError
 
 _NAMES = (
@@ -31,6 +31,7 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **options)
     except Exception as error:
+        check_config(source)
         check_settings_files(source, (name for name in _NAMES if name.endswith(".json")))
         reason = " ".join(str(error).split())  # of several lines
         raise CheckpointError(
@@ -44,6 +45,7 @@ def load_tokenizer(source: str, *, revision: str | None = None, trust_remote_cod
 def load_config(source: str, *, revision: str | None = None, trust_remote_code: bool = False) -> PreTrainedConfig:
     """The config of a checkpoint, without its weights."""
     check_source(source)
+    check_config(source)
     options = {"revision": revision} if revision else {}
     try:
         return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **options)

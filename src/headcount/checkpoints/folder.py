@@ -42,15 +42,21 @@ def check_source(name: str) -> None:
     check_settings_files(name, (CONFIG, _GENERATION))  # transformers ignores a damaged generation_config.json
 
 
+def check_config(name: str) -> None:
+    """Raise if a local folder has no config: it is not of a model."""
+    folder = Path(name)
+    if folder.exists() and not (folder / CONFIG).is_file():
+        raise CheckpointError(
+            f"{name} has no config.json: it is not a checkpoint folder. Give a folder written by save_pretrained."
+        )
+
+
 def check_weight_files(name: str) -> None:
     """Raise if a local folder lacks the config or weights, or if its index points outside the folder."""
     folder = Path(name)
     if not folder.exists():
         return
-    if not (folder / CONFIG).is_file():
-        raise CheckpointError(
-            f"{name} has no config.json: it is not a checkpoint folder. Give a folder written by save_pretrained."
-        )
+    check_config(name)
     if (folder / INDEX).is_file():
         _indexed_files(folder)
     elif not (folder / WEIGHTS).is_file():

@@ -17,7 +17,7 @@ import transformers
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from headcount.checkpoints.classes import TASKS, check_direction, check_task, saved_class, task_class
-from headcount.checkpoints.folder import check_source, check_weight_files
+from headcount.checkpoints.folder import check_config, check_source, check_weight_files
 from headcount.checkpoints.weights import NEW_WEIGHTS, check_weights, lacks_pooler_only, missing_weights
 from headcount.errors import CheckpointError, HeadcountError, ModelError, UnknownName
 from headcount.sites.inputs import position_limit
@@ -144,6 +144,7 @@ def text_limit(source: str, *, task: str, trust_remote_code: bool = False, **opt
     options: as in `load`; only those that locate the config are used.
     """
     check_source(source)
+    check_config(source)
     with _clear_errors(source):
         config = _config(source, None, {**options, "trust_remote_code": trust_remote_code})
         with torch.device("meta"):

@@ -23,6 +23,7 @@ _READER = 2  # version in the key of cached pairs; increase it if the same files
 # fmt: off
 _COLUMN_NAMES = {
     "source", "target", "src", "tgt", "trg", "original", "translation", "text", "sentence", "sentence1", "sentence2",
+    "label", "labels", "class", "category", "id",
     "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian", "chinese", "japanese",
 }
 # fmt: on

@@ -12,6 +12,8 @@ from torch import nn
 import headcount as hc
 import zoo
 from headcount.checkpoints.companions import class_names, copy_companions, load_tokenizer
+from headcount.checkpoints.load import text_limit
+from headcount.checkpoints.objective import objective
 from headcount.cli.main import main
 from headcount.errors import CheckpointError
 from tokens import word_tokenizer
@@ -27,6 +29,14 @@ DAMAGED = {
 @pytest.fixture
 def folder(bert: nn.Module, tmp_path: Path) -> Path:
     return hc.save(bert, tmp_path / "m", tokenizer=word_tokenizer())
+
+
+def test_a_folder_that_is_not_of_a_model_is_named_by_whatever_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text("{}")
+    uses = (hc.load, load_tokenizer, class_names, objective, lambda source: text_limit(source, task="classification"))
+    for use in uses:
+        with pytest.raises(CheckpointError, match=r"has no config\.json: it is not a checkpoint folder"):
+            use(str(tmp_path))
 
 
 def test_links_out_of_the_folder_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -230,6 +230,7 @@ def test_bad_input(tmp_path: Path) -> None:
         ("a.tsv", "", "no usable pair"),
         ("a.tsv", "en\tde\nx\ty\n", r"a\.tsv:1 looks like names of columns, 'en' and 'de'"),
         ("a.tsv", "English\tGerman\nx\ty\n", "looks like names of columns"),
+        ("a.tsv", "label\ttext\n0\ty\n", "looks like names of columns, 'label' and 'text'"),
         ("a.tsv", "source\tde\nx\ty\n", "looks like names of columns"),
         ("a.tsv", "Source\tTarget\nx\ty\n", "looks like names of columns"),
     ],
