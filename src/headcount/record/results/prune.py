@@ -189,10 +189,17 @@ class Pruning(Result):
         measured = {
             "whole model": self.quality.before,
             "heads masked": self._masked,
-            f"after {self.compensation.method}" if self.compensation else "heads removed": self.quality.cut,
+            self._cut: self.quality.cut,
             TUNED: self.quality.after if "tuning" in self.training else None,
         }
         return {name: quality for name, quality in measured.items() if quality is not None}
+
+    @property
+    def _cut(self) -> str:
+        """What had been done to the model before tuning."""
+        if self.pipeline.endswith("/scratch"):
+            return "new random weights"
+        return f"after {self.compensation.method}" if self.compensation else "heads removed"
 
     @property
     def _masked(self) -> Quality | None:
