@@ -215,7 +215,7 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
     [
         ("0%", "no heads would be left"),
         ("0", "no heads would be left"),
-        ("101%", "between 0 and 1"),
+        ("101%", "between 0% and 100%; got '101%'"),
         ("99", "only 8"),
         ("x", "not a budget"),
     ],

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 from headcount.head_roles.encoding import Batch, Encoder, Sentence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
@@ -55,6 +55,7 @@ def played(
         reading: Variants of the definitions, see `Reading`.
     """
     check_name("behaviour elsewhere", elsewhere, get_args(Elsewhere))
+    check_type("parts", parts, Mapping, "a role for each head, such as {'encoder.0.3': 'positional -1'}")
     stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
     sites = locate(model)
     outputs: dict[Head, Output] = {}
@@ -103,6 +104,7 @@ class _Stage:
 
     def part(self, head: Head, text: str) -> Callable[[], Tensor]:
         """[B, Q, K]: targets of a role in the current run."""
+        check_type(f"The role of {head}", text, str, "text, such as 'positional -1'")
         name, _, label = text.strip().partition(" ")
         role, playable = roles[name], [other for other in roles.names() if isinstance(roles[other], Playable)]
         if not isinstance(role, Playable) or head.kind == "cross":

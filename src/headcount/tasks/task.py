@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 from headcount.metrics import LOSS, Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -433,6 +433,7 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
     """The texts as a list. Raises UsageError if there are none, or if one is not a string."""
     if isinstance(texts, str):
         raise UsageError(f"{what} must be a list of texts; got a single text.")
+    check_type(what, texts, Iterable, "a list of texts")
     checked = list(texts)
     if not checked:
         raise UsageError(f"{what} is empty: there is nothing to measure on.")
