@@ -14,6 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 import headcount as hc
 from headcount.cli.main import main
 from headcount.corpora.examples import example_hash, in_first_half
+from headcount.report.sections.curves import share_to_try
 from tokens import sentences, word_tokenizer
 
 
@@ -91,6 +92,8 @@ def test_curves(tuned: str, place: Path, tmp_path: Path) -> None:
     assert "Orders compared on the same examples" in done.output
     assert "random (mean)" in done.output
     assert (tmp_path / "figures" / "pruning-curves.png").is_file()
+    tried = share_to_try(hc.Record.load(tmp_path / "record.json").parts, "gradient")
+    assert f"--choose gradient --keep {100 - 100 * tried:.0f}%" in " ".join(done.output.split())
 
 
 def test_agreement(tuned: str, place: Path, tmp_path: Path) -> None:
