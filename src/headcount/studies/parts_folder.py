@@ -2,6 +2,7 @@
 
 DIR/settings.json    all settings; a folder is resumed only with the settings it was started with
 DIR/subject.json     and only with the same weights and the same texts to choose and measure on
+DIR/tokens.json      and only with the same tokenizer
 DIR/parts/NAME.json  the record of each part
 DIR/record.json      all of them
 """
@@ -21,6 +22,7 @@ from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.studies.parts import Part
 from headcount.studies.subject import StudySubject
+from headcount.tasks.task import token_hash
 
 
 def run_parts(
@@ -59,6 +61,7 @@ def _run(
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
+        journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
     signature = Signature(settings.model, arguments={"data": settings.source.data})
     missing = {part: reason for part, reason in earlier.missing.items() if part in makers and part not in wanted}
     combined = Combined(name, {}, missing, json.loads(json.dumps(asdict(settings))))

@@ -423,6 +423,11 @@ def fingerprint(items: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
+def token_hash(task: Task | None) -> str:
+    """A hash of the first tokens of a task on texts: the hash of its data does not tell one tokenizer from another."""
+    return "" if task is None or task.tokenizer is None else fingerprint([next(iter(task.batches()), {})])
+
+
 def _tensors(batch: Any) -> dict[str, Tensor]:
     """The tensors of a batch by name, or by place in a list."""
     items = batch.items() if isinstance(batch, Mapping) else enumerate(batch) if isinstance(batch, list | tuple) else ()

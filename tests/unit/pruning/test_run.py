@@ -17,8 +17,11 @@ import headcount as hc
 import zoo
 from forks import PATIENCE, started
 from headcount.errors import UsageError, VerificationError
+from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
-from headcount.pruning.pipeline import Execution
+from headcount.pruning.folder import prune_in_folder
+from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
+from headcount.pruning.saving import Saving
 from headcount.sites.fingerprint import model_seed, weight_hash
 from tokens import sentences, word_tokenizer
 
@@ -161,3 +164,23 @@ def test_a_kill_at_any_stage_changes_nothing(choose: str, tmp_path: Path, monkey
         [replace(step, seconds=0) for step in run.record.parts.choice_details.search or ()] for run in (resumed, whole)
     ]
     assert searches[0] == searches[1]
+
+
+@pytest.mark.parametrize("chooser", ["gradient", "greedy"])
+def test_a_folder_is_not_gone_on_with_by_another_tokenizer(chooser: str, tmp_path: Path) -> None:
+    """greedy alone does not train: its steps are in a folder beside the result."""
+    tuning = TUNING if chooser == "gradient" else None
+    pipeline = Pipeline(chooser_of(chooser), hc.Budget(share=0.5), tuning=tuning)
+
+    def run(tokenizer: Any, progress: Any) -> None:
+        texts = hc.task("classification", texts=sentences(12), labels=[0, 1] * 6, tokenizer=tokenizer)
+        execution = Execution(progress=progress)
+        prune_in_folder(pipeline, zoo.build("bert").eval(), Data(texts), tmp_path / "out", Saving("bert"), execution)
+
+    def stop(stage: str, done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(word_tokenizer(), stop)
+    with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
+        run(word_tokenizer(framed=True), silent)

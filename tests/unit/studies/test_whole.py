@@ -145,6 +145,13 @@ def test_another_model_under_the_same_name_needs_another_folder(settings: StudyS
         whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
 
 
+def test_another_tokenizer_under_the_same_name_needs_another_folder(settings: StudySettings, tmp_path: Path) -> None:
+    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
+    word_tokenizer(framed=True).save_pretrained(settings.model)
+    with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
+        whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
+
+
 def test_settings_are_read_and_written(settings: StudySettings) -> None:
     import tomllib
 
