@@ -56,6 +56,7 @@ def _run(
 ) -> Record[Combined]:
     settings, earlier = subject.settings, _earlier(out)
     _check_study(name, makers, earlier, out)
+    _check_files(makers, out)
     unfinished = not all(_file(out, part).is_file() for part in wanted)
     fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
@@ -139,6 +140,15 @@ def _check_study(name: str, makers: Mapping[str, Part], earlier: Combined, out: 
             f"{out} contains the study {earlier.name} with {', '.join(others)}, which {name} does not have. Give a new "
             "folder."
         )
+
+
+def _check_files(makers: Iterable[str], out: Path) -> None:
+    """Raise if the file of a finished part is damaged: the record at the end of a study needs every part."""
+    for file in (file for part in makers if (file := _file(out, part)).is_file()):
+        try:
+            Record.load(file)
+        except RecordError as error:
+            raise RecordError(f"{error} Delete {file} to run that part again.") from error
 
 
 def is_unfinished(record: Record) -> bool:

@@ -18,7 +18,7 @@ from forks import PATIENCE, started
 from headcount.checkpoints.loading import Loading
 from headcount.claims.pool import LEDGER
 from headcount.corpora.source import Source
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import RecordError, UnknownName, UsageError
 from headcount.progress import silent
 from headcount.record import Record
 from headcount.record.codec import encode
@@ -112,6 +112,20 @@ def test_fewer_parts_leave_the_others_in_the_record(settings: StudySettings, tmp
     assert at_each_part[-1] == {*both, "speed"}
     with pytest.raises(UsageError, match="contains the study michel2019 with gradient, ablation, speed"):
         whole_study("voita2019", settings, out)
+
+
+def test_a_damaged_part_is_refused_before_any_work(settings: StudySettings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    whole_study("michel2019", settings, out, parts=["gradient"])
+    damaged = out / "parts" / "gradient.json"
+    damaged.write_text(damaged.read_text()[:-100])
+    started: list[Record] = []
+    with pytest.raises(RecordError, match=r"gradient.json is not JSON.* Delete .*gradient.json to run that part again"):
+        whole_study("michel2019", settings, out, parts=["gradient", "ablation"], refresh=started.append)
+    assert not started
+    damaged.unlink()
+    record = whole_study("michel2019", settings, out, parts=["gradient", "ablation"])
+    assert {"gradient", "ablation"} <= set(record.parts.records)
 
 
 def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_path: Path) -> None:
