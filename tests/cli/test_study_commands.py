@@ -58,6 +58,17 @@ def test_a_fine_tuned_model_knows_its_classes(tuned: str) -> None:
     assert (Path(tuned) / "tokenizer.json").is_file()
 
 
+def test_a_checkpoint_of_half_precision_is_fine_tuned_in_full(tuned: str, place: Path, tmp_path: Path) -> None:
+    half = hc.load(tuned, dtype="float16")
+    hc.save(half, tmp_path / "half", tokenizer=word_tokenizer())
+    rate = ["--rate", "1e-5", "--epochs", "1"]
+    done = run("train", str(tmp_path / "half"), *work(place), *rate, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    model, before = hc.load(tmp_path / "out"), half.float().state_dict()
+    assert model.dtype == torch.float32
+    assert max(float((value - before[name]).abs().max()) for name, value in model.state_dict().items()) < 1e-3
+
+
 def test_fine_tuning_needs_a_start(place: Path, tmp_path: Path) -> None:
     done = run("train", *work(place), "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
