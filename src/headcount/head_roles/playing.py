@@ -47,7 +47,8 @@ def played(
 
     Args:
         model: The model.
-        parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest".
+        parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest". A
+            name may stand for several heads: "encoder.0.*".
         tokenizer: Tokenizer of the model, for syntactic and rare roles.
         trees: Trees of the sentences that will be run, for syntactic roles. Plain texts have no syntactic targets.
         frequencies: Token frequencies, for the rare role.
@@ -60,8 +61,10 @@ def played(
     sites = locate(model)
     outputs: dict[Head, Output] = {}
     for name, text in parts.items():
-        head = sites.find(name)[0]
-        outputs[head] = _output(stage.part(head, text), elsewhere)
+        for head in sites.find(name):
+            if head in outputs:
+                raise UsageError(f"{head} has two roles in parts; give each head once.")
+            outputs[head] = _output(stage.part(head, text), elsewhere)
     with Hooks(model) as hooks, recomputed(model, outputs):
         stage.attach(hooks, {head.kind for head in outputs})
         yield
