@@ -36,6 +36,7 @@ from headcount.training.recipe import Recipe
 from headcount.training.run import Run
 
 _USUAL = Execution()
+_SETTINGS, _TOKENS = "settings.json", "tokens.json"
 _RECORD = "record.json"
 
 
@@ -117,19 +118,42 @@ def _unfinished(out: Path, settings: PruningSettings, data: Data) -> Iterator[Pa
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
     folder = _search_folder(out)
-    if processes.is_main():
-        decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
-        journal.claim(folder, "settings.json", asdict(replace(settings, pipeline=decisive)))
-        _claim_tokens(folder, data)
+    _claim_states(folder, settings, data, any_budget=True)
     yield folder
     if processes.is_main():
         journal.remove_folder(folder)
 
 
+@contextmanager
+def claimed_states(folder: str | Path, pipeline: Pipeline, model: nn.Module, data: Data) -> Iterator[None]:
+    """Start a folder of states to resume from, or raise if it was begun with other settings, another model or data.
+
+    If the block fails before there is a state, the folder can be begun with other settings.
+    """
+    folder = Path(folder)
+    _claim_states(folder, PruningSettings.of(pipeline, model, data, "", None), data, any_budget=not pipeline.trains)
+    try:
+        yield
+    except HeadcountError:
+        if processes.is_main() and {path.name for path in journal.contents(folder)} <= {_SETTINGS, _TOKENS}:
+            for name in (_SETTINGS, _TOKENS):
+                (folder / name).unlink()
+        raise
+
+
+def _claim_states(folder: Path, settings: PruningSettings, data: Data, *, any_budget: bool) -> None:
+    if any_budget:
+        decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
+        settings = replace(settings, pipeline=decisive)
+    if processes.is_main():
+        journal.claim(folder, _SETTINGS, asdict(settings))
+        _claim_tokens(folder, data)
+
+
 def _claim_tokens(folder: Path, data: Data) -> None:
     """Raise if the work in a folder was begun with another tokenizer."""
     if processes.is_main():
-        journal.claim(folder, "tokens.json", {"tokens": token_hash(data.train or data.choose or data.measure)})
+        journal.claim(folder, _TOKENS, {"tokens": token_hash(data.train or data.choose or data.measure)})
 
 
 def clear_finished(out: Path) -> None:

@@ -214,3 +214,18 @@ def _interrupted_training(model: Any) -> None:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     model(torch.tensor([[5, 6, 7]])).logits.sum().backward()
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("options", [{"choose": "greedy", "keep": "60%"}, {"keep": "60%", "tune": 2}])
+def test_states_of_another_model_data_or_seed_are_not_gone_on_with(options: dict[str, Any], tmp_path: Path) -> None:
+    model, folder = zoo.build("bert").eval(), tmp_path / "states"
+    with pytest.raises(UsageError, match="there are only"):
+        hc.prune(model, task(), folder=folder, **{**options, "keep": "99"})
+    result = hc.prune(model, task(), folder=folder, **options)
+    assert same(hc.prune(model, task(), folder=folder, **options).model, result.model)
+    with pytest.raises(UsageError, match=r"other settings \(weights: "):
+        hc.prune(zoo.build("bert", seed=1).eval(), task(), folder=folder, **options)
+    with pytest.raises(UsageError, match=r"other settings \(data: "):
+        hc.prune(model, task(4), folder=folder, **options)
+    with pytest.raises(UsageError, match=r"other settings \(pipeline: "):
+        hc.prune(model, task(), folder=folder, seed=5, **options)
