@@ -332,7 +332,7 @@ class BatchTask(Task):
         try:
             with evaluating(model):
                 once_B, twice_B = self.nll(model, batch), self.nll(model, repeated(batch, 2))
-        except (RuntimeError, ValueError, TypeError, LookupError):  # the loss may be for this size of batch only
+        except Exception:  # noqa: BLE001  (the loss may be for these batches only, and fail in any way on another)
             return False
         tolerance = loss_tolerance(model)
         return len(twice_B) == 2 * len(once_B) and torch.allclose(
