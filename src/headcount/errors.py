@@ -65,6 +65,12 @@ def check_name(what: str, name: str, allowed: Collection[str]) -> None:
         raise UnknownName(what, name, allowed)
 
 
+def check_type(what: str, value: object, kind: Any, expected: str) -> None:
+    """Raise UsageError if a value is of another type. kind: as in isinstance. expected: what is allowed, in words."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{what} must be {expected}; got {type(value).__name__}.")
+
+
 class UnknownHead(UsageError):
     """A head that the model does not have."""
 

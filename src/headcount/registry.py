@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import UnknownName, UsageError, check_type
 
 Member = TypeVar("Member")
 
@@ -65,6 +65,7 @@ class Registry(Generic[Member]):
         self._added[name] = member
 
     def __getitem__(self, name: str) -> Member:
+        check_type(f"The name of a {self.what}", name, str, "text")
         if name in self._added:
             return self._added[name]
         files = self._files

@@ -131,3 +131,20 @@ def test_another_seed_is_not_ignored_where_a_model_is_already(options: list[str]
     assert "would make another model" in done.output
     assert "another folder with --out" in done.output
     assert demo.train_model(tmp_path / "demo") == model, "with the same seed it is the model"
+
+
+@pytest.mark.parametrize("name", ["report.html", "smaller/config.json", "study/notes.txt"])
+def test_what_stands_in_the_place_of_a_result_is_left_alone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trains(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "train_translation", trains)
+    mine = tmp_path / "demo" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    done = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "demo")])
+    assert done.exit_code == 2, done.output
+    assert f"already has {name.split('/')[0]}, not of a demo" in " ".join(done.output.split())
+    assert mine.read_text() == "mine"

@@ -14,6 +14,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 import headcount as hc
 from headcount.cli.main import main
 from headcount.corpora.examples import example_hash, in_first_half
+from headcount.report.sections.curves import share_to_try
 from tokens import sentences, word_tokenizer
 
 
@@ -57,6 +58,17 @@ def test_a_fine_tuned_model_knows_its_classes(tuned: str) -> None:
     assert (Path(tuned) / "tokenizer.json").is_file()
 
 
+def test_a_checkpoint_of_half_precision_is_fine_tuned_in_full(tuned: str, place: Path, tmp_path: Path) -> None:
+    half = hc.load(tuned, dtype="float16")
+    hc.save(half, tmp_path / "half", tokenizer=word_tokenizer())
+    rate = ["--rate", "1e-5", "--epochs", "1"]
+    done = run("train", str(tmp_path / "half"), *work(place), *rate, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    model, before = hc.load(tmp_path / "out"), half.float().state_dict()
+    assert model.dtype == torch.float32
+    assert max(float((value - before[name]).abs().max()) for name, value in model.state_dict().items()) < 1e-3
+
+
 def test_fine_tuning_needs_a_start(place: Path, tmp_path: Path) -> None:
     done = run("train", *work(place), "--out", str(tmp_path / "out"))
     assert done.exit_code == 2
@@ -91,6 +103,8 @@ def test_curves(tuned: str, place: Path, tmp_path: Path) -> None:
     assert "Orders compared on the same examples" in done.output
     assert "random (mean)" in done.output
     assert (tmp_path / "figures" / "pruning-curves.png").is_file()
+    tried = share_to_try(hc.Record.load(tmp_path / "record.json").parts, "gradient")
+    assert f"--choose gradient --keep {100 - 100 * tried:.0f}%" in " ".join(done.output.split())
 
 
 def test_agreement(tuned: str, place: Path, tmp_path: Path) -> None:
@@ -215,7 +229,7 @@ def test_wrong_input_is_said(tuned: str, place: Path, arguments: list[str], mess
     [
         ("0%", "no heads would be left"),
         ("0", "no heads would be left"),
-        ("101%", "between 0 and 1"),
+        ("101%", "between 0% and 100%; got '101%'"),
         ("99", "only 8"),
         ("x", "not a budget"),
     ],

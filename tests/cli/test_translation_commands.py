@@ -183,7 +183,7 @@ def test_prune_by_rank_saves_a_smaller_model(trained: Path, data: Path, tmp_path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--keep", "101%"], "between 0 and 1"),
+        (["--keep", "101%"], "between 0% and 100%; got '101%'"),
         (["--keep", "many"], "expected a number or a percentage"),
         (["--keep", "500"], "only 28"),
         (["--keep", "5", "--step", "0%"], "above 0"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from headcount.errors import RecordError, UsageError
+from headcount.heads import Head
 from headcount.record import SCHEMA, Record, Signature, displayed
 from headcount.record.codec import decode, encode
 from headcount.record.results.ablate import Transfer
@@ -145,6 +146,11 @@ def test_what_a_record_lacks_is_an_error_of_the_record() -> None:
         raise KeyError("alpha")
     with pytest.raises(UsageError, match="as it is"), displayed(["a.json"]):
         raise UsageError("as it is")
+    with (
+        pytest.raises(RecordError, match=r"a.json cannot be shown: 'encoder.-1.0' is not.*again"),
+        displayed(["a.json"]),
+    ):
+        Head.parse("encoder.-1.0")
 
 
 def test_rows_of_numbers_are_read_as_other_values_are() -> None:

@@ -26,7 +26,7 @@ def task_class(config: PreTrainedConfig, task: str, name: str) -> Any:
     if type(config) not in mapping:
         raise CheckpointError(
             f"{name} is a {config.model_type} model; transformers has none of that type for {task}. "
-            "Choose another with --task or task=."
+            f"Give a model for {task}, or a task that this model is for."
         )
     return _classes(mapping, type(config))[0]
 

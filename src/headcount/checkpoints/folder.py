@@ -18,6 +18,7 @@ from headcount.errors import CheckpointError
 
 CONFIG, INDEX, WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
 MODULES = "modules.json"  # of sentence-transformers: the modules after the Transformer, each in a folder
+_ADAPTER = "adapter_config.json"
 _GENERATION = "generation_config.json"
 _MOST_NESTED = 100  # levels of JSON; the configs of transformers have about five
 _MOST_LAYERS = 256  # accepted without checking the weights; the deepest model of the hub has 126
@@ -45,6 +46,11 @@ def check_source(name: str) -> None:
 def check_config(name: str) -> None:
     """Raise if a local folder has no config: it is not of a model."""
     folder = Path(name)
+    if (folder / _ADAPTER).is_file() and not (folder / CONFIG).is_file():
+        raise CheckpointError(
+            f"{name} is an adapter (PEFT), not a model. Load it with its model by peft, then save the result of "
+            "merge_and_unload(), and its tokenizer, in a folder of their own."
+        )
     if folder.exists() and not (folder / CONFIG).is_file():
         raise CheckpointError(
             f"{name} has no config.json: it is not a checkpoint folder. Give a folder written by save_pretrained."

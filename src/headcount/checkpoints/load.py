@@ -19,7 +19,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from headcount.checkpoints.classes import TASKS, check_direction, check_task, saved_class, task_class
 from headcount.checkpoints.folder import check_config, check_source, check_weight_files
 from headcount.checkpoints.weights import NEW_WEIGHTS, check_weights, lacks_pooler_only, missing_weights
-from headcount.errors import CheckpointError, HeadcountError, ModelError, UnknownName
+from headcount.errors import CheckpointError, HeadcountError, ModelError, UnknownName, check_type
 from headcount.sites.inputs import position_limit
 from headcount.surgery.manifest import KEY, check, rebuild
 
@@ -61,11 +61,13 @@ def load(
 
     Raises:
         CheckpointError: If the folder is not a valid checkpoint or lacks weights.
+        UsageError: If an argument is not valid.
     """
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)
     if new_weights is not None and new_weights not in NEW_WEIGHTS:
         raise UnknownName("value of new_weights", str(new_weights), NEW_WEIGHTS)
+    check_type("source", source, (str, os.PathLike), "the folder or hub id of a model, such as 'gpt2'")
     name = os.fspath(source)
     check_source(name)
     check_weight_files(name)

@@ -13,7 +13,7 @@ from headcount import journal
 from headcount.checkpoints.push import push
 from headcount.checkpoints.standalone import FILES, MODULE, PER_LAYER, write_standalone
 from headcount.checkpoints.stock import stock_form
-from headcount.errors import CheckpointError, UsageError
+from headcount.errors import CheckpointError, UsageError, check_type
 from headcount.hooks import original_module
 from headcount.surgery.manifest import note
 
@@ -56,6 +56,7 @@ def save(
         raise UsageError(
             f"save expects a Hugging Face model (or one returned by hc.remove); got {type(model).__name__}."
         )
+    check_type("folder", folder, (str, os.PathLike), "the path of a folder")
     target = Path(folder).resolve()
     check_target(target, overwrite)
     _refresh(model)

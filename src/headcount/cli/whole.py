@@ -75,7 +75,7 @@ def whole(name: str, about: str) -> click.Command:
             return
         with options.reserved(out, shared=True):  # processes of the same command share the work
             record = _run(name, settings, loading, out, options.names(parts) or None)
-            _present(record, len(settings), out, formats, as_json)
+            _present(record, [of_model.model for of_model in settings], out, formats, as_json)
 
     return command
 
@@ -122,10 +122,10 @@ def _run(
         return whole_study(name, settings[0], out, loading=loading, parts=parts, progress=bars.show)
 
 
-def _present(record: Record, models: int, out: Path, formats: tuple[str, ...], as_json: bool) -> None:
+def _present(record: Record, models: Sequence[str], out: Path, formats: tuple[str, ...], as_json: bool) -> None:
     """Draw the figures of a study, or of all studies of a pool together, and print the ledger.
 
-    models: how many are studied, also by other processes.
+    models: those that are studied, also by other processes.
     """
     from headcount.claims.pool import LEDGER
     from headcount.cli import show
@@ -140,7 +140,7 @@ def _present(record: Record, models: int, out: Path, formats: tuple[str, ...], a
         for part, result in study.parts.records.items():
             by_part.setdefault(part, []).append(result)
     figures: list[Path] = []
-    under_way = models - len(studies)
+    under_way = sum(model not in parts.studies for model in models) if isinstance(parts, Pool) else 0
     unfinished = {part for part, results in by_part.items() if any(map(is_unfinished, results))}
     for part, results in by_part.items():
         if not under_way and part not in unfinished:  # the process that ends last draws them, of everything
@@ -152,7 +152,7 @@ def _present(record: Record, models: int, out: Path, formats: tuple[str, ...], a
     for study in studies:
         show.missing(console, study, name=study.signature.model if len(studies) > 1 else "")
     if under_way:
-        show.line(console, f"{under_way} of {models} models are under way in other processes.")
+        show.line(console, f"{under_way} of {len(models)} models are under way in other processes.")
     for part in sorted(unfinished):
         show.line(console, f"{part}: points are under way in other processes.")
     files = options.written(out, figures=bool(figures))

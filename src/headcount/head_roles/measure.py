@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import CorpusError, UnknownName, UsageError
+from headcount.errors import CorpusError, UnknownName, UsageError, check_type
 from headcount.head_roles.encoding import Batch, Encoder, batches, windows
 from headcount.head_roles.evidence import HalvedEvidence, decided, held
 from headcount.head_roles.reading import Reading
@@ -127,6 +127,8 @@ def roles(
     measured_roles = {name: members[name] for name in (members.names() if roles is None else roles)}
     if isinstance(corpus, str | bytes):
         raise UsageError("The corpus must be a list of sentences (trees or texts); got a single text.")
+    check_type("corpus", corpus, Iterable, "a list of sentences (trees or texts)")
+    check_type("tokenizer", tokenizer, Callable, "the tokenizer of the model, from AutoTokenizer.from_pretrained")
     corpus = corpus if isinstance(corpus, Sized) else list(corpus) if frequencies is None else corpus
     counted = frequencies or (count_corpus(corpus, tokenizer) if "rare" in measured_roles else None)
     if counted and read.common is None:

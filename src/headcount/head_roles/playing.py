@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.tree import Tree
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 from headcount.head_roles.encoding import Batch, Encoder, Sentence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import Playable, roles
@@ -47,7 +47,8 @@ def played(
 
     Args:
         model: The model.
-        parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest".
+        parts: Role and label of each head, as in evidence: "positional -1", "syntactic nsubj v->s", "rare rarest". A
+            name may stand for several heads: "encoder.0.*".
         tokenizer: Tokenizer of the model, for syntactic and rare roles.
         trees: Trees of the sentences that will be run, for syntactic roles. Plain texts have no syntactic targets.
         frequencies: Token frequencies, for the rare role.
@@ -55,12 +56,15 @@ def played(
         reading: Variants of the definitions, see `Reading`.
     """
     check_name("behaviour elsewhere", elsewhere, get_args(Elsewhere))
+    check_type("parts", parts, Mapping, "a role for each head, such as {'encoder.0.3': 'positional -1'}")
     stage = _Stage(model, tokenizer, trees, frequencies, Reading(**reading))
     sites = locate(model)
     outputs: dict[Head, Output] = {}
     for name, text in parts.items():
-        head = sites.find(name)[0]
-        outputs[head] = _output(stage.part(head, text), elsewhere)
+        for head in sites.find(name):
+            if head in outputs:
+                raise UsageError(f"{head} has two roles in parts; give each head once.")
+            outputs[head] = _output(stage.part(head, text), elsewhere)
     with Hooks(model) as hooks, recomputed(model, outputs):
         stage.attach(hooks, {head.kind for head in outputs})
         yield
@@ -103,6 +107,7 @@ class _Stage:
 
     def part(self, head: Head, text: str) -> Callable[[], Tensor]:
         """[B, Q, K]: targets of a role in the current run."""
+        check_type(f"The role of {head}", text, str, "text, such as 'positional -1'")
         name, _, label = text.strip().partition(" ")
         role, playable = roles[name], [other for other in roles.names() if isinstance(roles[other], Playable)]
         if not isinstance(role, Playable) or head.kind == "cross":

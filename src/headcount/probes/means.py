@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_type
 from headcount.probes.padding import real_tokens
 from headcount.probes.taps import tapped
 from headcount.sites.running import evaluating
@@ -31,6 +31,7 @@ def mean_outputs(
     Returns:
         Means [heads, head size] of each site, by (kind, layer); `hc.masked(..., replace=means)` takes them.
     """
+    check_type("batches", batches, Iterable, "a list of batches, such as task.batches()")
     sums: dict[tuple[str, int], Tensor] = {}
     tokens: dict[tuple[str, int], float] = {}
     batch: Mapping[str, Any] = {}

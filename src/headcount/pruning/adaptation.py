@@ -15,7 +15,7 @@ from headcount.pruning.pipeline import Execution
 from headcount.pruning.tuning import Tuning
 from headcount.record.results.prune import TrainingStage
 from headcount.sites.locate import locate
-from headcount.sites.running import eager_attention
+from headcount.sites.running import eager_attention, full_precision
 from headcount.tasks.task import Task
 from headcount.training.loop import FROZEN, Loop, Report
 from headcount.training.partner import Partner
@@ -145,6 +145,8 @@ def learn(
         return dict(judge.held_out(live)) if judge is not None else {}
 
     with ExitStack() as block:
+        if any(parameter.requires_grad for parameter in model.parameters()):
+            block.enter_context(full_precision(model))
         if accelerator.device.type == "cpu":
             block.enter_context(eager_attention(model))  # faster than SDPA on short texts
         progress = Loop(

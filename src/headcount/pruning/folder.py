@@ -31,10 +31,12 @@ from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
 from headcount.sites.fingerprint import weight_hash
 from headcount.tasks.overlap import check_apart, measured_on
+from headcount.tasks.task import token_hash
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
 
 _USUAL = Execution()
+_SETTINGS, _TOKENS = "settings.json", "tokens.json"
 _RECORD = "record.json"
 
 
@@ -92,7 +94,7 @@ def prune_in_folder(
     """
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     if not pipeline.trains:
-        with _unfinished(out, settings) if pipeline.chooser.resumes else nullcontext() as search_folder:
+        with _unfinished(out, settings, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
             if search_folder and processes.is_main():
@@ -105,22 +107,53 @@ def prune_in_folder(
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
             return Record.load(out / _RECORD)
+        _claim_tokens(folder.work, data)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
 
 
 @contextmanager
-def _unfinished(out: Path, settings: PruningSettings) -> Iterator[Path]:
+def _unfinished(out: Path, settings: PruningSettings, data: Data) -> Iterator[Path]:
     """Provide OUT.unfinished for the steps of a search without training, and delete it if the block succeeds.
 
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
     folder = _search_folder(out)
-    if processes.is_main():
-        decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
-        journal.claim(folder, "settings.json", asdict(replace(settings, pipeline=decisive)))
+    _claim_states(folder, settings, data, any_budget=True)
     yield folder
     if processes.is_main():
         journal.remove_folder(folder)
+
+
+@contextmanager
+def claimed_states(folder: str | Path, pipeline: Pipeline, model: nn.Module, data: Data) -> Iterator[None]:
+    """Start a folder of states to resume from, or raise if it was begun with other settings, another model or data.
+
+    If the block fails before there is a state, the folder can be begun with other settings.
+    """
+    folder = Path(folder)
+    _claim_states(folder, PruningSettings.of(pipeline, model, data, "", None), data, any_budget=not pipeline.trains)
+    try:
+        yield
+    except HeadcountError:
+        if processes.is_main() and {path.name for path in journal.contents(folder)} <= {_SETTINGS, _TOKENS}:
+            for name in (_SETTINGS, _TOKENS):
+                (folder / name).unlink()
+        raise
+
+
+def _claim_states(folder: Path, settings: PruningSettings, data: Data, *, any_budget: bool) -> None:
+    if any_budget:
+        decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
+        settings = replace(settings, pipeline=decisive)
+    if processes.is_main():
+        journal.claim(folder, _SETTINGS, asdict(settings))
+        _claim_tokens(folder, data)
+
+
+def _claim_tokens(folder: Path, data: Data) -> None:
+    """Raise if the work in a folder was begun with another tokenizer."""
+    if processes.is_main():
+        journal.claim(folder, _TOKENS, {"tokens": token_hash(data.train or data.choose or data.measure)})
 
 
 def clear_finished(out: Path) -> None:

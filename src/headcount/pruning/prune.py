@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import nn
 from headcount.errors import UsageError, VerificationError
 from headcount.heads import HeadGrid
 from headcount.pruning.choosers.given import Given
+from headcount.pruning.folder import claimed_states
 from headcount.pruning.pipeline import Budgets, Chooser, Data, Execution, Pipeline, chooser_of
 from headcount.pruning.run import Pruned, run
 from headcount.pruning.tuning import Tuning
@@ -87,7 +89,9 @@ def prune(
         Tuning(steps=tune) if isinstance(tune, int) else tune, seed=seed,
         shape=(shape or FREE).and_also(constraints), **settings,
     )  # fmt: skip
-    pruned = run(pipeline, model, Data(task, choose_on, measure_on, calibrate_on), execution)
+    data = Data(task, choose_on, measure_on, calibrate_on)
+    with nullcontext() if execution.folder is None else claimed_states(execution.folder, pipeline, model, data):
+        pruned = run(pipeline, model, data, execution)
     if pruned.record.parts.fault:
         raise VerificationError(pruned.record.parts.fault, _ADVICE, model=pruned.model, result=pruned)
     return pruned

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from headcount import journal, notebook
-from headcount.errors import HeadcountError, RecordError
+from headcount.errors import HeadcountError, RecordError, UnknownHead
 from headcount.record.codec import decode, encode
 from headcount.registry import Registry
 
@@ -185,13 +185,21 @@ def displayed(records: Iterable[str | Path]) -> Iterator[None]:
     """
     try:
         yield
+    except UnknownHead as error:
+        raise RecordError(
+            f"{_listed(records)} cannot be shown: {error} Run the command that wrote it again."
+        ) from error
     except HeadcountError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise RecordError(
-            f"{', '.join(map(str, records))} cannot be shown: a value is missing or of the wrong type "
+            f"{_listed(records)} cannot be shown: a value is missing or of the wrong type "
             f"({type(error).__name__}: {error}). Run the command that wrote it again."
         ) from error
+
+
+def _listed(records: Iterable[str | Path]) -> str:
+    return ", ".join(map(str, records))
 
 
 def _summed_up(part: object) -> str:

@@ -18,7 +18,7 @@ from headcount import processes
 from headcount.errors import UsageError
 from headcount.journal import Shelf
 from headcount.progress import Progress, silent
-from headcount.tasks.task import Task, fingerprint
+from headcount.tasks.task import Task, token_hash
 
 Batch = TypeVar("Batch")
 Arrays = Mapping[str, np.ndarray]
@@ -32,8 +32,8 @@ def shelf(folder: Path | None, task: Task, work: Mapping[str, object]) -> Shelf 
     if folder is None:
         return None
     settings = {**work, "task": dict(task.identity)}
-    if task.tokenizer is not None:  # the data are texts: their hash does not tell one tokenizer from another
-        settings["tokens"] = fingerprint([next(iter(task.batches()), {})])
+    if task.tokenizer is not None:
+        settings["tokens"] = token_hash(task)
     return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", settings)
 
 

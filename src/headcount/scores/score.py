@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_type
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
@@ -119,7 +119,9 @@ def score(name: str, model: nn.Module, task: Task | None = None, **options: Any)
     unknown = [option for option in options if option not in allowed]
     if unknown:
         raise UsageError(f"The {name} score has no option {unknown[0]!r}; it has {', '.join(allowed) or 'none'}.")
+    check_type("model", model, nn.Module, "a PyTorch model: hc.score(name, model, task)")
     if task is not None:
+        check_type("task", task, Task, "a task, from hc.task(...) or hc.task.of(...)")
         task.check(model)
     return members[name](model, task, **options)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, get_args
 
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 
 Unit = Literal["heads", "parameters", "flops", "milliseconds"]
 _SPELLINGS: dict[str, Unit] = {
@@ -69,12 +69,15 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> Budget:
         """Parse a budget as written on the command line: 10, 40%, 90%params, 5Mparams, 80%flops, 12.5ms."""
+        check_type("A budget to parse", text, str, "text such as '10' or '40%'")
         match = _TEXT.fullmatch(text.strip())
         if match is None or match["unit"] not in _SPELLINGS:
             raise UsageError(f"{text!r} is not a budget; expected a number or a percentage: {_FORMS}.")
         unit, number = _SPELLINGS[match["unit"]], float(match["number"]) * _TIMES[match["times"]]
         if not math.isfinite(number):
             raise UsageError(f"{text!r} is too large for a budget: {_FORMS}.")
+        if match["share"] and number > 100:
+            raise UsageError(f"A percentage must be between 0% and 100%; got {text!r}.")
         if match["share"]:
             return cls(share=number / 100, unit=unit)
         amount: Any = int(number) if unit in ("heads", "parameters") and number == int(number) else number

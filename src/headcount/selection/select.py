@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_type
 from headcount.heads import Head, HeadGrid
 from headcount.selection.budget import Budget
 from headcount.selection.layers import Layers
@@ -49,6 +49,7 @@ def select(
     """
     if isinstance(kinds, str):
         raise UsageError(f"kinds must be a list of attention kinds, such as ({kinds!r},); got the string {kinds!r}.")
+    check_type("scores", scores, HeadGrid, "scores of heads, from hc.score(...)")
     if not isinstance(budget, Budget):
         raise UsageError(f"The budget must be a Budget, such as hc.Budget(heads=10); got {budget!r}.")
     shape = (shape or Shape()).and_also(Shape.of(constraints))

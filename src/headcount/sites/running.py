@@ -65,6 +65,24 @@ def eager_attention(model: nn.Module) -> AbstractContextManager[None]:
 
 
 @contextmanager
+def full_precision(model: nn.Module) -> Iterator[None]:
+    """Weights of half precision in float32 inside the block, to train them; rounded to their type afterwards.
+
+    An update of bfloat16 by less than 1/256 of a weight is lost, and the second moments of Adam underflow in float16.
+    """
+    halves = (torch.float16, torch.bfloat16)
+    tensors = [(each, each.dtype) for each in (*model.parameters(), *model.buffers()) if each.dtype in halves]
+    try:
+        for tensor, _ in tensors:
+            tensor.data = tensor.data.float()
+        yield
+    finally:
+        for tensor, dtype in tensors:
+            tensor.grad = None
+            tensor.data = tensor.data.to(dtype)
+
+
+@contextmanager
 def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
     """Use this attention backend inside the block. Blocks may be left in any order: the last one entered decides."""
     configs = {

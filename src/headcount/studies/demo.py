@@ -3,6 +3,7 @@
 DIR/model        the trained model with the checkpoints of its epochs
 DIR/study        the records of every part
 DIR/smaller      the model without the heads that matter least
+DIR/report.html  the page, which the command writes after each part
 An interrupted demo resumes where it stopped, with the same numbers.
 """
 
@@ -26,6 +27,7 @@ from headcount.studies.whole import whole_study
 from headcount.training.preset import PRESETS
 from headcount.training.run import Watch
 
+REPORT = "report.html"
 KEPT = 0.6  # share of heads that the pruned model keeps
 
 
@@ -57,12 +59,22 @@ def study(model: Path, *, quick: bool) -> StudySettings:
 
 def train_model(out: Path, *, seed: int = 0, quick: bool = False, watch: Watch | None = None) -> Path:
     """The folder of the demo's model, which is trained if it does not exist."""
+    _check_room(out)
     model, settings = out / "model", training_settings(seed, quick=quick)
     if (model / "config.json").is_file():
         _check_trained_alike(model, settings)
     else:
         train_translation(read_parallel("grammar"), model, settings, watch=watch)
     return model
+
+
+def _check_room(out: Path) -> None:
+    """Raise if a folder in which no demo has begun its study has something in the place of a result."""
+    if (out / "study" / "settings.json").is_file():
+        return
+    taken = [name for name in ("study", "smaller", REPORT) if (out / name).is_file() or journal.contents(out / name)]
+    if taken:
+        raise UsageError(f"{out} already has {', '.join(taken)}, not of a demo. Give a new folder with --out.")
 
 
 def _check_trained_alike(model: Path, settings: TranslationSettings) -> None:

@@ -13,8 +13,9 @@ from headcount import journal
 from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
+from headcount.sites.fingerprint import weight_hash
 from headcount.studies.conclusion import conclude
-from headcount.tasks.task import Task
+from headcount.tasks.task import Task, token_hash
 from headcount.training.batching import epoch_steps
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run, Watch
@@ -74,6 +75,7 @@ def _fine_tune(
     settings, recipe, accelerator = run.settings, run.recipe, run.accelerator
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
+        journal.claim(run.work, "start.json", {"weights": weight_hash(model), "tokens": token_hash(train)})
     accelerator.wait_for_everyone()
     before = dev.held_out(model) if accelerator.is_main_process else {}
 

@@ -2,6 +2,7 @@
 
 DIR/settings.json    all settings; a folder is resumed only with the settings it was started with
 DIR/subject.json     and only with the same weights and the same texts to choose and measure on
+DIR/tokens.json      and only with the same tokenizer
 DIR/parts/NAME.json  the record of each part
 DIR/record.json      all of them
 """
@@ -21,6 +22,7 @@ from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.studies.parts import Part
 from headcount.studies.subject import StudySubject
+from headcount.tasks.task import token_hash
 
 
 def run_parts(
@@ -54,11 +56,13 @@ def _run(
 ) -> Record[Combined]:
     settings, earlier = subject.settings, _earlier(out)
     _check_study(name, makers, earlier, out)
+    _check_files(makers, out)
     unfinished = not all(_file(out, part).is_file() for part in wanted)
     fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
     journal.claim(out, "settings.json", asdict(settings))
     if unfinished:
         journal.claim(out, "subject.json", fingerprints)
+        journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
     signature = Signature(settings.model, arguments={"data": settings.source.data})
     missing = {part: reason for part, reason in earlier.missing.items() if part in makers and part not in wanted}
     combined = Combined(name, {}, missing, json.loads(json.dumps(asdict(settings))))
@@ -136,6 +140,15 @@ def _check_study(name: str, makers: Mapping[str, Part], earlier: Combined, out: 
             f"{out} contains the study {earlier.name} with {', '.join(others)}, which {name} does not have. Give a new "
             "folder."
         )
+
+
+def _check_files(makers: Iterable[str], out: Path) -> None:
+    """Raise if the file of a finished part is damaged: the record at the end of a study needs every part."""
+    for file in (file for part in makers if (file := _file(out, part)).is_file()):
+        try:
+            Record.load(file)
+        except RecordError as error:
+            raise RecordError(f"{error} Delete {file} to run that part again.") from error
 
 
 def is_unfinished(record: Record) -> bool:

@@ -6,19 +6,23 @@ DIR/record.json  all of them, with the papers' claims decided on all models
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from headcount import journal
 from headcount.checkpoints.loading import Loading
 from headcount.claims.pool import LEDGER, pool
-from headcount.errors import FolderInUse, UsageError
+from headcount.errors import FolderInUse, RecordError, UsageError
 from headcount.progress import Progress, silent
 from headcount.record import Record
 from headcount.record.results.combined import Combined
 from headcount.record.results.pool import Pool
 from headcount.studies.study_settings import StudySettings
 from headcount.studies.whole import whole_study
+
+_RECORD = "record.json"
 
 
 def study_pool(
@@ -30,13 +34,19 @@ def study_pool(
     parts: Sequence[str] | None = None,
     progress: Progress = silent,
 ) -> Record[Pool]:
-    """Study the model of each of the settings. Models that other processes work on are pooled if finished."""
+    """Study the model of each of the settings. Models that other processes work on are pooled if finished.
+
+    The record also has the models that an earlier run pooled in this folder, as long as their folders are there.
+    """
     models = [of_model.model for of_model in settings]
     if len(set(models)) < len(models):
         raise UsageError(f"A model is listed twice: {', '.join(models)}. Give each model once.")
     if (out / "settings.json").is_file():
         raise UsageError(f"{out} already contains the study of a single model; give a new folder.")
     folders = [out / folder for folder in folder_names(models)]
+    others = _pooled_earlier(out, folders)
+    for folder in others:
+        _check_same_study(name, settings[0], Record.load(folder / _RECORD), out)
     with journal.reserved(out, shared=True):
         for of_model, folder in zip(settings, folders, strict=True):
             try:
@@ -46,7 +56,37 @@ def study_pool(
                     )  # fmt: skip
             except FolderInUse:
                 continue
-        return _save_pool(folders, out)
+        return _save_pool([*folders, *others], out)
+
+
+def _pooled_earlier(out: Path, folders: Sequence[Path]) -> list[Path]:
+    """Folders of further models that the record of an earlier run has."""
+    try:
+        pooled = Record.load(out / _RECORD).parts
+    except RecordError:  # there is none, or it is damaged
+        return []
+    files = sorted(out.glob(f"*/{_RECORD}")) if isinstance(pooled, Pool) else []
+    others = {file.parent: Record.load(file) for file in files if file.parent not in folders}
+    return [
+        folder
+        for folder, record in others.items()
+        if isinstance(record.parts, Combined) and record.signature.model in pooled.studies
+    ]
+
+
+def _check_same_study(name: str, settings: StudySettings, study: Record[Combined], out: Path) -> None:
+    """Raise if a study cannot be pooled with those of a name and settings; each has its own model and data."""
+    ours, theirs = json.loads(json.dumps(asdict(settings))), dict(study.parts.settings)
+    for values in (ours, theirs):
+        values |= {"model": "", "source": {**values.get("source", {}), "data": ""}, "study": name}
+    theirs["study"] = study.parts.name
+    differ = [key for key in ours if ours[key] != theirs.get(key)]
+    if differ:
+        differences = "; ".join(f"{key}: {theirs.get(key)} there, {ours[key]} now" for key in differ)
+        raise UsageError(
+            f"{out} already has the study of {study.signature.model} with other settings ({differences}). Use the "
+            "same, or another folder."
+        )
 
 
 def _save_pool(folders: Sequence[Path], out: Path) -> Record[Pool]:
@@ -54,7 +94,7 @@ def _save_pool(folders: Sequence[Path], out: Path) -> Record[Pool]:
     while True:
         studies = _finished(folders)
         record = pool(studies)
-        record.save(out / "record.json")
+        record.save(out / _RECORD)
         if len(_finished(folders)) == len(studies):
             return record
 
@@ -71,7 +111,7 @@ def _named(model: str, progress: Progress) -> Progress:
 
 def _finished(folders: Sequence[Path]) -> list[Record[Combined]]:
     """Studies that are complete; other processes may work on the rest."""
-    records = [Record.load(file) for folder in folders if (file := folder / "record.json").is_file()]
+    records = [Record.load(file) for folder in folders if (file := folder / _RECORD).is_file()]
     studies = [record for record in records if LEDGER in record.parts.records]
     if not studies:
         raise FolderInUse(

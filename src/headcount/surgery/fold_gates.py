@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_type
 from headcount.probes.gates import Gates
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
@@ -27,6 +27,7 @@ def fold_gates(model: nn.Module, gates: Gates) -> None:
     Raises:
         UsageError: If the output projection of a gated site cannot take the factors.
     """
+    check_type("gates", gates, Gates, "the gates of hc.gated, not a mask: hc.remove takes that")
     values = dict(zip(gates.heads, gates.chosen().tolist(), strict=True))
     if all(value in (0.0, 1.0) for value in values.values()):
         return

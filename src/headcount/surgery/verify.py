@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError, VerificationError
+from headcount.errors import UsageError, VerificationError, check_type
 from headcount.heads import Head, HeadGrid
 from headcount.hooks import original_module
 from headcount.probes.masks import masked
@@ -60,6 +60,7 @@ def verify(
     Raises:
         VerificationError: If a difference is larger than rounding explains.
     """
+    check_type("small", small, nn.Module, "the pruned model, from hc.remove(model, mask)")
     model, small = original_module(model), original_module(small)
     if _dtype(model) != _dtype(small):
         raise UsageError(f"verify needs two models of the same dtype; got {_dtype(model)} and {_dtype(small)}.")

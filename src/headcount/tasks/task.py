@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
-from headcount.errors import UsageError, check_name
+from headcount.errors import UsageError, check_name, check_type
 from headcount.metrics import LOSS, Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
@@ -332,7 +332,7 @@ class BatchTask(Task):
         try:
             with evaluating(model):
                 once_B, twice_B = self.nll(model, batch), self.nll(model, repeated(batch, 2))
-        except (RuntimeError, ValueError, TypeError, LookupError):  # the loss may be for this size of batch only
+        except Exception:  # noqa: BLE001  (the loss may be for these batches only, and fail in any way on another)
             return False
         tolerance = loss_tolerance(model)
         return len(twice_B) == 2 * len(once_B) and torch.allclose(
@@ -423,6 +423,11 @@ def fingerprint(items: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
+def token_hash(task: Task | None) -> str:
+    """A hash of the first tokens of a task on texts: the hash of its data does not tell one tokenizer from another."""
+    return "" if task is None or task.tokenizer is None else fingerprint([next(iter(task.batches()), {})])
+
+
 def _tensors(batch: Any) -> dict[str, Tensor]:
     """The tensors of a batch by name, or by place in a list."""
     items = batch.items() if isinstance(batch, Mapping) else enumerate(batch) if isinstance(batch, list | tuple) else ()
@@ -433,6 +438,7 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
     """The texts as a list. Raises UsageError if there are none, or if one is not a string."""
     if isinstance(texts, str):
         raise UsageError(f"{what} must be a list of texts; got a single text.")
+    check_type(what, texts, Iterable, "a list of texts")
     checked = list(texts)
     if not checked:
         raise UsageError(f"{what} is empty: there is nothing to measure on.")

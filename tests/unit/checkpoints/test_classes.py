@@ -22,7 +22,7 @@ from headcount.errors import CheckpointError
         ("roberta", "language-modelling", "RobertaForMaskedLM, which is for masked-language-modelling"),
         ("electra", "classification", "ElectraForTokenClassification, which is for token classification"),
         ("bart", "language-modelling", "BartForConditionalGeneration, which is for translation"),
-        ("llama", "translation", "transformers has none of that type for translation"),
+        ("llama", "translation", "none of that type for translation. Give a model for translation"),
     ],
 )
 def test_a_task_that_does_not_fit_is_refused(architecture: str, task: str, message: str, tmp_path: Path) -> None:

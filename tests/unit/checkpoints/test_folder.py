@@ -31,6 +31,12 @@ def folder(bert: nn.Module, tmp_path: Path) -> Path:
     return hc.save(bert, tmp_path / "m", tokenizer=word_tokenizer())
 
 
+def test_the_folder_of_an_adapter_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"is an adapter \(PEFT\), not a model.*merge_and_unload"):
+        hc.load(tmp_path)
+
+
 def test_a_folder_that_is_not_of_a_model_is_named_by_whatever_reads_it(tmp_path: Path) -> None:
     (tmp_path / "record.json").write_text("{}")
     uses = (hc.load, load_tokenizer, class_names, objective, lambda source: text_limit(source, task="classification"))

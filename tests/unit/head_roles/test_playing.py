@@ -186,6 +186,14 @@ def test_generation_reads_the_source_once(bert: nn.Module) -> None:
         model.generate(**source, **settings, use_cache=False)
 
 
+def test_a_pattern_names_all_its_heads(bert: nn.Module) -> None:
+    each = {f"encoder.0.{index}": "positional -1" for index in range(4)}
+    with hc.played(bert, each):
+        expected = bert(**batch()).last_hidden_state
+    with hc.played(bert, {"encoder.0.*": "positional -1"}):
+        assert torch.equal(bert(**batch()).last_hidden_state, expected)
+
+
 def test_wrong_parts_are_refused(bert: nn.Module) -> None:
     wrong: list[tuple[dict[str, str], dict[str, Any], type[Exception], str]] = [
         ({HEAD: "delimiter end"}, {}, UsageError, "only positional, rare, syntactic"),
@@ -193,6 +201,7 @@ def test_wrong_parts_are_refused(bert: nn.Module) -> None:
         ({HEAD: "syntactic nsubj v->s"}, {}, UsageError, "needs the dependency trees"),
         ({HEAD: "rare rarest"}, {}, UsageError, "give frequencies"),
         ({HEAD: "positional -1"}, {"trees": TREES}, UsageError, "also need tokenizer="),
+        ({HEAD: "positional -1", "encoder.*": "positional +1"}, {}, UsageError, "two roles in parts"),
         ({HEAD: "positional -1"}, {"elsewhere": "mean"}, UnknownName, "elsewhere"),
         ({"encoder.7.0": "positional -1"}, {}, hc.HeadcountError, "no head encoder.7.0"),
     ]

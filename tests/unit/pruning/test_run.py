@@ -17,9 +17,13 @@ import headcount as hc
 import zoo
 from forks import PATIENCE, started
 from headcount.errors import UsageError, VerificationError
+from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
-from headcount.pruning.pipeline import Execution
+from headcount.pruning.folder import prune_in_folder
+from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
+from headcount.pruning.saving import Saving
 from headcount.sites.fingerprint import model_seed, weight_hash
+from headcount.sites.running import full_precision
 from tokens import sentences, word_tokenizer
 
 TUNING = hc.Tuning(steps=4, distill=0.5, warmup=1, batch=60, chunk=60, rate=1e-3)
@@ -161,3 +165,67 @@ def test_a_kill_at_any_stage_changes_nothing(choose: str, tmp_path: Path, monkey
         [replace(step, seconds=0) for step in run.record.parts.choice_details.search or ()] for run in (resumed, whole)
     ]
     assert searches[0] == searches[1]
+
+
+@pytest.mark.parametrize("chooser", ["gradient", "greedy"])
+def test_a_folder_is_not_gone_on_with_by_another_tokenizer(chooser: str, tmp_path: Path) -> None:
+    """greedy alone does not train: its steps are in a folder beside the result."""
+    tuning = TUNING if chooser == "gradient" else None
+    pipeline = Pipeline(chooser_of(chooser), hc.Budget(share=0.5), tuning=tuning)
+
+    def run(tokenizer: Any, progress: Any) -> None:
+        texts = hc.task("classification", texts=sentences(12), labels=[0, 1] * 6, tokenizer=tokenizer)
+        execution = Execution(progress=progress)
+        prune_in_folder(pipeline, zoo.build("bert").eval(), Data(texts), tmp_path / "out", Saving("bert"), execution)
+
+    def stop(stage: str, done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(word_tokenizer(), stop)
+    with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
+        run(word_tokenizer(framed=True), silent)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_precision_are_tuned_in_full_and_rounded_once(dtype: torch.dtype) -> None:
+    """Adam changes a weight by about the rate a step; in half precision small steps are lost or come out huge."""
+    model = zoo.build("bert").eval().to(dtype)
+    mask = hc.locate(model).mask(off=["encoder.0.1"])
+    result = hc.prune(model, task(), choose=mask, tune=replace(TUNING, rate=1e-5))
+    before, after = hc.remove(model, mask).state_dict(), result.model.state_dict()
+    assert {value.dtype for value in after.values() if value.is_floating_point()} == {dtype}
+    rounding = {name: value.float().abs() * torch.finfo(dtype).eps + 1e-7 for name, value in before.items()}
+    assert all(((after[name] - before[name]).abs() <= 6e-5 + rounding[name]).all() for name in before)
+    assert any(not torch.equal(after[name], before[name]) for name in before)
+
+
+def test_weights_get_their_precision_back_after_an_exception() -> None:
+    model = zoo.build("bert").eval().to(torch.bfloat16)
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(KeyboardInterrupt), full_precision(model):
+        _interrupted_training(model)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def _interrupted_training(model: Any) -> None:
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    model(torch.tensor([[5, 6, 7]])).logits.sum().backward()
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("options", [{"choose": "greedy", "keep": "60%"}, {"keep": "60%", "tune": 2}])
+def test_states_of_another_model_data_or_seed_are_not_gone_on_with(options: dict[str, Any], tmp_path: Path) -> None:
+    model, folder = zoo.build("bert").eval(), tmp_path / "states"
+    with pytest.raises(UsageError, match="there are only"):
+        hc.prune(model, task(), folder=folder, **{**options, "keep": "99"})
+    result = hc.prune(model, task(), folder=folder, **options)
+    assert same(hc.prune(model, task(), folder=folder, **options).model, result.model)
+    with pytest.raises(UsageError, match=r"other settings \(weights: "):
+        hc.prune(zoo.build("bert", seed=1).eval(), task(), folder=folder, **options)
+    with pytest.raises(UsageError, match=r"other settings \(data: "):
+        hc.prune(model, task(4), folder=folder, **options)
+    with pytest.raises(UsageError, match=r"other settings \(pipeline: "):
+        hc.prune(model, task(), folder=folder, seed=5, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -14,7 +15,7 @@ from headcount.record import Record, Signature
 from headcount.record.codec import encode
 from headcount.record.result import Step
 from headcount.report.section import labelled_for, ordered
-from headcount.report.sections.curves import spared
+from headcount.report.sections.curves import share_to_try, spared
 from headcount.report.sections.roles import heads_by_role
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table
@@ -216,3 +217,25 @@ def test_one_text_has_no_interval() -> None:
     assert "nan" not in text
     steps = [Step(gone, gone / 4, value, nan, nan, {}, ()) for gone, value in enumerate((9.0, 9.0, 8.0, 7.0))]
     assert spared(steps, higher_is_better=True) == 0.25
+
+
+def test_the_share_to_try_is_the_largest_that_harms_nothing_or_the_smallest_step() -> None:
+    def tried(*values: float) -> float:
+        points = [
+            {"removed": number, "share": number / 4, "value": value, "low": value - 1, "high": value + 1,
+             "kept_by_kind": {}, "heads": []}
+            for number, value in enumerate(values)
+        ]  # fmt: skip
+        curve = {"order": "gradient", "kinds": ["encoder"], "seed": None, "points": points}
+        return share_to_try(records.changed(made.curves(made.ONE_LAYER), curves=[curve]).parts, "gradient")
+
+    assert tried(30, 29.5, 29.5, 20, 10) == 0.5
+    assert tried(30, 20, 29.5, 20, 10) == 0.25  # the first step harms
+    assert tried(30, 30, 30, 30, 30) == 0.75  # not all heads
+    assert np.isnan(tried(30))
+
+
+def test_one_epoch_is_one_epoch() -> None:
+    epochs = encode(made.training().parts.epochs[:1])
+    record = records.changed(made.training(), epochs=epochs, steps=1)
+    assert "After 1 epoch (1 step, " in SECTIONS["training"].answer(record)

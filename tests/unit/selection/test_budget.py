@@ -37,6 +37,11 @@ def test_what_is_no_budget(text: str) -> None:
         hc.Budget.parse(text)
 
 
+def test_a_percentage_is_refused_as_it_was_written() -> None:
+    with pytest.raises(UsageError, match=r"between 0% and 100%; got '180%flops'"):
+        hc.Budget.parse("180%flops")
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

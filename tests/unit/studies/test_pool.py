@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,23 @@ def test_a_study_that_ends_while_the_others_are_pooled_is_pooled_too(
     record = studies_pool._save_pool([out / "m-0", out / "m-1"], out)
     assert list(record.parts.studies) == study[2:4]
     assert Record.load(out / "record.json").to_json() == record.to_json()
+
+
+def test_other_models_join_those_that_are_pooled_already(study: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert CliRunner().invoke(main, study).exit_code == 0
+    for number in (2, 3):
+        shutil.copytree(tmp_path / "m-0", tmp_path / f"m-{number}")
+    new = [str(tmp_path / "m-2"), str(tmp_path / "m-3")]
+    done = CliRunner().invoke(main, [*study[:2], *new, *study[4:]])
+    assert done.exit_code == 0, done.output
+    assert "under way" not in done.output
+    assert set(Record.load(out / "record.json").parts.studies) == {*study[2:4], *new}
+    shutil.rmtree(out / "m-0")  # what is not there is not pooled
+    assert CliRunner().invoke(main, [*study[:2], *new, *study[4:]]).exit_code == 0
+    assert set(Record.load(out / "record.json").parts.studies) == {study[3], *new}
+    other = CliRunner().invoke(main, [*study[:2], *new, *study[4:], "--batch-size", "3"])
+    assert "m-1 with other settings (batch_size: 16 there, 3 now)" in " ".join(other.output.split())
 
 
 def test_wrong_pools_are_refused(study: list[str], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from forks import PATIENCE, started
 from headcount.checkpoints.loading import Loading
 from headcount.claims.pool import LEDGER
 from headcount.corpora.source import Source
-from headcount.errors import UnknownName, UsageError
+from headcount.errors import RecordError, UnknownName, UsageError
 from headcount.progress import silent
 from headcount.record import Record
 from headcount.record.codec import encode
@@ -114,6 +114,20 @@ def test_fewer_parts_leave_the_others_in_the_record(settings: StudySettings, tmp
         whole_study("voita2019", settings, out)
 
 
+def test_a_damaged_part_is_refused_before_any_work(settings: StudySettings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    whole_study("michel2019", settings, out, parts=["gradient"])
+    damaged = out / "parts" / "gradient.json"
+    damaged.write_text(damaged.read_text()[:-100])
+    started: list[Record] = []
+    with pytest.raises(RecordError, match=r"gradient.json is not JSON.* Delete .*gradient.json to run that part again"):
+        whole_study("michel2019", settings, out, parts=["gradient", "ablation"], refresh=started.append)
+    assert not started
+    damaged.unlink()
+    record = whole_study("michel2019", settings, out, parts=["gradient", "ablation"])
+    assert {"gradient", "ablation"} <= set(record.parts.records)
+
+
 def test_a_part_finds_those_it_needs_in_any_order(settings: StudySettings, tmp_path: Path) -> None:
     """The attention shown is that of a head chosen by its role, which no head of this random model has."""
     short = replace(settings, source=replace(settings.source, limit=4))
@@ -142,6 +156,13 @@ def test_another_model_under_the_same_name_needs_another_folder(settings: StudyS
         model.classifier.bias += 1
     hc.save(model, settings.model, tokenizer=word_tokenizer(), overwrite=True)
     with pytest.raises(UsageError, match=r"weights: .* there, .* now"):
+        whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
+
+
+def test_another_tokenizer_under_the_same_name_needs_another_folder(settings: StudySettings, tmp_path: Path) -> None:
+    whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
+    word_tokenizer(framed=True).save_pretrained(settings.model)
+    with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
         whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
 
 

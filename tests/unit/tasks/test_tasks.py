@@ -158,3 +158,14 @@ def test_a_text_longer_than_the_positions_of_a_model_is_refused_with_the_limit(a
     assert np.isfinite(hc.task(name, **data, tokenizer=tokenizer, max_length=limit, **options).quality(model).value)
     rotary = zoo.build("llama")
     assert np.isfinite(hc.task("language-modelling", texts=texts, tokenizer=tokenizer).quality(rotary).value)
+
+
+def test_a_loss_that_knows_its_own_batches_only_is_taken() -> None:
+    """Whether a loss compares examples with each other is tried on a batch that the user never made."""
+    batches = [{"input_ids": torch.tensor([[5, 6, 7]])}]
+
+    def nll(model: nn.Module, batch: Any) -> torch.Tensor:
+        next(other for other in batches if other is batch)  # StopIteration
+        return model(**batch).last_hidden_state.flatten(1).sum(-1)
+
+    assert not hc.task.of(batches, nll=nll).separate(zoo.build("bert").base_model)

@@ -92,6 +92,26 @@ def test_other_text_under_an_interrupted_run_is_refused(start: Path, tmp_path: P
         fine_tune(model, tokenizer, changed, task(tokenizer), tmp_path / "out", SETTINGS)
 
 
+def test_another_tokenizer_or_start_under_an_interrupted_run_is_refused(start: Path, tmp_path: Path) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(report: Any) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        tuned(start, tmp_path / "out", watch=Watch(step=stop), save_seconds=0.0)
+    framed = word_tokenizer(32, framed=True)
+    torch.manual_seed(0)
+    model = hc.load(start, task="classification", classes=["bad", "good"])
+    with pytest.raises(UsageError, match="other settings \\(tokens: "):
+        fine_tune(model, framed, task(framed), task(framed), tmp_path / "out", SETTINGS)
+    model.classifier.bias.data += 1
+    words = word_tokenizer(32)
+    with pytest.raises(UsageError, match="other settings \\(weights: "):
+        fine_tune(model, words, task(words), task(words), tmp_path / "out", SETTINGS)
+
+
 def test_a_language_model_learns(tmp_path: Path) -> None:
     torch.manual_seed(0)
     tokenizer = word_tokenizer(32)

@@ -26,11 +26,11 @@ def COMMAND(out: Path, quick: bool, seed: int) -> None:
     from headcount.cli import show
     from headcount.record import Record
     from headcount.report.html import page
-    from headcount.studies.demo import demo, train_model
+    from headcount.studies.demo import REPORT, demo, train_model
     from headcount.training.run import Watch
 
     quiet()
-    console, report = show.console(), out / "report.html"
+    console, report = show.console(), out / REPORT
 
     def refresh(record: Record) -> None:
         journal.write_text(report, page([record], title="headcount demo"))

@@ -272,7 +272,7 @@ def _fine_tuned(
     if work.kind.labelled:
         new["classes"] = loading.classes(model) or train.source.labelled().classes
     torch.manual_seed(recipe.seed)  # of a new head
-    live = loading.load(model, task=task, new_weights="head", **new)
+    live = loading.load(model, task=task, new_weights="head", **new).float()  # half precision loses small updates
     learned, watched = (part.build(model, loading, **new) for part in (train, dev))
     check_apart(learned, watched)
     return fine_tune(live, loading.tokenizer(model), learned, watched, out, settings, **options_of_run)

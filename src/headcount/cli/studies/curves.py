@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from headcount.record import Record
 
 
 @click.command("curves")
@@ -42,5 +45,16 @@ def COMMAND(
         live = loading.load(model, task=work.task)
     with show.Bars() as bars:
         record = pruning_curves(live, task, measure_on=measure_on, plan=curve_plan, name=model, progress=bars.show)
-    repeated = f"--choose gradient --keep 70% {work.as_options()} --out DIR"
-    output.present(record, f"headcount prune {shlex.quote(model)} {repeated}")
+    output.present(record, f"headcount prune {shlex.quote(model)} {_choice(record)} {work.as_options()} --out DIR")
+
+
+def _choice(record: Record) -> str:
+    """Options that remove as many heads as can go by gradient, or by the first order if that was not measured."""
+    from math import isnan
+
+    from headcount.report.sections.curves import orders, share_to_try
+
+    measured = [order for order in orders(record.parts) if order != "random"]
+    order = "gradient" if "gradient" in measured or not measured else measured[0]
+    share = share_to_try(record.parts, order)
+    return f"--choose {order} --keep {'KEEP' if isnan(share) else f'{100 * (1 - share):.0f}%'}"

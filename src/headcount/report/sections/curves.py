@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
+from math import isnan, nan
 
 import numpy as np
 
@@ -28,6 +28,18 @@ def spared(points: Sequence[Step], higher_is_better: bool) -> float:
             break
         reached = point.share
     return reached
+
+
+def share_to_try(parts: Curves, order: str) -> float:
+    """The largest measured share of heads that can go by an order, or the smallest step if none can.
+
+    Removing all heads is not a share to try. NaN if nothing was removed by this order.
+    """
+    points = next((curve.points for curve in parts.curves if curve.order == order), ())
+    shares = [point.share for point in points if 0 < point.share < 1]
+    if not shares:
+        return nan
+    return max([share for share in shares if share <= spared(points, parts.higher_is_better)], default=shares[0])
 
 
 def orders(parts: Curves) -> dict[str, list[Sequence[Step]]]:

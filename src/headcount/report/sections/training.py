@@ -5,7 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings
+from headcount.report.table import Column, Rows, Table, digits_for, headings, plural
 
 
 def _answer(record: Record[TrainingRun]) -> str:
@@ -20,7 +20,8 @@ def _answer(record: Record[TrainingRun]) -> str:
         for reason, count in reasons.items()
     ]
     sentences = [
-        f"After {len(parts.epochs)} epochs ({parts.steps} steps, {parts.seconds / 60:.1f} minutes): {measures}",
+        f"After {plural(len(parts.epochs), 'epoch')} ({plural(parts.steps, 'step')}, {parts.seconds / 60:.1f} minutes)"
+        f": {measures}",
         f"The model is {parts.candidate}",
         *skipped,
     ]

@@ -1,0 +1,52 @@
+"""Arguments of the wrong type: refused with what is allowed, not with an error of Python or torch."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+
+import headcount as hc
+from headcount.errors import UsageError
+from tokens import word_tokenizer
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
+    return BertForSequenceClassification(BertConfig(vocab_size=99, **size)).eval()
+
+
+@pytest.fixture(scope="module")
+def task() -> Any:
+    return hc.task("classification", texts=["w5 w6", "w7 w8"], labels=[0, 1], tokenizer=word_tokenizer())
+
+
+def test_they_are_refused_with_what_is_allowed(model: Any, task: Any) -> None:
+    nothing: Any = None
+    mask: Any = hc.locate(model).mask()
+    heads: Any = ["encoder.0.0"]
+    wrong = [
+        (lambda: hc.load(nothing), "source must be the folder or hub id of a model, such as 'gpt2'; got NoneType"),
+        (lambda: hc.load(model), "got BertForSequenceClassification"),
+        (lambda: hc.save(model, nothing), "folder must be the path of a folder; got NoneType"),
+        (lambda: hc.score("gradient", task, model), "model must be a PyTorch model: hc.score(name, model, task)"),
+        (lambda: hc.score(model, task), "The name of a score must be text; got Bert"),
+        (lambda: hc.score("gradient", model, heads), "task must be a task, from hc.task(...)"),
+        (lambda: hc.roles(model, ["w5 w6"], tokenizer=nothing), "tokenizer must be the tokenizer of the model"),
+        (lambda: hc.roles(model, nothing, tokenizer=word_tokenizer()), "corpus must be a list of sentences"),
+        (lambda: hc.played(model, heads).__enter__(), "parts must be a role for each head"),
+        (lambda: hc.played(model, {"encoder.0.0": nothing}).__enter__(), "The role of encoder.0.0 must be text"),
+        (lambda: hc.fold_gates(model, mask), "gates must be the gates of hc.gated"),
+        (lambda: hc.select(nothing, hc.Budget(heads=1)), "scores must be scores of heads"),
+        (lambda: hc.verify(model, nothing, mask), "small must be the pruned model"),
+        (lambda: hc.mean_outputs(model, nothing), "batches must be a list of batches"),
+        (lambda: hc.Budget.parse(nothing), "A budget to parse must be text such as '10' or '40%'; got NoneType"),
+    ]
+    for call, message in wrong:
+        with pytest.raises(UsageError, match=re.escape(message)):
+            call()
