@@ -19,6 +19,9 @@ from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
 
 
+_ELSEWHERE = "on other models"
+
+
 def measured(records: Sequence[Record], command: str, earlier: Record[Ledger] | None = None) -> Record[Ledger]:
     """One ledger on all models of these records, which names them by the last part of their paths.
 
@@ -59,7 +62,8 @@ def _kept(verdict: Verdict, earlier: Record[Ledger] | None) -> Verdict | None:
     before = {row.number: row for row in earlier.parts.verdicts if row.models}.get(verdict.number)
     if before is None:
         return None
-    return replace(before, holds=None, detail=f"of {earlier.signature.time[:10]}, on other models; {before.detail}")
+    since = "" if _ELSEWHERE in before.detail else f"of {earlier.signature.time[:10]}, {_ELSEWHERE}; "
+    return replace(before, holds=None, detail=since + before.detail)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def ledger_of(studies: Sequence[Record[Combined]]) -> Record:
     return Record(
         LEDGER,
         Signature(
-            " ".join(signature.model for signature in signatures),
+            " ".join(dict.fromkeys(signature.model for signature in signatures)),
             arguments={**signatures[0].arguments, "study": name},
             time=signatures[0].time,
         ),

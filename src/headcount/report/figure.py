@@ -103,6 +103,9 @@ def write(name: str, records: Sequence[Record], folder: Path, formats: Sequence[
         if format_name not in FORMATS:
             raise UnknownName("format of figures", format_name, FORMATS)
     drawing = draw(name, records)
+    with rc_context(STYLE):  # laid out once: in each format anew it takes longer, and each would depend on those before
+        drawing.canvas.draw_without_rendering()
+    drawing.canvas.set_layout_engine("none")
     written = []
     for format_name in formats:
         file = folder / f"{name}.{format_name}"

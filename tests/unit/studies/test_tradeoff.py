@@ -377,13 +377,12 @@ def test_a_point_that_another_process_is_at_is_left_or_waited_for(
     assert found == [finished]
 
 
-def shared(place: Path, folder: Path | None) -> list[Any]:
+def shared(place: Path, folder: Path | None, ways: tuple[str, ...]) -> list[Any]:
     """A trade-off and a sweep of penalties, by as many processes as there are."""
     own = place / str(processes.rank())
     own.mkdir(parents=True)
     model, data, looking = subject(own)
-    ways = ("l0", "rank-gradient", "rank-gradient/distilled", "greedy", "scratch")
-    plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=5)
+    plan = Plan((3,), ways, ("encoder",), **TRAINING, scratch_steps=5, against=ways[-1])
     record = tradeoff(model, data, plan, looking=looking, folder=folder)
     choosers = {f"{value:g}": chooser_of("l0", {"steps": 4, "penalty": value}) for value in (0.01, 0.1)}
     pipelines = {name: Pipeline(chooser, None, ("encoder",), tuning=TUNING) for name, chooser in choosers.items()}
@@ -391,14 +390,21 @@ def shared(place: Path, folder: Path | None) -> list[Any]:
     return [record.parts.points, found.parts.sweep]
 
 
-def test_two_processes_give_the_points_of_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "ways",
+    [
+        ("l0", "scratch", "rank-gradient/distilled"),
+        pytest.param(("greedy", "rank-gradient"), marks=pytest.mark.slow),
+    ],
+)
+def test_two_processes_give_the_points_of_one(tmp_path: Path, ways: tuple[str, ...]) -> None:
     """The same global batches, dropout off: the same heads and roles, and nearly the same qualities."""
     subject(tmp_path)  # the corpus is generated once, before the processes part
     place = tmp_path / "two"
-    results = shared_by(2, lambda: shared(place, None))
+    results = shared_by(2, lambda: shared(place, None, ways))
     assert results[0] == results[1], "every process knows the same points"
     two, swept_by_two = results[0]
-    one, swept_by_one = shared(tmp_path / "one", tmp_path / "work")
+    one, swept_by_one = shared(tmp_path / "one", tmp_path / "work", ways)
     for first, second in zip(one, two, strict=True):
         assert (first.way, first.heads) == (second.way, second.heads)
         assert first.after.value == pytest.approx(second.after.value, rel=1e-3)

@@ -129,8 +129,8 @@ def test_a_task_that_says_nothing_of_predictions_is_refused() -> None:
 LEARNING: dict[str, Any] = {"steps": 4, "gate_rate": 0.8, "keep": hc.Budget(heads=4)}
 
 
-def tuning(share: float = 0.0, steps: int = 30) -> hc.Tuning:
-    return hc.Tuning(steps, share, warmup=2, batch=200, rate=5e-3)
+def tuning(share: float = 0.0, steps: int = 60) -> hc.Tuning:
+    return hc.Tuning(steps, share, warmup=2, batch=200, rate=3e-3)
 
 
 def agreement(data: Any, one: nn.Module, other: nn.Module) -> float:
@@ -163,11 +163,11 @@ def test_what_the_model_knew_is_kept_where_labels_say_the_opposite() -> None:
 
 def test_a_kill_changes_nothing(tmp_path: Path) -> None:
     data, model, _ = classification()
-    asked: dict[str, Any] = {**LEARNING, "tune": tuning(0.5, steps=12)}
+    asked: dict[str, Any] = {**LEARNING, "tune": tuning(0.5, steps=30)}
     whole = hc.prune(model, data, choose="l0", folder=tmp_path / "whole", **asked)
 
     def stop(part: str, done: int, of: int) -> None:
-        if part == "fine-tuning" and done >= 8:
+        if part == "fine-tuning" and done >= 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
