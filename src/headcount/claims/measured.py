@@ -18,7 +18,6 @@ from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.ledger import Ledger, Verdict
 
-
 _ELSEWHERE = "on other models"
 
 
