@@ -46,7 +46,7 @@ def test_a_saturated_loss_is_seen_by_integrals_and_not_by_slopes() -> None:
 
 def test_substitutes_share_their_worth_in_shapley_values_only() -> None:
     assert numbers("ablation", substitutes) == pytest.approx([0, 0, 0.3, 0])
-    found = numbers("shapley", substitutes, permutations=300)
+    found = numbers("shapley", substitutes, permutations=150)
     assert found[:2] == pytest.approx([0.5, 0.5], abs=0.1)
     assert found[2:] == pytest.approx([0.3, 0], abs=1e-5)
 

@@ -107,7 +107,7 @@ def test_translations_against_single_predictions(translation: tuple[Any, Any], r
 
 def test_own_output_is_what_the_model_writes(translation: tuple[Any, Any]) -> None:
     model, tokenizer = translation
-    task = pairs(tokenizer, 4)
+    task = pairs(tokenizer, 2)
     written = task.written(model)
     own = hc.score("relevance", model, task)
     assert own.details["predictions"] == sum(map(len, written))

@@ -75,7 +75,7 @@ def test_intervals_of_normalised_scores_have_the_noise_of_the_norm() -> None:
     assert (missed / 300 < 0.12).all()
 
 
-@pytest.mark.parametrize("architecture", ["bert", "marian", "bart"])
+@pytest.mark.parametrize("architecture", ["bert", "marian", pytest.param("bart", marks=pytest.mark.slow)])
 def test_gradient_against_finite_differences(architecture: str) -> None:
     model = zoo.build(architecture, dtype=torch.float64)
     task = noise(model)

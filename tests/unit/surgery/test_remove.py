@@ -35,7 +35,9 @@ REALISTIC = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REALISTIC)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "GPT-2 small" else [pytest.mark.slow]) for name in REALISTIC]
+)
 def test_realistic_sizes(name: str) -> None:
     """A third of the heads gone unevenly, one layer empty: masked equals removed, forward and in greedy text."""
     torch.manual_seed(0)
