@@ -164,9 +164,14 @@ class Run:
 
     @contextlib.contextmanager
     def new_checkpoint(self) -> Iterator[Path]:
-        """A temporary folder for a checkpoint, which is moved into this one when complete."""
+        """A temporary folder for a checkpoint, which is moved into this one when complete.
+
+        The last step gives config.json its place: whoever finds it has nothing to clean up.
+        """
         with journal.new_folder(self._final) as fresh:
             yield fresh / "model"
-        for file in sorted((self._final / "model").iterdir(), key=lambda file: file.name == "config.json"):
+        config = (self._final / "model" / "config.json").replace(self.work / "final.json")
+        for file in (self._final / "model").iterdir():
             file.replace(self.out / file.name)
         journal.remove_folder(self._final)
+        config.replace(self.out / "config.json")
