@@ -55,15 +55,15 @@ if TYPE_CHECKING:
     from headcount.surgery.fold_gates import fold_gates as fold_gates
     from headcount.surgery.remove import remove as remove
     from headcount.surgery.verify import verify as verify
-    from headcount.tasks.task import Quality as Quality
-    from headcount.tasks.task import task as task
+    from headcount.tasks.factory import task as task
+    from headcount.tasks.quality import Quality as Quality
     from headcount.training.callback import GateCallback as GateCallback
 
 # Each name is imported when it is first used: `import headcount` must not pay for torch.
 _HOMES = {
     "Budget": "selection.budget", "Compensation": "surgery.compensate", "Evidence": "head_roles.evidence",
     "Export": "exports.export", "GateCallback": "training.callback", "Head": "heads", "HeadGrid": "heads",
-    "HeadcountError": "errors", "Pruned": "pruning.run", "Quality": "tasks.task", "Record": "record",
+    "HeadcountError": "errors", "Pruned": "pruning.run", "Quality": "tasks.quality", "Record": "record",
     "Roles": "head_roles.measure", "Scores": "scores.score", "Shape": "selection.shape", "Signature": "record",
     "Source": "corpora.source", "Tuning": "pruning.tuning", "add_family": "sites.locate",
     "compensate": "surgery.compensate", "cost": "surgery.cost", "export": "exports.export",
@@ -71,7 +71,7 @@ _HOMES = {
     "load": "checkpoints.load", "locate": "sites.locate", "masked": "probes.masks", "mean_outputs": "probes.means",
     "played": "head_roles.playing", "prune": "pruning.prune", "remove": "surgery.remove", "roles": "head_roles.measure",
     "save": "checkpoints.save", "score": "scores.score", "select": "selection.select", "shape_for": "exports.export",
-    "tapped": "probes.taps", "task": "tasks.task", "verify": "surgery.verify",
+    "tapped": "probes.taps", "task": "tasks.factory", "verify": "surgery.verify",
 }  # fmt: skip
 __all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of str, made from the table above)
 

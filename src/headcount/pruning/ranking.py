@@ -20,7 +20,8 @@ from headcount.selection.select import select
 from headcount.selection.shape import FREE, Shape
 from headcount.sites.locate import locate
 from headcount.statistics import Interval, bootstrap_interval
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 
 
 @dataclass(frozen=True)

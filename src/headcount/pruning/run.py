@@ -34,7 +34,8 @@ from headcount.surgery.price import in_heads
 from headcount.surgery.remove import remove
 from headcount.tasks.distilled import distilled
 from headcount.tasks.overlap import Examples, measured_on
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 
 _USUAL = Execution()
 

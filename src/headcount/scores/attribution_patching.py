@@ -23,7 +23,8 @@ from headcount.scores.gradient import output_slopes
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 
 Replacement = Literal["zero", "mean"]
 

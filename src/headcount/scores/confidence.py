@@ -28,7 +28,8 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
 from headcount.statistics import Resampling, percentile_interval
-from headcount.tasks.task import Batch, Task, rows_of
+from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.task import Task
 
 
 class Confidence(Scores):

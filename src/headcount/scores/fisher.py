@@ -15,7 +15,8 @@ from headcount.scores.one_pass import loss_task, sums_over
 from headcount.scores.pieces import Arrays
 from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 
 Granularity = Literal["example", "batch"]  # whose gradient is squared; the authors' code uses batches of 32
 

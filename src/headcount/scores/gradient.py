@@ -25,7 +25,8 @@ from headcount.scores.pieces import Arrays
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
 from headcount.sites.site import Site
-from headcount.tasks.task import Batch, Task, rows_of
+from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.task import Task
 
 # Where the absolute value is taken: per example (the paper), per query position (its released code), per batch.
 Granularity = Literal["example", "token", "batch"]

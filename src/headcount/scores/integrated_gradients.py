@@ -24,7 +24,8 @@ from headcount.scores.gradient import slopes_of
 from headcount.scores.one_pass import loss_task, mean_over_examples
 from headcount.scores.score import Scores
 from headcount.sites.locate import locate
-from headcount.tasks.task import Batch, Task, rows_of
+from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.task import Task
 
 
 def integrated_gradients(

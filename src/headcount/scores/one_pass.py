@@ -21,7 +21,8 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Sites
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 
 Item = TypeVar("Item")
 

@@ -26,7 +26,8 @@ from headcount.scores.score import Scores, scores
 from headcount.sites.locate import locate
 from headcount.sites.site import Sites
 from headcount.statistics import Interval, half_width
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 
 Target = Literal["own", "reference"]
 Sums = dict[str, np.ndarray]

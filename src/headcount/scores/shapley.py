@@ -23,7 +23,8 @@ from headcount.scores.pieces import NO_BATCHES, Arrays
 from headcount.scores.score import Scores
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
-from headcount.tasks.task import Batch, Task, rows_of
+from headcount.tasks.batch import Batch, rows_of
+from headcount.tasks.task import Task
 
 
 def shapley(

@@ -27,7 +27,8 @@ from headcount.scores.pieces import collected
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.tasks.task import Batch, Task, repeated, rows_of
+from headcount.tasks.batch import Batch, repeated, rows_of
+from headcount.tasks.task import Task
 
 if TYPE_CHECKING:
     from headcount.tasks.translation.pairs import Translation

@@ -21,7 +21,8 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import Comparison, Correlation, paired_bootstrap, spearman
 from headcount.tasks.overlap import measured_on
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 
 EXACT = "ablation"
 METHODS = (

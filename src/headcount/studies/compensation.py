@@ -36,7 +36,8 @@ from headcount.sites.site import SiteKey
 from headcount.statistics import Interval, bootstrap_sums, percentile_interval
 from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 
 METHODS = ("none", "bias", "scale", "lstsq")
 

@@ -23,7 +23,8 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.statistics import Interval, Runs, bootstrap_interval, bootstrap_sums, over_runs
 from headcount.tasks.overlap import measured_on
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
 from headcount.sites.locate import locate
 from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap, percentile_interval
-from headcount.tasks.task import Task, task
+from headcount.tasks.factory import task
+from headcount.tasks.task import Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -48,7 +48,8 @@ from headcount.studies.kept import Looking
 from headcount.studies.plan import Data
 from headcount.studies.plan import Plan as Sizes
 from headcount.studies.tradeoff import tradeoff
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")  # of the paper's Table 1
 NEIGHBOURS = ("-1", "+1")

@@ -23,7 +23,8 @@ from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.statistics import paired_bootstrap
 from headcount.surgery.cost import cost
-from headcount.tasks.task import Quality, Task
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import Task
 from headcount.timing import TimedCall, Times, interleave
 
 if TYPE_CHECKING:

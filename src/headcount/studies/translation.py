@@ -19,7 +19,7 @@ from headcount.errors import CorpusError, HeadcountError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
 from headcount.studies.conclusion import conclude
-from headcount.tasks.task import fingerprint
+from headcount.tasks.batch import fingerprint
 from headcount.tasks.translation import Translation
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run, Watch

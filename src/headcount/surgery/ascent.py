@@ -32,7 +32,8 @@ from headcount.sites.site import Site, SiteKey
 from headcount.surgery.compensations.compensation import Calibration, columns
 from headcount.surgery.compensations.moments import Moments
 from headcount.surgery.spill import ROOM, Spill
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 
 HELD_OUT = 5  # every fifth example is held out, or the last of fewer, to choose the strength of the ridge on
 

@@ -17,8 +17,9 @@ from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
 from headcount.sites.running import evaluating
+from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_logits
-from headcount.tasks.task import USUAL, Batch, Reading, Task
+from headcount.tasks.task import USUAL, Reading, Task
 from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.tasks.task import Batch, Task
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Task
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from headcount.metrics import COSINE_DISTANCE, Metric
 from headcount.sites.devices import input_device
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.running import evaluating
-from headcount.tasks.task import Batch, Reading
+from headcount.tasks.batch import Batch
+from headcount.tasks.task import Reading
 from headcount.tasks.text_task import PlainTextTask
 
 

@@ -13,8 +13,8 @@ from headcount.hooks import original_module
 from headcount.metrics import LOSS, PERPLEXITY
 from headcount.sites.locate import reads_both_ways
 from headcount.sites.running import evaluating
+from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_logits
-from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import model_inputs
 

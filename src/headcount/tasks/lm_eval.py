@@ -25,8 +25,10 @@ from headcount.metrics import Metric
 from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.running import evaluating
+from headcount.tasks.batch import Batch, fingerprint
 from headcount.tasks.harness import PREFIX, task_names
-from headcount.tasks.task import USUAL, Batch, Evaluation, Quality, Reading, Task, fingerprint
+from headcount.tasks.quality import Evaluation, Quality
+from headcount.tasks.task import USUAL, Reading, Task
 
 _SEED = 1234  # of few-shot examples, the default of the harness
 _Columns = Callable[[Any], tuple[float, float]]

@@ -18,8 +18,8 @@ from headcount.metrics import LOSS, PERPLEXITY, TOKEN_ACCURACY
 from headcount.sites.devices import input_device
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
+from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_ids, check_logits
-from headcount.tasks.task import Batch
 from headcount.tasks.text_task import PlainTextTask
 from headcount.tasks.texts import check_length
 

@@ -1,18 +1,14 @@
-"""Task and Quality: the interface between data and everything that measures. Models are only called."""
+"""Task: the interface between data and everything that measures. Models are only called."""
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import length_hint
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
@@ -24,54 +20,9 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.registry import Registry
 from headcount.sites.running import evaluating
-from headcount.statistics import Interval, bootstrap_interval
-from headcount.tasks.harness import HARNESS, is_harness, task_names
-from headcount.tasks.soundness import check_losses, loss_tolerance
-
-Batch = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Quality of a model at a task: the value of a metric, and the statistics of each example behind it.
-
-    Attributes:
-        name: Name of the metric.
-        value: Value of the metric over all examples.
-        statistics: Array [examples, columns] with what each example contributes. Paired tests compare these.
-        signature: Data and arguments that the value was measured with.
-        metric: Function from summed statistics to the value; also applied to resampled examples.
-    """
-
-    name: str
-    value: float
-    statistics: np.ndarray
-    signature: Signature
-    metric: Metric
-
-    @classmethod
-    def of(cls, metric: Metric, statistics: np.ndarray, signature: Signature | None = None) -> Quality:
-        """The quality that follows from the statistics of all examples."""
-        return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
-
-    def interval(self) -> Interval:
-        """The value with its 95% interval over examples; exact for an accuracy of 0 or 1, whose resamples are alike."""
-        found = bootstrap_interval(self.statistics, self.metric.of_sums)
-        if self.metric.bound is None or found.low != found.high:
-            return found
-        exact = 0.025 ** (1 / len(self.statistics))
-        return Interval(found.value, min(found.low, exact), max(found.high, 1 - exact))
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Quality of a model and further measures."""
-
-    quality: Quality
-    measures: Mapping[str, float]  # by name, the quality first
-    columns: tuple[str, ...] = ()  # names of the statistics' columns, if they have any
-    settings: Mapping[str, str] = field(default_factory=dict)  # of the metrics, as other tools write them
-    translations: tuple[str, ...] | None = None  # one per example
+from headcount.tasks.batch import Batch, fingerprint
+from headcount.tasks.quality import Evaluation, Quality
+from headcount.tasks.soundness import check_losses
 
 
 @dataclass(frozen=True)
@@ -265,85 +216,6 @@ class Task(ABC):
         return UsageError(f"The task {self.name!r} {what}.")
 
 
-class Batches(Iterator[Batch]):
-    """The data of a task, built lazily, with a known number of batches for progress bars."""
-
-    def __init__(self, make: Callable[[Any], Any], rows: Iterable[object]) -> None:
-        """make: function from row indices to a batch."""
-        self._made, self._count = map(make, rows), length_hint(rows)
-
-    def __next__(self) -> Any:
-        return next(self._made)
-
-    def __len__(self) -> int:
-        """Number of all batches, including those already yielded; 0 if it is not known."""
-        return self._count
-
-
-class BatchTask(Task):
-    """A task made of a user's batches and loss function."""
-
-    name = "given"
-
-    def __init__(self, batches: Iterable[Batch], nll: Callable[[nn.Module, Batch], Tensor]) -> None:
-        self._batches, self._nll = batches, nll
-        self._seen: list[str] = []  # hashes of the batches, as they were read first
-        self._separate: bool | None = None  # None: not tried yet
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.batches())
-
-    def batches(self) -> Iterator[Batch]:
-        numbers = itertools.count()
-        return Batches(lambda batch: self._repeated(next(numbers), batch), self._batches)
-
-    def _repeated(self, number: int, batch: Batch) -> Batch:
-        """The batch. Raises if it is not what it was before: examples are compared with themselves, masked and not."""
-        content = fingerprint([_tensors(batch)])
-        if number == len(self._seen):
-            self._seen.append(content)
-        elif self._seen[number] != content:
-            raise UsageError(
-                f"Batch {number} is not the same each time the batches are read, so that examples would be compared "
-                "with others. Set shuffle=False and use no random augmentation, or give list(loader); nll must not "
-                "change its batch."
-            )
-        return batch
-
-    def nll(self, model: nn.Module, batch: Batch) -> Tensor:
-        nll_B = self._nll(model, batch)
-        if nll_B.dim() != 1:
-            raise UsageError(
-                f"nll must return the loss of each example, a tensor [batch]; got shape {list(nll_B.shape)}. "
-                "Use reduction='none' and sum over targets."
-            )
-        return nll_B
-
-    def separate(self, model: nn.Module) -> bool:
-        if self._separate is None:
-            self._separate = self._same_twice(model, next(iter(self._batches), {}))
-        return self._separate
-
-    def _same_twice(self, model: nn.Module, batch: Batch) -> bool:
-        """Whether losses are the same in a batch of the same examples twice."""
-        if len({len(value) for value in batch.values() if isinstance(value, Tensor)}) != 1:
-            return True  # cannot be repeated
-        try:
-            with evaluating(model):
-                once_B, twice_B = self.nll(model, batch), self.nll(model, repeated(batch, 2))
-        except Exception:  # noqa: BLE001  (the loss may be for these batches only, and fail in any way on another)
-            return False
-        tolerance = loss_tolerance(model)
-        return len(twice_B) == 2 * len(once_B) and torch.allclose(
-            twice_B, once_B.repeat(2), rtol=tolerance, atol=tolerance
-        )
-
-    def quality(self, model: nn.Module) -> Quality:
-        """The signature has no hash of the data: batches that are generated on the fly would be generated twice."""
-        return measured(self, model, Signature(arguments={"metric": self.metric.name}))
-
-
 def measured(task: Task, model: nn.Module, signature: Signature) -> Quality:
     """The quality of a model on all batches of a task."""
     task.check(model)
@@ -362,76 +234,9 @@ def chosen_metric(name: str, metrics: Mapping[str, Metric], task: str) -> Metric
 tasks: Registry[type[Task]] = Registry("task", "headcount.tasks", "TASK")
 
 
-class _Tasks:
-    """The type of `hc.task`, which creates tasks."""
-
-    def __call__(self, name: str, **data: Any) -> Task:
-        """Create a task by name: "classification", "embedding", "language-modelling", "masked-language-modelling",
-        "translation", or "lm-eval:TASK[,TASK]" for tasks of the lm-evaluation-harness. The data is given by keyword.
-        """
-        if is_harness(name):
-            return tasks[HARNESS](**{"names": task_names(name), **data})
-        return tasks[name](**data)
-
-    def of(self, batches: Iterable[Batch], *, nll: Callable[[nn.Module, Batch], Tensor]) -> Task:
-        """Create a task from batches.
-
-        Args:
-            batches: List or DataLoader of batches, read several times in the same order: no shuffling.
-            nll: Function of (model, batch) that returns the loss of each example, a tensor [batch].
-        """
-        if isinstance(batches, Iterator):
-            raise UsageError("Batches are read several times: give a list or a DataLoader, not an iterator.")
-        return BatchTask(batches, nll)
-
-    def read(self, name: str, source: Source, tokenizer: PreTrainedTokenizerBase, reading: Reading = USUAL) -> Task:
-        """Create a task from a `Source`: `hc.task.read("classification", hc.Source("folder/", split="dev"),
-        tokenizer)`.
-        """
-        return tasks[name].read(source, tokenizer, reading)
-
-
-task = _Tasks()
-"""Create a task: data, the loss of each example, and the metric of quality.
-
-- `hc.task("classification", texts=..., labels=..., tokenizer=...)` takes the data by keyword. The other names are
-  "embedding", "language-modelling", "masked-language-modelling", "translation", and "lm-eval:TASK[,TASK]" for tasks of
-  the lm-evaluation-harness.
-- `hc.task.of(batches, nll=function)` takes a list or DataLoader of batches, and a function of (model, batch) that
-  returns the loss of each example, a tensor [batch].
-- `hc.task.read("classification", hc.Source("folder/", split="dev"), tokenizer)` reads a file, folder or hub data set.
-"""
-
-
-def fingerprint(items: Iterable[object]) -> str:
-    """A hash of texts, labels or batches."""
-    digest = hashlib.blake2b(digest_size=20)
-
-    def add(item: object) -> None:
-        if isinstance(item, Tensor):
-            digest.update(str(tuple(item.shape)).encode())
-            digest.update(item.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-        elif isinstance(item, Mapping):
-            for key in sorted(item):
-                digest.update(f"{key}=".encode())
-                add(item[key])
-        else:
-            digest.update(f"{item!r};".encode())
-
-    for item in items:
-        add(item)
-    return digest.hexdigest()
-
-
 def token_hash(task: Task | None) -> str:
     """A hash of the first tokens of a task on texts: the hash of its data does not tell one tokenizer from another."""
     return "" if task is None or task.tokenizer is None else fingerprint([next(iter(task.batches()), {})])
-
-
-def _tensors(batch: Any) -> dict[str, Tensor]:
-    """The tensors of a batch by name, or by place in a list."""
-    items = batch.items() if isinstance(batch, Mapping) else enumerate(batch) if isinstance(batch, list | tuple) else ()
-    return {str(name): value for name, value in items if isinstance(value, Tensor)}
 
 
 def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
@@ -446,25 +251,3 @@ def check_texts(texts: Sequence[str], what: str = "texts") -> list[str]:
         if not isinstance(text, str):
             raise UsageError(f"{what}[{index}] is {type(text).__name__}, expected text.")
     return checked
-
-
-def rows_of(batch: Batch) -> int:
-    """Number of examples in a batch."""
-    return next(len(value) for value in batch.values() if isinstance(value, Tensor))
-
-
-def repeated(batch: Batch, times: int) -> Batch:
-    """The same examples several times."""
-    if times == 1:
-        return batch
-    return {
-        name: value.repeat(times, *(1,) * (value.dim() - 1)) if isinstance(value, Tensor) else value
-        for name, value in batch.items()
-    }
-
-
-def chunks(count: int, size: int) -> Iterator[range]:
-    """The indices 0 to count in ranges of at most `size`."""
-    if size < 1:
-        raise UsageError(f"batch_size must be at least 1; got {size}.")
-    return (range(start, min(start + size, count)) for start in range(0, count, size))

@@ -17,18 +17,9 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.errors import UsageError
 from headcount.metrics import Metric
-from headcount.tasks.task import (
-    USUAL,
-    Batch,
-    Batches,
-    Quality,
-    Reading,
-    Task,
-    check_texts,
-    chosen_metric,
-    chunks,
-    fingerprint,
-)
+from headcount.tasks.batch import Batch, Batches, chunks, fingerprint
+from headcount.tasks.quality import Quality
+from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
 
 
 class TextTask(Task):

@@ -28,7 +28,7 @@ from headcount.statistics import (
     spearman,
     spearman_pairs,
 )
-from headcount.tasks.task import Quality
+from headcount.tasks.quality import Quality
 
 DRAW = np.random.default_rng(0)
 

@@ -20,7 +20,7 @@ from headcount.record.results.curves import Curves
 from headcount.studies.curves import CurvePlan, gain_over, lead, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
 from headcount.studies.speed import Bench, speed
-from headcount.tasks.task import Quality
+from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headcount.scores.pieces import summed
-from headcount.tasks.task import Batches
+from headcount.tasks.batch import Batches
 
 
 def test_batches_are_made_one_by_one_and_counted() -> None:

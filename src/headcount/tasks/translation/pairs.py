@@ -24,19 +24,10 @@ from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.devices import input_device
 from headcount.sites.running import evaluating
+from headcount.tasks.batch import Batch, Batches, fingerprint
+from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.soundness import check_finite, check_ids
-from headcount.tasks.task import (
-    USUAL,
-    Batch,
-    Batches,
-    Evaluation,
-    Quality,
-    Reading,
-    Task,
-    check_texts,
-    chosen_metric,
-    fingerprint,
-)
+from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
 from headcount.tasks.texts import check_length
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
