@@ -23,6 +23,7 @@ _SHORT = {
     "after the last time": "ind.", "punctuation": "punct", "diagonal": "diag", "monotone": "mono",
 }  # fmt: skip
 _CELL = 0.52  # inches
+_LEAST_WIDTH = 3.2  # inches, of the map of functions: the labels of a few heads need room beside the axis
 
 
 def _draw(records: Sequence[Record]) -> Drawing:
@@ -33,7 +34,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     if all(record.parts.relevance for record in records):
         maps.insert(0, "relevance")
     across = max(len(heads) for _, _, layers in panels for heads in layers.values())
-    narrow, wide = _CELL * 0.55 * across + 0.6, _CELL * across + 0.2
+    narrow, wide = _CELL * 0.55 * across + 0.6, max(_LEAST_WIDTH, _CELL * across) + 0.2
     heights = [_CELL * len(layers) + 0.75 for _, _, layers in panels]
     canvas = Canvas(figsize=(narrow * len(maps) + wide + 0.6, sum(heights) + 0.45), layout="constrained")
     grid = canvas.add_gridspec(
@@ -55,7 +56,7 @@ def _draw(records: Sequence[Record]) -> Drawing:
     caption = (
         f"Heads of each layer, sorted by {sorted_by}; from left to right the most to the least. Purple: positional, "
         "with the offset; green: syntactic, with the relation; orange: rare tokens; grey: no role found. "
-        "A head with several roles is divided; +1: it plays the role with one more label. Small numbers are heads."
+        "A head with several roles is divided; \u2026: it plays the role with more labels. Small numbers are heads."
     )
     return Drawing(canvas, caption, rows)
 
@@ -123,9 +124,8 @@ def _shown(held: Sequence[Evidence]) -> list[tuple[str, str]]:
         labels_of.setdefault(evidence.role, []).append(_SHORT.get(label, label))
     lines = []
     for role, labels in list(labels_of.items())[:3]:
-        more = len(dict.fromkeys(labels)) - 1
         text = labels[0].replace(" ", "\n") if len(labels_of) == 1 else labels[0]
-        lines.append((role, f"{text} +{more}" if more else text))  # +1: one more label of the same role
+        lines.append((role, f"{text} \u2026" if len(set(labels)) > 1 else text))
     return lines
 
 
