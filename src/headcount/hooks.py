@@ -45,6 +45,10 @@ class Hooks:
 
     def change_input(self, module: nn.Module, function: InputFunction) -> None:
         """Attach a function that replaces the module's first positional input."""
+        self.change_input_of(module, lambda _, tensor: function(tensor))
+
+    def change_input_of(self, module: nn.Module, function: Callable[[nn.Module, Tensor], Tensor | None]) -> None:
+        """Like `change_input`; the function also gets the module that runs, which may be of a copy of the model."""
         self._before(module, _on_input(function), prepend=True)
 
     def see_input(self, module: nn.Module, function: InputFunction) -> None:
@@ -52,11 +56,15 @@ class Hooks:
 
         If the function returns a tensor (of the same values), it is passed on, so that gradients flow through it.
         """
-        self._before(module, _on_input(function))
+        self._before(module, _on_input(lambda _, tensor: function(tensor)))
 
     def see_call(self, module: nn.Module, function: Callable[[], None]) -> None:
         """Attach a function that is called before the module runs."""
-        self._before(module, lambda *_: function())
+        self.see_module(module, lambda _: function())
+
+    def see_module(self, module: nn.Module, function: Callable[[nn.Module], None]) -> None:
+        """Like `see_call`; the function gets the module that runs, which may be that of a copy of the model."""
+        self._before(module, lambda called, *_: function(called))
 
     def see_arguments(self, module: nn.Module, function: Callable[[Mapping[str, Any]], None]) -> None:
         """Attach a function that reads the arguments of each call by name, positional ones too."""
@@ -175,9 +183,11 @@ def _check_thread(model: nn.Module) -> None:
         )
 
 
-def _on_input(function: InputFunction) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
-    def hook(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        changed = function(arguments[0])
+def _on_input(
+    function: Callable[[nn.Module, Tensor], Tensor | None],
+) -> Callable[[nn.Module, tuple[Any, ...]], tuple[Any, ...] | None]:
+    def hook(module: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        changed = function(module, arguments[0])
         return None if changed is None else (changed, *arguments[1:])
 
     return hook

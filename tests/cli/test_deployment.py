@@ -31,6 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     llama = zoo.build("llama")
     llama.resize_token_embeddings(320)
     hc.save(llama, place / "llama", tokenizer=byte_level_tokenizer())
+    hc.save(llama, place / "words", tokenizer=word_tokenizer())
     hc.save(zoo.build("bert"), place / "bert", tokenizer=word_tokenizer())
     (place / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     rows = [{"text": text, "choices": ["a", "b"], "answer": index % 2} for index, text in enumerate(sentences(6))]
@@ -103,6 +104,7 @@ def test_inspect_says_what_a_runtime_lacks_and_what_helps(folder: Path, tmp_path
     ("arguments", "code", "message"),
     [
         (["prune", "bert", "--remove", "encoder.0.0", "--for", "gguf"], 1, "cannot be pruned for gguf: BertFor"),
+        (["prune", "words", "--remove", "decoder.1.*", "--for", "gguf"], 1, "its tokenizer is of the kind WordLevel"),
         (["prune", "llama", "--remove", "decoder.0.0", "--for", "vllm"], 2, "decoder.0 keeps 1, 2 heads of its groups"),
         (["score", "llama", "--task", "lm-eval:letters", "--data", "x"], 2, "the harness measures models"),
         (["prune", "llama", "--remove", "decoder.0.0", "--measure-task", "letters"], 2, "expected lm-eval:TASK[,TASK]"),

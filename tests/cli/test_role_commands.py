@@ -51,6 +51,16 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+def test_a_folder_of_plain_text(encoder: str, tmp_path: Path) -> None:
+    for split, text in {"train": "a dog\na cat\n", "dev": "The dog chased a small cat.\n"}.items():
+        (tmp_path / f"{split}.txt").write_text(text)
+    done = run("roles", encoder, "--data", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    (tmp_path / "bank.conllu").write_text(BANK)
+    done = run("roles", encoder, "--data", str(tmp_path))
+    assert "is a folder of treebanks: give one of its files" in " ".join(done.output.split())
+
+
 def test_roles_of_a_translation_model(translator: str, tmp_path: Path) -> None:
     out = tmp_path / "r"
     done = run(

@@ -110,6 +110,11 @@ def _languages(path: Path, languages: Sequence[str] | None) -> tuple[str, str]:
             f"{path} has {endings[0]} and {endings[1]}: say which is the source, "
             f"languages=({endings[0]!r}, {endings[1]!r})."
         )
+    if len(endings) == 1:
+        raise CorpusError(
+            f"{path} has train.{endings[0]} alone, but parallel text has two languages: train.en and train.de, or a "
+            "table such as train.tsv."
+        )
     if endings:
         raise CorpusError(
             f"{path} has the languages {', '.join(endings)}: say which two, source first, with languages=."

@@ -3,6 +3,7 @@
 grammar[:LANGUAGE[:DOMAIN]]   the embedded corpus: trees and translations
 bank.conllu                   a treebank: trees
 folder, .tsv, .jsonl, hf:     parallel text: translations
+folder of .txt by split       plain text, one sentence per line
 any other file                plain text, one sentence per line
 """
 
@@ -19,7 +20,9 @@ from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
 from headcount.corpora.parallel import read_parallel
 from headcount.corpora.parsing import parsed
+from headcount.corpora.plain import SUFFIX as PLAIN
 from headcount.corpora.plain import read_plain
+from headcount.corpora.splits import files_in
 from headcount.corpora.tables import SUFFIXES
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
@@ -88,6 +91,13 @@ def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | N
     if path.suffix == ".conllu":
         bank = read_conllu(path, on_error="skip")
         return Sentences(bank.trees, None, bank.skipped)
+    if location.kind == "folder" and not languages:
+        banks = files_in(path, (".conllu",))
+        if banks:
+            raise CorpusError(f"{path} is a folder of treebanks: give one of its files, such as {banks[0]}.")
+        if has_plain_text(path):
+            lines = read_plain(path, split=split, limit=limit)
+            return Sentences(lines, None, lines.skipped)
     if location.kind in ("folder", "hub") or path.suffix in SUFFIXES:
         pairs = read_parallel(data, languages=languages)
         rows = pairs[split] if limit is None else pairs[split].select(range(min(limit, len(pairs[split]))))
@@ -97,3 +107,9 @@ def _read(data: str, split: str, languages: Sequence[str] | None, limit: int | N
         raise CorpusError(f"There is no {path}. Give grammar, a treebank (*.conllu), parallel text, or a text file.")
     lines = read_plain(path, limit=limit)
     return Sentences(lines, None, lines.skipped)
+
+
+def has_plain_text(folder: Path) -> bool:
+    """Whether the texts of a folder are .txt files alone."""
+    others = [file for file in folder.glob("train.*") if file.suffix != PLAIN]
+    return bool(files_in(folder, (PLAIN,))) and not others and not files_in(folder, SUFFIXES)

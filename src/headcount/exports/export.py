@@ -132,6 +132,22 @@ def shape_for(model: PreTrainedModel, runtime: str) -> Shape:
     return RUNTIMES[runtime].shape(model)
 
 
+def check_tokenizer(model: PreTrainedModel, runtime: str, name: str, **loading: Any) -> None:
+    """Raise if the runtime does not support the tokenizer of a model that is to be pruned for it.
+
+    Args:
+        model: The model to prune.
+        runtime: Name of the runtime, one of `RUNTIMES`.
+        name: Folder or hub id of the model.
+        loading: Options of `hc.load` for the tokenizer.
+    """
+    tokenizer = _tokenizer_of(name, loading)
+    obstacle = RUNTIMES[runtime].tokenizer_obstacle(tokenizer)
+    if obstacle is not None:
+        raise NotExportable(f"{name} cannot be pruned for {runtime}: {obstacle}")
+    RUNTIMES[runtime].check_rows(ExportedModel(model, tokenizer, name))
+
+
 def check_dtype(runtime: Runtime, name: str, dtype: str | None) -> str:
     """Return the requested number format, or the default of the runtime; raise if the runtime does not support it."""
     if dtype is not None and dtype not in runtime.types:

@@ -77,6 +77,10 @@ class Runtime(ABC):
         """Return why this runtime does not support the tokenizer, which may be None, or None if it does."""
         return None
 
+    def check_rows(self, subject: ExportedModel) -> None:
+        """Raise if the tokenizer has tokens that the model does not have, and this runtime cannot do without them."""
+        return
+
     def costs(self, subject: ExportedModel) -> list[str]:
         """Describe the overhead of the format for a supported model, such as padded or repeated heads."""
         return []

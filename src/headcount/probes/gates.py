@@ -6,6 +6,7 @@ Shapes: G gated heads, H heads of one site, D head size.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from headcount.errors import UsageError
 from headcount.heads import Head, HeadGrid
-from headcount.hooks import Hooks
+from headcount.hooks import Hooks, in_backward
 from headcount.probes.masks import multiply
 from headcount.sites.locate import locate
 from headcount.sites.site import HeadNames, Site
@@ -99,20 +100,21 @@ def attached(model: nn.Module, gates: Gates, *, redraw: bool = True) -> Iterator
     redraw: sample new random numbers for every run; otherwise the training loop calls `draw`.
     """
 
-    def begin() -> None:
-        if model.training:
+    def begin(called: nn.Module) -> None:
+        if called.training:
             if redraw:
                 gates.draw()
             gates.refresh()
 
+    runs = _Runs(model, gates)
     places = {head: index for index, head in enumerate(gates.heads)}
     gates.to(next(model.parameters()).device)
     with Hooks(model) as hooks:
-        hooks.see_call(model, begin)
+        hooks.see_module(model, begin)
         for site in locate(model):
             mine = [places.get(head) for head in site.head_names()]
             if any(index is not None for index in mine):
-                hooks.change_input(site.entry, _gate(model, gates, site, mine))
+                hooks.change_input_of(site.entry, _gate(runs, site, mine))
         yield
 
 
@@ -163,7 +165,58 @@ def exact_mask(gates: Gates, groups: Sequence[Group]) -> tuple[HeadGrid, int]:
     return mask.replace(changed), len(changed)
 
 
-def _gate(model: nn.Module, gates: Gates, site: Site, places: list[int | None]) -> Callable[[Tensor], Tensor]:
+class _Runs:
+    """The gates of the last runs. Gradient checkpointing runs a layer again, which needs those of its first run.
+
+    Several runs may wait for their backward pass. They are told apart by the state of torch's random generator, which
+    gradient checkpointing restores: new gates are drawn from it for every run.
+    """
+
+    _KEPT = 32  # runs that may wait for their backward pass
+
+    def __init__(self, model: nn.Module, gates: Gates) -> None:
+        self._model, self._gates = model, gates
+        self._entries = {id(site.entry) for site in locate(model)}
+        self._known: OrderedDict[int, _Run] = OrderedDict()
+
+    def values(self, entry: nn.Module) -> Tensor:
+        """[G]: the gates for this module, now. A module of a copy of the model is in a mode of its own."""
+        original = self._model if id(entry) in self._entries else entry
+        if not original.training:
+            return self._gates.chosen()
+        if torch.compiler.is_compiling():
+            return self._gates.current()
+        state = hash(torch.get_rng_state().numpy().tobytes())
+        if in_backward():
+            return self._again(state)
+        values_G = self._gates.current()
+        self._known[state] = _Run(cast(Tensor, self._gates._noise_G), values_G, torch.is_grad_enabled())
+        self._known.move_to_end(state)
+        if len(self._known) > self._KEPT * len(self._entries):
+            self._known.popitem(last=False)
+        return values_G
+
+    def _again(self, state: int) -> Tensor:
+        if state not in self._known:
+            raise UsageError(
+                "Gradient checkpointing runs a layer again, but its gates are not known any more: more than "
+                f"{self._KEPT} runs wait for their backward pass, or the random state was not kept. Call backward "
+                "after every run, and leave preserve_rng_state at True."
+            )
+        run = self._known[state]
+        return run.values_G if run.recorded else self._gates.relaxed(run.noise_G)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The gates of one run."""
+
+    noise_G: Tensor
+    values_G: Tensor
+    recorded: bool  # whether autograd recorded the run; reentrant checkpointing records the second one instead
+
+
+def _gate(runs: _Runs, site: Site, places: list[int | None]) -> Callable[[nn.Module, Tensor], Tensor]:
     """The gates of one site; heads without a gate are not changed."""
     gated_indices = [index for index in places if index is not None]
     contiguous = len(gated_indices) == len(places) and gated_indices == list(
@@ -171,10 +224,12 @@ def _gate(model: nn.Module, gates: Gates, site: Site, places: list[int | None]) 
     )
     at = torch.tensor([number for number, index in enumerate(places) if index is not None])
 
-    def value() -> Tensor:
-        values_G = gates.current() if model.training else gates.chosen()
+    def function(entry: nn.Module, context: Tensor) -> Tensor:
+        values_G = runs.values(entry)
         if contiguous:
-            return values_G[gated_indices[0] : gated_indices[0] + len(gated_indices)]
-        return values_G.new_ones(len(places)).index_put((at.to(values_G.device),), values_G[gated_indices])
+            value = values_G[gated_indices[0] : gated_indices[0] + len(gated_indices)]
+        else:
+            value = values_G.new_ones(len(places)).index_put((at.to(values_G.device),), values_G[gated_indices])
+        return multiply(site, lambda: value)(context)
 
-    return multiply(site, value)
+    return function

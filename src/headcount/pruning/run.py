@@ -30,6 +30,7 @@ from headcount.sites.locate import locate
 from headcount.surgery.compensate import Compensation, compensate
 from headcount.surgery.cost import cost
 from headcount.surgery.exercise import exercise
+from headcount.surgery.plan import check_removable, obstacle
 from headcount.surgery.price import in_heads
 from headcount.surgery.remove import remove
 from headcount.tasks.distilled import distilled
@@ -63,6 +64,7 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     If verification fails, the record has a `fault` and nothing is tuned.
     """
     counted_heads(model, pipeline.kinds)
+    check_any_removable(model, pipeline.kinds)
     if isinstance(pipeline.keep, Budget) and not pipeline.chooser.any_budget:
         keep = in_heads(model, pipeline.keep, kinds=pipeline.kinds, length=pipeline.length, shape=pipeline.shape)
         pipeline = replace(pipeline, keep=keep)
@@ -76,6 +78,13 @@ def run(pipeline: Pipeline, model: nn.Module, data: Data, execution: Execution =
     stages = _Stages(pipeline, data, execution, model_seed(weights, pipeline.seed))
     small, mask, parts = stages.take(model)
     return Pruned(small, mask, Record("prune", signature, parts), tuple(map(Examples.of, stages.seen())))
+
+
+def check_any_removable(model: nn.Module, kinds: Sequence[str] | None) -> None:
+    """Raise, before any work, if no head of these kinds can be removed."""
+    sites = [site for site in locate(model) if site.num_heads and (not kinds or site.kind in kinds)]
+    if all(obstacle(model, site) for site in sites):
+        check_removable(model, sites[0])
 
 
 def _fitted(model: nn.Module, pipeline: Pipeline) -> Budgets | None:

@@ -43,6 +43,11 @@ def example_batch(
         example["decoder_input_ids"] = maker.tokens(target)
     if "encoder_hidden_states" in parameters and maker.looks_elsewhere:
         example["encoder_hidden_states"] = maker.states()
+    if not example and hasattr(model, "merge_and_unload"):
+        raise ModelError(
+            f"{type(model).__name__} is a model with adapters (PEFT), which headcount has no test batch for: call "
+            "model.merge_and_unload() and use the model that it returns, or pass a batch of your own with batch=."
+        )
     if not example:
         raise ModelError(
             f"{type(model).__name__} takes none of input_ids, pixel_values, input_features, input_values, "

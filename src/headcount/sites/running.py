@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from transformers import PreTrainedConfig
 from headcount.errors import ModelError
 
 _BACKEND = "_attn_implementation_internal"
+_COPIED = "_headcount_backend"  # attribute of modules while a block is open
 
 
 @contextmanager
@@ -84,14 +86,21 @@ def full_precision(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
-    """Use this attention backend inside the block. Blocks may be left in any order: the last one entered decides."""
-    configs = {
-        id(config): config
+    """Use this attention backend inside the block. Blocks may be left in any order: the last one entered decides.
+
+    A copy of the model made inside the block has its own backend again after it.
+    """
+    holders = [
+        (module, config)
         for module in model.modules()
         if isinstance(config := getattr(module, "config", None), PreTrainedConfig)
-    }
-    changes = [_BackendChange(config, getattr(config, _BACKEND, None)) for config in configs.values()]
-    _open_changes.extend(changes)
+    ]
+    configs = {id(config): config for _, config in holders}
+    changes: list[_BackendChange] = []
+    for config in configs.values():
+        _BackendChange(config, getattr(config, _BACKEND, None), changes).begin()
+    for module, config in holders:
+        module.__dict__.setdefault(_COPIED, _Copied(config))
     try:
         for change in changes:
             setattr(change.config, _BACKEND, name)
@@ -99,6 +108,9 @@ def attention_backend(model: nn.Module, name: str) -> Iterator[None]:
     finally:
         for change in changes:
             change.undo()
+        for module, config in holders:
+            if not any(change.config is config for change in _open_changes):
+                module.__dict__.pop(_COPIED, None)
 
 
 @dataclass(eq=False)
@@ -107,6 +119,11 @@ class _BackendChange:
 
     config: PreTrainedConfig
     before: str | None
+    block: list[_BackendChange]  # all changes of the block
+
+    def begin(self) -> None:
+        self.block.append(self)
+        _open_changes.append(self)
 
     def undo(self) -> None:
         """Restore the backend, now or when the block ends that was entered next and is still open."""
@@ -120,6 +137,20 @@ class _BackendChange:
 
 
 _open_changes: list[_BackendChange] = []  # in the order in which their blocks were entered
+
+
+class _Copied:
+    """An attribute of a module with a config: if the module is copied, open blocks take in the config of the copy."""
+
+    def __init__(self, config: PreTrainedConfig) -> None:
+        self._config = config
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Copied:
+        config = copy.deepcopy(self._config, memo)  # that of the copied module
+        if not any(change.config is config for change in _open_changes):  # modules share a config
+            for change in [change for change in _open_changes if change.config is self._config]:
+                _BackendChange(config, change.before, change.block).begin()
+        return _Copied(config)
 
 
 def run(model: nn.Module, batch: Mapping[str, Tensor], *, synthetic: bool) -> Any:

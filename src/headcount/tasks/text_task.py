@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
@@ -42,6 +43,7 @@ class TextTask(Task):
         self.metric = chosen_metric(metric, self.METRICS, self.name)
         self._texts, self._pairs = check_texts(texts), None if pairs is None else check_texts(pairs, "pairs")
         _check_tokenizer(tokenizer, max_length, paired=pairs is not None)
+        _warn_of_double_starts(self._texts, tokenizer)
         self.tokenizer, self._max_length = tokenizer, max_length
         self._chunks = list(chunks(len(self._texts), batch_size))
         self._fingerprint = fingerprint([self._texts, *hashed])
@@ -111,6 +113,20 @@ def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int | None,
             f"max_length must be at least {special + 1}, because the tokenizer adds {special} special tokens to each "
             f"text; got {max_length}."
         )
+
+
+def _warn_of_double_starts(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
+    """Warn of texts that begin with a token which the tokenizer adds too, as chat templates write it."""
+    starts = {getattr(tokenizer, name, None) or "" for name in ("bos_token", "cls_token")}
+    for start in starts - {""}:
+        number = sum(text.startswith(start) for text in texts)
+        if number and tokenizer(start).input_ids[:2] == [tokenizer.convert_tokens_to_ids(start)] * 2:
+            begin = "1 text begins" if number == 1 else f"{number} texts begin"
+            warnings.warn(
+                f"{begin} with {start}, which the tokenizer adds too: the model reads it twice. Remove it from the "
+                "texts (chat templates write it).",
+                stacklevel=4,
+            )
 
 
 class PlainTextTask(TextTask):

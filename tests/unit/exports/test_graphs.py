@@ -22,6 +22,7 @@ from headcount.exports.export import RUNTIMES, Export
 from headcount.exports.graphs.runtime import GraphRuntime
 from headcount.exports.graphs.session import GraphModel
 from headcount.exports.load_export import load_export
+from headcount.exports.runtime import ExportedModel
 from headcount.sites.inputs import example_batch
 from tokens import word_tokenizer
 
@@ -145,6 +146,17 @@ def test_blocks_of_eight_bits_survive_a_large_activation(tmp_path: Path, capfd: 
     assert hc.export(model, "onnx", tmp_path / "checked.onnx", dtype="q8_0").agreement is not None
     assert "quantiz" not in capfd.readouterr().err
     assert logging.root.level == level, "the quantizers set up logging when they are imported"
+
+
+def test_positions_that_depend_on_the_length_of_a_text_are_noted() -> None:
+    llama = zoo.build("llama")
+
+    def notes() -> str:
+        return " ".join(RUNTIMES["onnx"].costs(ExportedModel(llama, None, "llama")))
+
+    assert "right up to" not in notes()
+    llama.config.rope_parameters = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    assert f"right up to {llama.config.max_position_embeddings} tokens" in notes()
 
 
 def test_what_cannot_be_written_is_refused_before_work(tmp_path: Path) -> None:

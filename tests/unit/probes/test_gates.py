@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 
@@ -155,6 +156,47 @@ def test_while_training_every_run_draws_anew_and_gradients_arrive(bert: nn.Modul
         assert not torch.equal(*seen)
         assert (gates.logits_G.grad != 0).any()
     assert [str(head) for head in gates.heads] == ["encoder.0.1", *(f"encoder.2.{i}" for i in range(4))]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradient_checkpointing_makes_no_difference(bert: nn.Module, reentrant: bool, runs: int) -> None:
+    batch, seen = example_batch(bert), []
+    for checkpointing in (False, True):
+        if checkpointing:
+            bert.gradient_checkpointing_enable({"use_reentrant": reentrant})
+        with hc.gated(bert.train()) as gates, torch.random.fork_rng():
+            torch.manual_seed(1)
+            with torch.no_grad():
+                gates.logits_G.zero_()
+            sum((run + 1) * bert(**batch).logits.square().sum() for run in range(runs)).backward()
+        seen.append(gates.logits_G.grad)
+    assert (seen[0] != 0).any()
+    assert torch.allclose(*seen, rtol=1e-5)
+
+
+def test_a_run_that_waits_too_long_for_its_backward_pass_is_refused(bert: nn.Module) -> None:
+    batch = example_batch(bert)
+    bert.gradient_checkpointing_enable({"use_reentrant": False})
+    with hc.gated(bert.train()):
+        first = bert(**batch).logits.sum()
+        for _ in range(40):
+            bert(**batch)
+        with pytest.raises(UsageError, match="Call backward after every run"):
+            first.backward()
+
+
+def test_a_copy_made_inside_a_block_has_a_mode_of_its_own(bert: nn.Module) -> None:
+    batch = example_batch(bert)
+    with hc.gated(bert.train()) as gates:
+        with torch.no_grad():
+            gates.logits_G.zero_()
+        other = copy.deepcopy(bert).eval()
+        assert torch.equal(other(**batch).logits, other(**batch).logits)
+        bert.eval()
+        other.train()
+        assert torch.equal(bert(**batch).logits, bert(**batch).logits)
+        assert not torch.equal(other(**batch).logits, other(**batch).logits)
 
 
 def test_a_gated_run_is_a_masked_run_with_those_values(marian: nn.Module) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import ExitStack
 
 import pytest
@@ -82,6 +83,18 @@ def test_blocks_left_in_any_order_leave_nothing(bert: nn.Module, first_left: int
     assert [len(tap.calls("encoder.0")) for tap in taps] == [first_left, 1 - first_left]
     blocks[1 - first_left].close()
     assert bert.config._attn_implementation == before == "sdpa"
+
+
+def test_a_copy_made_inside_a_block_has_its_backend_again_after_it(bert: nn.Module) -> None:
+    blocks = [ExitStack(), ExitStack()]
+    for block in blocks:
+        block.enter_context(hc.tapped(bert, "max"))
+    other = copy.deepcopy(copy.deepcopy(bert))
+    for block in blocks:
+        assert other.config._attn_implementation == "eager", "the block reads it too"
+        block.close()
+    assert other.config._attn_implementation == bert.config._attn_implementation == "sdpa"
+    assert copy.deepcopy(other).config._attn_implementation == "sdpa"
 
 
 def test_two_of_one_name(bert: nn.Module) -> None:

@@ -16,7 +16,7 @@ from torch import nn
 import headcount as hc
 import zoo
 from forks import PATIENCE, started
-from headcount.errors import UsageError, VerificationError
+from headcount.errors import ModelError, NotRemovable, UsageError, VerificationError
 from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
 from headcount.pruning.folder import prune_in_folder
@@ -37,6 +37,16 @@ def task(seed: int = 0, count: int = 12) -> Any:
 def same(left: nn.Module, right: nn.Module) -> bool:
     one, other = left.state_dict(), right.state_dict()
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_model_with_adapters_is_refused_before_heads_are_chosen() -> None:
+    peft = pytest.importorskip("peft")
+    wrapped = peft.get_peft_model(zoo.build("bert"), peft.LoraConfig(target_modules=["query"]))
+    with pytest.raises(NotRemovable, match=r"PEFT.*merge_and_unload"):
+        hc.prune(wrapped, choose="magnitude", keep="50%")
+    elsewhere = peft.get_peft_model(zoo.build("bert"), peft.LoraConfig(target_modules=["intermediate.dense"]))
+    with pytest.raises(ModelError, match=r"PeftModel is a model with adapters \(PEFT\).*merge_and_unload"):
+        hc.prune(elsewhere, choose="magnitude", keep="50%")
 
 
 def test_a_search_is_compensated_and_tuned_as_by_hand(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import headcount as hc
@@ -43,3 +45,13 @@ def test_special_tokens_do_not_fill_a_text(max_length: int) -> None:
 def test_what_is_no_tokenizer_is_refused(tokenizer: str | None) -> None:
     with pytest.raises(UsageError, match=f"tokenizer must be the tokenizer of the model.*got {tokenizer!r}"):
         hc.task("language-modelling", texts=["w5 w6 w7"], tokenizer=tokenizer)
+
+
+def test_a_start_token_that_a_text_and_the_tokenizer_write_is_warned_of() -> None:
+    framed, bare = word_tokenizer(framed=True), word_tokenizer()
+    with pytest.warns(UserWarning, match="2 texts begin with <s>, which the tokenizer adds too"):
+        hc.task("language-modelling", texts=["<s> w5 w6", "w7 w8", "<s> w9"], tokenizer=framed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hc.task("language-modelling", texts=["w5 w6"], tokenizer=framed)
+        hc.task("language-modelling", texts=["<s> w5 w6"], tokenizer=bare)

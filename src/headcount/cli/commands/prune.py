@@ -237,11 +237,13 @@ class _Job:
 
     def _for_runtime(self, pipelines: dict[str, Pipeline], live: Any) -> dict[str, Pipeline]:
         """The same pipelines with the shape that --for requires, if given."""
-        from headcount.exports.export import shape_for
+        from headcount.exports.export import check_tokenizer, shape_for
 
         if not self.values["runtime"]:
             return pipelines
         shape = shape_for(live, self.values["runtime"])
+        reading = {"revision": self.loading.revision, "trust_remote_code": self.loading.trust_remote_code}
+        check_tokenizer(live, self.values["runtime"], self.model, **reading)
         return {name: replace(pipeline, shape=pipeline.shape.and_also(shape)) for name, pipeline in pipelines.items()}
 
     def _data(self, pipeline: Pipeline) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,16 @@ def _frequencies(option: str, source: data.Source, tokenizer: PreTrainedTokenize
         return read_frequencies(option, tokenizer)
     if option == "corpus" or source.kind not in ("grammar", "hub", "folder"):
         return None
+    texts = _training_texts(source)
+    return None if texts is None else count_tokens(texts, tokenizer, source=f"{source.data} train")
+
+
+def _training_texts(source: data.Source) -> Any:
+    """The texts of the split train; None if there is none."""
+    from headcount.corpora.plain import SUFFIX
+    from headcount.corpora.sentences import has_plain_text
+
+    if source.kind == "folder" and not source.languages and has_plain_text(Path(source.data)):
+        return replace(source, split="train", limit=None).plain() if "train" in source.split_names((SUFFIX,)) else None
     splits = source.parallel().splits
-    return (
-        count_tokens(splits["train"]["source"], tokenizer, source=f"{source.data} train") if "train" in splits else None
-    )
+    return splits["train"]["source"] if "train" in splits else None

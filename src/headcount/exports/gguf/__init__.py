@@ -49,6 +49,11 @@ class Gguf(Runtime):
     def tokenizer_obstacle(self, tokenizer: PreTrainedTokenizerBase) -> Obstacle | None:
         return vocabularies.obstacle(tokenizer)
 
+    def check_rows(self, subject: ExportedModel) -> None:
+        tokens, rows = len(subject.tokenizer), _rows(subject)
+        if tokens > rows:
+            raise NotExportable(f"The tokenizer has {tokens} tokens, but the embedding has {rows} rows.")
+
     def costs(self, subject: ExportedModel) -> list[str]:
         layout = layouts.layout(subject.model)
         return [f"stated to llama.cpp as {layout.architecture}", *layout.notes, *vocabularies.notes(subject.tokenizer)]
@@ -57,11 +62,8 @@ class Gguf(Runtime):
         import gguf
 
         layout = layouts.layout(subject.model)
-        rows = subject.model.get_input_embeddings().weight.shape[0]
-        if len(subject.tokenizer) > rows:
-            raise NotExportable(
-                f"The tokenizer has {len(subject.tokenizer)} tokens, but the embedding has {rows} rows."
-            )
+        self.check_rows(subject)
+        rows = _rows(subject)
         vocabulary = vocabularies.vocabulary(subject.tokenizer, rows)
         writer = gguf.GGUFWriter(target, layout.architecture)
         _write_settings(writer, subject, layout, rows)
@@ -91,6 +93,10 @@ class Gguf(Runtime):
                 runtime="llama.cpp (xllamacpp)",
                 version=xllamacpp.__version__,
             )
+
+
+def _rows(subject: ExportedModel) -> int:
+    return int(subject.model.get_input_embeddings().weight.shape[0])
 
 
 def _write_settings(writer: GGUFWriter, subject: ExportedModel, layout: layouts.Layout, rows: int) -> None:

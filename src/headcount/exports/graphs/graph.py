@@ -71,9 +71,19 @@ def costs(model: PreTrainedModel) -> list[str]:
     """Describe how the graphs must be called: the number of graphs, and the cache as tensors."""
     if is_pair(model):
         return ["encoder and decoder are two graphs; the cache goes in and out of the decoder as tensors"]
-    if model.can_generate():
-        return ["the cache goes in and out of the graph as tensors"]
-    return []
+    cache = ["the cache goes in and out of the graph as tensors"] if model.can_generate() else []
+    return [*cache, *_fixed_positions(model)]
+
+
+def _fixed_positions(model: PreTrainedModel) -> list[str]:
+    """A note if rotary positions depend on the length of the text: a graph has those of a short one."""
+    rotary = getattr(model.config, "rope_parameters", None) or {}
+    if rotary.get("rope_type") != "dynamic":
+        return []
+    return [
+        f"the graph is right up to {model.config.max_position_embeddings} tokens: its rotary positions are fixed, but "
+        "those of the model are scaled for longer texts (dynamic)"
+    ]
 
 
 def is_pair(model: PreTrainedModel) -> bool:
