@@ -31,6 +31,14 @@ def median_interval(values: ArrayLike) -> Interval:
     return Interval(float(np.median(ordered)), float(low), float(high))
 
 
+def share_interval(count: int, total: int) -> Interval:
+    """A share of independent cases with its exact (Clopper-Pearson) interval."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
+    return Interval(count / total, float(ends.low), float(ends.high))
+
+
 def half_width(error: ArrayLike, count: ArrayLike) -> np.ndarray:
     """From a mean to an end of its 95% t-interval; error: standard error, of so many values. NaN for a single one."""
     from scipy.stats import t
