@@ -10,10 +10,10 @@ import numpy as np
 
 from headcount.claims.studied import StudiedModel
 from headcount.registry import Registry
+from headcount.statistics import NORMAL as NORMAL
 from headcount.statistics import Interval, t_interval
 
 PAPERS = {"V": "voita2019", "M": "michel2019"}
-NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
