@@ -85,7 +85,7 @@ def ablate(
         all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
-        alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).all_seen,
+        alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).much_seen,
     )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     arguments |= {"chosen_on": choose_on.fingerprint} if choose_on else {}
