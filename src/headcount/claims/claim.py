@@ -10,10 +10,10 @@ import numpy as np
 
 from headcount.claims.studied import StudiedModel
 from headcount.registry import Registry
+from headcount.statistics import NORMAL as NORMAL
 from headcount.statistics import Interval, t_interval
 
 PAPERS = {"V": "voita2019", "M": "michel2019"}
-NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -77,20 +77,29 @@ def averaged(intervals: Sequence[Interval]) -> Interval:
     return Interval(*(sum(ends) / len(intervals) for ends in zip(*intervals, strict=True)))
 
 
-def pooled(intervals: Sequence[Interval], *, shared: bool = False, tests: int = 1) -> Interval:
+def pooled(
+    intervals: Sequence[Interval], *, shared: bool = False, tests: int = 1, units: int = 3, grain: float = 0.0
+) -> Interval:
     """The mean over models. One model keeps its interval; several get a t-interval that includes theirs.
 
     shared: the intervals are over something that all models share, such as examples or relations. It does not average
     out over models, so its variance is added undivided; if it is unknown, so is the interval.
     tests: number of intervals that are looked at together, each of which is wider for it.
+    units: seeds or examples of a single model. grain: step of numbers that are counts, see `t_interval`.
     """
     if len(intervals) == 1:
-        return intervals[0] if tests == 1 else widened(intervals[0], tests)
+        return intervals[0] if tests == 1 else widened(intervals[0], tests, units)
     variance = sum(deviation(interval) ** 2 for interval in intervals) / len(intervals)
     values = [interval.value for interval in intervals]
     if shared and any(isnan(interval.low) or isnan(interval.high) for interval in intervals):
         variance = float("nan")
-    return t_interval(values, variance if shared else variance / len(intervals), confidence=1 - 0.05 / tests)
+    variance = variance if shared else variance / len(intervals)
+    return t_interval(values, variance, confidence=1 - 0.05 / tests, grain=grain)
+
+
+def over_seeds(values: Sequence[float], *, grain: float) -> Interval:
+    """The mean over the seeds of a model, of numbers that are counts; a single seed has no interval."""
+    return t_interval(values, grain=grain) if len(values) > 1 else Interval(*values, float("nan"), float("nan"))
 
 
 def widened(interval: Interval, tests: int, units: int = 3) -> Interval:
@@ -105,14 +114,17 @@ def widened(interval: Interval, tests: int, units: int = 3) -> Interval:
     return Interval(value, value - scale * (value - low), value + scale * (high - value))
 
 
-def least(parts: Sequence[Sequence[Interval]], *, shared: bool = False) -> Interval:
+def least(
+    parts: Sequence[Sequence[Interval]], *, shared: bool = False, units: int = 3, grains: Sequence[float] = ()
+) -> Interval:
     """The smallest of several numbers, each measured on the same models: [number][model].
 
     Its lower end is the lowest of theirs, without correction: it is too high only if that of the smallest number is.
     Its upper end is corrected for how many there are: the smallest of several is below its mean by chance.
     """
-    lows = [pooled(part, shared=shared).low for part in parts]
-    rows = [pooled(part, shared=shared, tests=len(parts)) for part in parts]
+    sized = list(zip(parts, grains or [0.0] * len(parts), strict=True))
+    lows = [pooled(part, shared=shared, grain=grain).low for part, grain in sized]
+    rows = [pooled(part, shared=shared, tests=len(parts), units=units, grain=grain) for part, grain in sized]
     low = float("nan") if any(map(isnan, lows)) else min(lows)
     return Interval(min(row.value for row in rows), low, min(row.high for row in rows))
 

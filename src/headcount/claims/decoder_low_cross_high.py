@@ -6,11 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headcount.claims.claim import Claim, Measurement, above, least, missing
-from headcount.claims.encoder_heads_go_first import of_all_kinds
+from headcount.claims.claim import Claim, Measurement, above, least, missing, over_seeds
+from headcount.claims.encoder_heads_go_first import of_all_kinds, seeds_of
 from headcount.claims.pruned import Pruning, of_kind, unsettled
 from headcount.claims.studied import StudiedModel
-from headcount.statistics import Interval, mean_interval
+from headcount.statistics import Interval
+
+
+def _grain(pruning: Pruning, kind: str) -> float:
+    """What one head in the next layer changes, with as many heads as are left on average."""
+    left = [len(of_kind(model.heads, kind)) for model in pruning.models]
+    return 1 / max(sum(left) / seeds_of(pruning), 1) / max(head.layer for head in of_kind(pruning.heads, kind))
 
 
 def _depth(pruning: Pruning, kind: str) -> Interval | None:
@@ -24,7 +30,7 @@ def _depth(pruning: Pruning, kind: str) -> Interval | None:
     for model in pruning.models:
         by_seed.setdefault(model.seed, []).extend(head.layer for head in of_kind(model.heads, kind))
     depths = [(np.mean(left) - np.mean(layers)) / max(layers) for _, left in sorted(by_seed.items()) if left]
-    return mean_interval(depths) if depths else None
+    return over_seeds(depths, grain=_grain(pruning, kind)) if depths else None
 
 
 def _is_deep(pruning: Pruning) -> bool:
@@ -44,14 +50,15 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
         return missing("the pruned models have no decoder or no cross-attention head left: keep more heads")
     lower = [Interval(-decoder.value, -decoder.high, -decoder.low) for _, decoder, _ in rows]
     higher = [cross for _, _, cross in rows]
-    interval = least([lower, higher])
+    grains = [max(_grain(pruning, kind) for pruning, *_ in rows) for kind in ("decoder", "cross")]
+    interval = least([lower, higher], units=max(seeds_of(rows[0][0]), 2), grains=grains)
     means = [float(np.mean([row.value for row in part])) for part in (lower, higher)]
     empty = f"; {len(depths) - len(rows)} without heads left of a kind" if len(rows) < len(depths) else ""
     detail = (
         f"against the middle of the stack: decoder {-means[0]:+.2f}, cross {means[1]:+.2f} of its depth{empty}"
         f"{unsettled([pruning for pruning, *_ in rows])}"
     )
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning, *_ in rows)
+    seeds = sum(seeds_of(pruning) for pruning, *_ in rows)
     return Measurement(interval, above(interval, 0.0), len(rows), seeds, detail)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from headcount.claims.claim import Claim, Measurement, above, least, missing
+from headcount.claims.claim import Claim, Measurement, above, least, missing, over_seeds
 from headcount.claims.pruned import Pruning, of_kind, prunings, unsettled
 from headcount.claims.studied import StudiedModel
-from headcount.statistics import Interval, mean_interval
+from headcount.statistics import Interval
 
 KINDS = ("encoder", "decoder", "cross")  # the first to go first
 
@@ -18,13 +18,17 @@ def shares(pruning: Pruning, heads: Sequence[str]) -> dict[str, float]:
     return {kind: len(of_kind(heads, kind)) / len(of_kind(pruning.heads, kind)) for kind in KINDS}
 
 
-def by_seed(pruning: Pruning, values: Sequence[float]) -> Interval:
+def by_seed(pruning: Pruning, values: Sequence[float], grain: float) -> Interval:
     """The mean over budgets and seeds, with an interval over seeds; a single seed has no interval."""
     seeds = sorted({model.seed for model in pruning.models})
     means = [
         [value for model, value in zip(pruning.models, values, strict=True) if model.seed == seed] for seed in seeds
     ]
-    return mean_interval([sum(of_seed) / len(of_seed) for of_seed in means])
+    return over_seeds([sum(of_seed) / len(of_seed) for of_seed in means], grain=grain)
+
+
+def seeds_of(pruning: Pruning) -> int:
+    return len({model.seed for model in pruning.models})
 
 
 def of_all_kinds(models: Sequence[StudiedModel]) -> list[Pruning]:
@@ -38,17 +42,19 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     if not studied:
         return missing("no trade-off with gates on heads of all kinds of an encoder-decoder")
     tables = [[shares(pruning, model.heads) for model in pruning.models] for pruning in studied]
+    pairs = list(combinations(KINDS, 2))
+    grains = [1 / min(len(of_kind(pruning.heads, kind)) for pruning in studied for kind in pair) for pair in pairs]
     gaps = [
         [
-            by_seed(pruning, [row[later] - row[earlier] for row in table])
+            by_seed(pruning, [row[later] - row[earlier] for row in table], grain)
             for pruning, table in zip(studied, tables, strict=True)
         ]
-        for earlier, later in combinations(KINDS, 2)
+        for (earlier, later), grain in zip(pairs, grains, strict=True)
     ]
-    interval = least(gaps)
+    interval = least(gaps, units=max(seeds_of(studied[0]), 2), grains=grains)
     rows = [row for table in tables for row in table]
     left = ", ".join(f"{sum(row[kind] for row in rows) / len(rows):.0%} of {kind}" for kind in KINDS)
-    seeds = sum(len({model.seed for model in pruning.models}) for pruning in studied)
+    seeds = sum(map(seeds_of, studied))
     detail = f"left on average: {left}{unsettled(studied)}"
     return Measurement(interval, above(interval, 0.0), len(studied), seeds, detail)
 

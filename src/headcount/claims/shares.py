@@ -7,16 +7,9 @@ from collections.abc import Iterable, Sequence
 from headcount.claims.claim import Measurement, above, pooled
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
 from headcount.statistics import Interval
+from headcount.statistics import share_interval as share_interval
 
 TOO_FEW = "too few examples for any loss to be significant"
-
-
-def share_interval(count: int, total: int) -> Interval:
-    """A share of independent cases with its exact (Clopper-Pearson) interval."""
-    from scipy.stats import binomtest
-
-    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
-    return Interval(count / total, float(ends.low), float(ends.high))
 
 
 def pooled_share(shares: Sequence[Interval]) -> Interval:

@@ -31,13 +31,25 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
 
 
 def _over_models_and_relations(leads: Sequence[Mapping[str, float]]) -> Interval:
-    """The mean lead. All models are measured on the same relations, which vary too: their variance is added once."""
-    if len(leads) == 1:
-        return mean_interval(list(leads[0].values()))
-    labels = sorted({label for model_leads in leads for label in model_leads})
-    by_relation = [np.mean([row[label] for row in leads if label in row]) for label in labels]
-    variance = float(np.var(by_relation, ddof=1)) / len(labels) if len(labels) > 1 else 0.0
-    return t_interval([float(np.mean(list(row.values()))) for row in leads], variance)
+    """The mean lead. All models are measured on the same relations, which vary too: their variance is added once.
+
+    Both directions of a relation are about the same words and have the same best offset: they count as one.
+    """
+    rows = [_by_relation(model_leads) for model_leads in leads]
+    if len(rows) == 1:
+        return mean_interval(list(rows[0].values()))
+    names = sorted({name for row in rows for name in row})
+    over_models = [np.mean([row[name] for row in rows if name in row]) for name in names]
+    variance = float(np.var(over_models, ddof=1)) / len(names) if len(names) > 1 else float("nan")
+    return t_interval([float(np.mean(list(row.values()))) for row in rows], variance, fewest=max(len(names), 2))
+
+
+def _by_relation(leads: Mapping[str, float]) -> dict[str, float]:
+    """Relation -> mean lead of its directions."""
+    names: dict[str, list[float]] = {}
+    for label, lead in leads.items():
+        names.setdefault(label.split()[0], []).append(lead)
+    return {name: float(np.mean(of_relation)) for name, of_relation in names.items()}
 
 
 CLAIM = Claim(

@@ -37,6 +37,17 @@ class MeasuredOn(Texts):
         """Whether heads were chosen on every example that they are measured on."""
         return self.held_out is False and self.overlap in (None, self.examples)
 
+    @property
+    def much_seen(self) -> bool:
+        """Whether heads were chosen on more than a tenth of these examples: too many to decide a claim on.
+
+        Orders of 20 equal heads that were chosen on 100, 90, 50, 10 and 0% of 400 examples look better than random ones
+        in 75, 59, 18, 4 and 2% of cases.
+        """
+        if self.held_out is not False or self.overlap is None or self.examples is None:
+            return self.held_out is False
+        return self.overlap > 0.1 * self.examples
+
 
 @dataclass(frozen=True)
 class Quality:

@@ -20,22 +20,26 @@ from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
-from headcount.statistics import holm, mcnemar, paired_bootstrap, resamples_for
+from headcount.statistics import holm, mcnemar, paired_bootstrap, paired_shares, resamples_for
 from headcount.tasks.task import Task
 
 
 def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
     """Paired statistics of every variant: exact McNemar for accuracy, else the centred bootstrap over examples.
 
-    Resamples of examples that are all as right as before are alike: their interval is the exact one.
+    Where few answers change, resamples vary too little: of accuracy, the interval is the wider one of theirs and
+    `paired_shares`.
     """
     count = len(measured.variants)
     exact = metric is ACCURACY
     resamples = 2000 if exact else resamples_for(count, alpha)
     compared = paired_bootstrap(measured.base, measured.variants, metric.of_sums, resamples=resamples, seed=seed)
     if exact:
-        unseen = 1 - 0.025 ** (1 / len(measured.base))
-        compared = [row._replace(low=-unseen, high=unseen) if row.low == row.high == 0 else row for row in compared]
+        few = [paired_shares(measured.base[:, 0], variant[:, 0]) for variant in measured.variants]
+        compared = [
+            row._replace(low=np.fmin(row.low, of_few.low), high=np.fmax(row.high, of_few.high))
+            for row, of_few in zip(compared, few, strict=True)
+        ]
     p_V = [
         mcnemar(measured.base[:, 0], variant[:, 0]) if exact else comparison.p
         for variant, comparison in zip(measured.variants, compared, strict=True)

@@ -8,6 +8,7 @@ from headcount.statistics.bootstrap import bootstrap_sums as bootstrap_sums
 from headcount.statistics.bootstrap import paired_bootstrap as paired_bootstrap
 from headcount.statistics.bootstrap import percentile_interval as percentile_interval
 from headcount.statistics.bootstrap import resamples_for as resamples_for
+from headcount.statistics.correlation import NORMAL as NORMAL
 from headcount.statistics.correlation import Correlation as Correlation
 from headcount.statistics.correlation import pearson as pearson
 from headcount.statistics.correlation import spearman as spearman
@@ -18,6 +19,7 @@ from headcount.statistics.interval import half_width as half_width
 from headcount.statistics.interval import mean_difference as mean_difference
 from headcount.statistics.interval import mean_interval as mean_interval
 from headcount.statistics.interval import median_interval as median_interval
+from headcount.statistics.interval import share_interval as share_interval
 from headcount.statistics.runs import Runs as Runs
 from headcount.statistics.runs import over_runs as over_runs
 from headcount.statistics.runs import t_interval as t_interval
@@ -25,4 +27,5 @@ from headcount.statistics.significance import chance_of_overlap as chance_of_ove
 from headcount.statistics.significance import examples_for as examples_for
 from headcount.statistics.significance import holm as holm
 from headcount.statistics.significance import mcnemar as mcnemar
+from headcount.statistics.significance import paired_shares as paired_shares
 from headcount.statistics.significance import permutation_of_groups as permutation_of_groups

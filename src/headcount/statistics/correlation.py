@@ -2,7 +2,9 @@
 
 With few pairs, or values of which a few are much larger than the rest, the bootstrap alone leaves out 0 for 8 to 15%
 of independent pairs (normal values, 8 pairs; log-normal ones, 48 pairs). A permutation test is exact there: unless it
-rejects independence too, the interval reaches 0.
+rejects independence too, the interval reaches 0. Resamples of few pairs vary too little as well: 21% of the lower ends
+of four pairs were above a true .9. The interval is no narrower than that by Fisher's z. Ranks need that only where all
+are in the same order: six heads with a true .9 are in 13% of cases, and had 1 (1 to 1).
 
 Shapes: N rows, H heads, R resamples or permutations.
 """
@@ -21,6 +23,7 @@ from headcount.statistics.bootstrap import percentile_interval
 
 _RESAMPLES = 2000
 _LEVEL = 0.05
+NORMAL = 1.959964  # standard deviations from the mean to an end of a 95% interval
 _BLOCK = 4_000_000  # values ranked at once: 32 MB
 
 
@@ -44,7 +47,8 @@ def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     resampled_RH = np.random.default_rng(seed).integers(0, table_NH.shape[1], (_RESAMPLES, table_NH.shape[1]))
     drawn_R = _linear(table_NH[0][resampled_RH], table_NH[1][resampled_RH])
     r_NN, p_NN = _permuted(table_NH, seed)
-    return _summary(r_NN[0, 1], p_NN[0, 1], drawn_R, table_NH.shape[1])
+    found = _summary(r_NN[0, 1], p_NN[0, 1], drawn_R, table_NH.shape[1])
+    return _no_narrower(found, float(np.clip(found.r, -1, 1)), 1 / (table_NH.shape[1] - 3))
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
@@ -66,7 +70,8 @@ def spearman_pairs(rows: Sequence[ArrayLike], *, seed: int = 0) -> dict[tuple[in
         table_NH = table_NH[defined]
         drawn_RNN, (r_NN, p_NN) = _resampled(table_NH, seed), _permuted(rankdata(table_NH, axis=-1), seed)
         for a, b in combinations(range(len(defined)), 2):
-            values[defined[a], defined[b]] = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b], table_NH.shape[1])
+            found = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b], table_NH.shape[1])
+            values[defined[a], defined[b]] = _of_ranks(found, table_NH.shape[1])
     return values
 
 
@@ -133,6 +138,21 @@ def _summary(r: float, p: float, drawn_R: np.ndarray, heads: int) -> Correlation
     if p >= _LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
     return Correlation(float(r), float(min(low, r)), float(max(high, r)), float(p))  # all may be 1 but for rounding
+
+
+def _of_ranks(found: Correlation, heads: int) -> Correlation:
+    """Ranks in the same order have the interval of those with two neighbours exchanged (Bonett and Wright 2000)."""
+    next_best = 1 - 12 / (heads**3 - heads)
+    if abs(found.r) <= next_best + 1e-9:
+        return found
+    return _no_narrower(found, float(np.sign(found.r)) * next_best, (1 + next_best**2 / 2) / (heads - 3))
+
+
+def _no_narrower(found: Correlation, r: float, variance: float) -> Correlation:
+    """With ends at least as far away as those of r by Fisher's z, which has this variance."""
+    with np.errstate(divide="ignore"):
+        low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL * variance**0.5)
+    return found._replace(low=min(found.low, float(low)), high=max(found.high, float(high)))
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:

