@@ -99,7 +99,7 @@ def pooled(
 
 def over_seeds(values: Sequence[float], *, grain: float) -> Interval:
     """The mean over the seeds of a model, of numbers that are counts; a single seed has no interval."""
-    return t_interval(values, grain=grain) if len(values) > 1 else Interval(*values, float("nan"), float("nan"))
+    return t_interval(values, grain=grain) if len(values) > 1 else Interval(values[0], float("nan"), float("nan"))
 
 
 def widened(interval: Interval, tests: int, units: int = 3) -> Interval:

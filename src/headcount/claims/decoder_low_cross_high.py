@@ -29,7 +29,7 @@ def _depth(pruning: Pruning, kind: str) -> Interval | None:
     by_seed: dict[int, list[int]] = {}
     for model in pruning.models:
         by_seed.setdefault(model.seed, []).extend(head.layer for head in of_kind(model.heads, kind))
-    depths = [(np.mean(left) - np.mean(layers)) / max(layers) for _, left in sorted(by_seed.items()) if left]
+    depths = [float(np.mean(left) - np.mean(layers)) / max(layers) for _, left in sorted(by_seed.items()) if left]
     return over_seeds(depths, grain=_grain(pruning, kind)) if depths else None
 
 

@@ -20,37 +20,23 @@ from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
-from headcount.statistics import holm, mcnemar, paired_bootstrap, paired_shares, resamples_for
+from headcount.statistics import holm, resamples_for
 from headcount.tasks.task import Task
 
 
 def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int = 0) -> list[Effect]:
-    """Paired statistics of every variant: exact McNemar for accuracy, else the centred bootstrap over examples.
-
-    Where few answers change, resamples vary too little: of accuracy, the interval is the wider one of theirs and
-    `paired_shares`.
-    """
+    """Paired statistics of every variant, by `Metric.compare`."""
     count = len(measured.variants)
-    exact = metric is ACCURACY
-    resamples = 2000 if exact else resamples_for(count, alpha)
-    compared = paired_bootstrap(measured.base, measured.variants, metric.of_sums, resamples=resamples, seed=seed)
-    if exact:
-        few = [paired_shares(measured.base[:, 0], variant[:, 0]) for variant in measured.variants]
-        compared = [
-            row._replace(low=np.fmin(row.low, of_few.low), high=np.fmax(row.high, of_few.high))
-            for row, of_few in zip(compared, few, strict=True)
-        ]
-    p_V = [
-        mcnemar(measured.base[:, 0], variant[:, 0]) if exact else comparison.p
-        for variant, comparison in zip(measured.variants, compared, strict=True)
-    ]
+    resamples = 2000 if metric is ACCURACY else resamples_for(count, alpha)
+    compared = metric.compare(measured.base, measured.variants, resamples=resamples, seed=seed)
+    corrected_V = holm([comparison.p for comparison in compared])
     values_V = metric.of_sums(measured.variants.sum(1))
     return [
         Effect(
-            value=float(value), difference=comparison.difference, low=comparison.low, high=comparison.high, p=p,
-            corrected=float(corrected), examples=len(measured.base),
+            value=float(value), difference=comparison.difference, low=comparison.low, high=comparison.high,
+            p=comparison.p, corrected=float(corrected), examples=len(measured.base),
         )
-        for value, comparison, p, corrected in zip(values_V, compared, p_V, holm(p_V), strict=True)
+        for value, comparison, corrected in zip(values_V, compared, corrected_V, strict=True)
     ]  # fmt: skip
 
 

@@ -47,8 +47,8 @@ def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
     resampled_RH = np.random.default_rng(seed).integers(0, table_NH.shape[1], (_RESAMPLES, table_NH.shape[1]))
     drawn_R = _linear(table_NH[0][resampled_RH], table_NH[1][resampled_RH])
     r_NN, p_NN = _permuted(table_NH, seed)
-    found = _summary(r_NN[0, 1], p_NN[0, 1], drawn_R, table_NH.shape[1])
-    return _no_narrower(found, float(np.clip(found.r, -1, 1)), 1 / (table_NH.shape[1] - 3))
+    correlation = _summary(r_NN[0, 1], p_NN[0, 1], drawn_R, table_NH.shape[1])
+    return _no_narrower(correlation, float(np.clip(correlation.r, -1, 1)), 1 / (table_NH.shape[1] - 3))
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
@@ -70,8 +70,8 @@ def spearman_pairs(rows: Sequence[ArrayLike], *, seed: int = 0) -> dict[tuple[in
         table_NH = table_NH[defined]
         drawn_RNN, (r_NN, p_NN) = _resampled(table_NH, seed), _permuted(rankdata(table_NH, axis=-1), seed)
         for a, b in combinations(range(len(defined)), 2):
-            found = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b], table_NH.shape[1])
-            values[defined[a], defined[b]] = _of_ranks(found, table_NH.shape[1])
+            correlation = _summary(r_NN[a, b], p_NN[a, b], drawn_RNN[:, a, b], table_NH.shape[1])
+            values[defined[a], defined[b]] = _of_ranks(correlation, table_NH.shape[1])
     return values
 
 
@@ -140,19 +140,19 @@ def _summary(r: float, p: float, drawn_R: np.ndarray, heads: int) -> Correlation
     return Correlation(float(r), float(min(low, r)), float(max(high, r)), float(p))  # all may be 1 but for rounding
 
 
-def _of_ranks(found: Correlation, heads: int) -> Correlation:
+def _of_ranks(correlation: Correlation, heads: int) -> Correlation:
     """Ranks in the same order have the interval of those with two neighbours exchanged (Bonett and Wright 2000)."""
     next_best = 1 - 12 / (heads**3 - heads)
-    if abs(found.r) <= next_best + 1e-9:
-        return found
-    return _no_narrower(found, float(np.sign(found.r)) * next_best, (1 + next_best**2 / 2) / (heads - 3))
+    if abs(correlation.r) <= next_best + 1e-9:
+        return correlation
+    return _no_narrower(correlation, float(np.sign(correlation.r)) * next_best, (1 + next_best**2 / 2) / (heads - 3))
 
 
-def _no_narrower(found: Correlation, r: float, variance: float) -> Correlation:
+def _no_narrower(correlation: Correlation, r: float, variance: float) -> Correlation:
     """With ends at least as far away as those of r by Fisher's z, which has this variance."""
     with np.errstate(divide="ignore"):
         low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL * variance**0.5)
-    return found._replace(low=min(found.low, float(low)), high=max(found.high, float(high)))
+    return correlation._replace(low=min(correlation.low, float(low)), high=max(correlation.high, float(high)))
 
 
 def _linear(a: np.ndarray, other: np.ndarray) -> np.ndarray:

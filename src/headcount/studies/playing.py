@@ -28,7 +28,7 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, Interval, bootstrap_sums, paired_bootstrap, percentile_interval
+from headcount.statistics import Comparison, Interval, bootstrap_sums, percentile_interval
 from headcount.tasks.factory import task
 from headcount.tasks.task import Task
 
@@ -113,7 +113,7 @@ def comparison(
 ) -> tuple[Comparison, Comparison, Comparison, Interval | None]:
     """Changes of the metric, statistics [N, C] each, and the share that is kept; intervals over examples."""
     variants = np.stack([off, replaced_statistics, alone])
-    changes = paired_bootstrap(base, variants, metric.of_sums, resamples=_RESAMPLES, seed=seed)
+    changes = metric.compare(base, variants, resamples=_RESAMPLES, seed=seed)
     without, replaced, role_alone = changes
     return without, replaced, role_alone, _share_kept(metric, np.stack([base, off, alone], axis=1), without, seed)
 

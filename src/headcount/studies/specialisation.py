@@ -40,7 +40,6 @@ from headcount.statistics import (
     Comparison,
     chance_of_overlap,
     mean_interval,
-    paired_bootstrap,
     permutation_of_groups,
     spearman,
 )
@@ -219,7 +218,7 @@ def _best(choosing_roles: Roles, measured_roles: Roles, heads: Sequence[Head]) -
 
 
 def _lost(quality: Quality, other: Quality) -> Comparison:
-    (compared,) = paired_bootstrap(quality.statistics, other.statistics[None], quality.metric.of_sums, resamples=1000)
+    (compared,) = quality.metric.compare(quality.statistics, other.statistics[None], resamples=1000)
     return compared
 
 

@@ -21,7 +21,6 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
-from headcount.statistics import paired_bootstrap
 from headcount.surgery.cost import cost
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
@@ -129,11 +128,10 @@ def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) ->
         if module is not None:
             measured[name] = task.quality(module)
         progress("measuring quality", number, len(subjects))
-    of_sums = task.metric.of_sums
     compared = {}
     for name, quality in measured.items():
         first = next(iter(measured.values())).statistics
-        against = paired_bootstrap(first, quality.statistics[None], of_sums, resamples=_RESAMPLES)[0]
+        (against,) = task.metric.compare(first, quality.statistics[None], resamples=_RESAMPLES)
         compared[name] = ComparedQuality(
             task.metric.name,
             *quality.interval(),

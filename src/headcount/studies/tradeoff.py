@@ -31,7 +31,7 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import bootstrap_sums, over_runs, paired_bootstrap
+from headcount.statistics import bootstrap_sums, over_runs
 from headcount.studies.kept import Held, Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
@@ -252,7 +252,7 @@ def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], met
     runs = over_runs([values_S.tolist()], [list(drawn_RS.T)], examples=len(table))
     p = None
     if len(seeds) == 1:
-        (comparison,) = paired_bootstrap(table[:, 0, 0], table[None, :, 1, 0], metric.of_sums, resamples=_RESAMPLES)
+        (comparison,) = metric.compare(table[:, 0, 0], table[None, :, 1, 0], resamples=_RESAMPLES)
         p = comparison.p
     by_seed = dict(zip(map(str, seeds), values_S.tolist(), strict=True))
     return Difference(runs.value, runs.low, runs.high, p, by_seed, runs.parts, runs.behind)
