@@ -20,7 +20,7 @@ from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
-from headcount.statistics import holm, mcnemar, paired_bootstrap, resamples_for
+from headcount.statistics import counted, holm, mcnemar, paired_bootstrap, resamples_for
 from headcount.tasks.task import Task
 
 
@@ -44,7 +44,7 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
     return [
         Effect(
             value=float(value), difference=comparison.difference, low=comparison.low, high=comparison.high, p=p,
-            corrected=float(corrected), examples=len(measured.base),
+            corrected=float(corrected), examples=len(counted(measured.base)),
         )
         for value, comparison, p, corrected in zip(values_V, compared, p_V, holm(p_V), strict=True)
     ]  # fmt: skip
