@@ -20,7 +20,7 @@ from headcount.scores.pieces import shelf
 from headcount.scores.score import Scores
 from headcount.scores.variants import Outcome, Variant, measure, one_out
 from headcount.sites.fingerprint import weight_hash
-from headcount.statistics import holm, resamples_for
+from headcount.statistics import counted, holm, resamples_for
 from headcount.tasks.task import Task
 
 
@@ -34,7 +34,7 @@ def effects(metric: Metric, measured: Outcome, *, alpha: float = 0.01, seed: int
     return [
         Effect(
             value=float(value), difference=comparison.difference, low=comparison.low, high=comparison.high,
-            p=comparison.p, corrected=float(corrected), examples=len(measured.base),
+            p=comparison.p, corrected=float(corrected), examples=len(counted(measured.base)),
         )
         for value, comparison, corrected in zip(values_V, compared, corrected_V, strict=True)
     ]  # fmt: skip

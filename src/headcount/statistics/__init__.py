@@ -5,6 +5,7 @@ from headcount.statistics.betting import anytime_interval as anytime_interval
 from headcount.statistics.bootstrap import Comparison as Comparison
 from headcount.statistics.bootstrap import Resampling as Resampling
 from headcount.statistics.bootstrap import bootstrap_sums as bootstrap_sums
+from headcount.statistics.bootstrap import counted as counted
 from headcount.statistics.bootstrap import paired_bootstrap as paired_bootstrap
 from headcount.statistics.bootstrap import percentile_interval as percentile_interval
 from headcount.statistics.bootstrap import resamples_for as resamples_for

@@ -56,6 +56,16 @@ def _kept_counts(examples: int, resamples: int, seed: int, chunk: int) -> tuple[
     return tuple(_counts(examples, resamples, seed, chunk))
 
 
+def counted(statistics: ArrayLike) -> np.ndarray:
+    """Statistics [N, ...] without examples whose statistics are all 0, such as texts without predictions.
+
+    They say nothing, but a resample of them alone would be perfect, and a few examples would seem to be many.
+    """
+    table = np.asarray(statistics, dtype=np.float64)
+    says = table.reshape(len(table), -1).any(1)
+    return table[says] if says.any() else table
+
+
 def paired_bootstrap(
     reference: ArrayLike,
     variants: ArrayLike,
@@ -70,7 +80,8 @@ def paired_bootstrap(
     least 2^(1 - N), as for N differences of which all have the same sign.
     """
     base, table = np.asarray(reference, dtype=np.float64), np.asarray(variants, dtype=np.float64)
-    together = np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1)  # [N, 1 + V, C]
+    together = counted(np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1))  # [N, 1 + V, C]
+    examples = len(together)
     observed = of_sums(together.sum(0))
     difference_V = observed[1:] - observed[0]
     drawn_BV = np.concatenate(
@@ -80,9 +91,9 @@ def paired_bootstrap(
         ]
     )
     nearer_V = (np.abs(drawn_BV - difference_V) < np.abs(difference_V) - 1e-12).sum(0)  # NaN is not nearer
-    p_V = np.maximum((1 + len(drawn_BV) - nearer_V) / (len(drawn_BV) + 1), 2.0 ** (1 - len(base)))
-    p_V = np.fmax(p_V, _t_test(difference_V, drawn_BV.std(0), len(base)))
-    low_V, high_V = percentile_interval(drawn_BV, units=len(base))
+    p_V = np.maximum((1 + len(drawn_BV) - nearer_V) / (len(drawn_BV) + 1), 2.0 ** (1 - examples))
+    p_V = np.fmax(p_V, _t_test(difference_V, drawn_BV.std(0), examples))
+    low_V, high_V = percentile_interval(drawn_BV, units=examples)
     return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headcount.statistics.bootstrap import bootstrap_sums, percentile_interval
+from headcount.statistics.bootstrap import bootstrap_sums, counted, percentile_interval
 
 
 class Interval(NamedTuple):
@@ -88,7 +88,7 @@ def bootstrap_interval(
     statistics: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int = 1000, seed: int = 0
 ) -> Interval:
     """A function of summed statistics [N, ...], with its 95% percentile interval over examples."""
-    table = np.asarray(statistics, dtype=np.float64)
+    table = counted(statistics)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
     low, high = percentile_interval(drawn, units=len(table))
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))

@@ -33,7 +33,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import SiteKey
-from headcount.statistics import Interval, bootstrap_sums, percentile_interval
+from headcount.statistics import Interval, bootstrap_sums, counted, percentile_interval
 from headcount.surgery.compensate import compensate
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.quality import Quality
@@ -133,7 +133,7 @@ def losses(model: nn.Module, task: Task, projections: Mapping[SiteKey, Projectio
 
 def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) -> Interval:
     """Ratio of sums of paired values, with its 95% percentile bootstrap interval over examples."""
-    table = np.stack([above_N, below_N], axis=1)
+    table = counted(np.stack([above_N, below_N], axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.concatenate([sums[:, 0] / sums[:, 1] for sums in bootstrap_sums(table, resamples=resamples)])
         value = float(above_N.sum() / below_N.sum())

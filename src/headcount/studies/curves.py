@@ -21,7 +21,7 @@ from headcount.record.results.curves import Curve, Curves, Gain, Lead
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import Interval, Runs, bootstrap_interval, bootstrap_sums, over_runs
+from headcount.statistics import Interval, Runs, bootstrap_interval, bootstrap_sums, counted, over_runs
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
@@ -147,7 +147,7 @@ def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
     metric = lines[0][0].metric
     sign = 1 if metric.higher_is_better else -1
     table = np.stack([[quality.statistics for quality in line] for line in lines])  # [1 + K, steps, N, C]
-    table = table.transpose(2, 0, 1, 3)
+    table = counted(table.transpose(2, 0, 1, 3))
 
     def gains(sums: np.ndarray) -> np.ndarray:
         """[..., 1 + K, steps, C] -> [..., K], positive if the first is better."""

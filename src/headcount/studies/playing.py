@@ -28,7 +28,7 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, Interval, bootstrap_sums, percentile_interval
+from headcount.statistics import Comparison, Interval, bootstrap_sums, counted, percentile_interval
 from headcount.tasks.factory import task
 from headcount.tasks.task import Task
 
@@ -115,7 +115,8 @@ def comparison(
     variants = np.stack([off, replaced_statistics, alone])
     changes = metric.compare(base, variants, resamples=_RESAMPLES, seed=seed)
     without, replaced, role_alone = changes
-    return without, replaced, role_alone, _share_kept(metric, np.stack([base, off, alone], axis=1), without, seed)
+    statistics_N3C = counted(np.stack([base, off, alone], axis=1))
+    return without, replaced, role_alone, _share_kept(metric, statistics_N3C, without, seed)
 
 
 def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, seed: int) -> Interval | None:

@@ -31,7 +31,7 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import bootstrap_sums, over_runs
+from headcount.statistics import bootstrap_sums, counted, over_runs
 from headcount.studies.kept import Held, Looking, drift
 from headcount.studies.plan import Arm
 from headcount.studies.plan import Data as Data
@@ -240,7 +240,7 @@ def _paired(
 def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], metric: Metric) -> Difference:
     """Second minus first: the mean over seeds, with an interval over seeds and examples, and the value of each seed."""
     seeds = sorted(before)
-    table = np.stack([np.stack([side[seed] for seed in seeds], axis=1) for side in (before, after)], axis=1)
+    table = counted(np.stack([np.stack([side[seed] for seed in seeds], axis=1) for side in (before, after)], axis=1))
 
     def differences(sums: np.ndarray) -> np.ndarray:
         """[..., 2, seeds, C] -> [..., seeds]."""

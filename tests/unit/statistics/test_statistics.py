@@ -346,6 +346,24 @@ def test_few_examples_have_intervals_and_p_values_as_wide_as_they_need(examples:
     assert np.mean([row.p < 0.01 for row in compared]) < 0.015
 
 
+@pytest.mark.parametrize("examples", [3, 12])
+def test_examples_without_predictions_change_no_interval_and_no_p_value(examples: int) -> None:
+    """They would make a few examples seem many, and a resample of them alone has a perplexity of 1."""
+    random = np.random.default_rng(2)
+    base = np.stack([random.uniform(5, 9, examples), np.full(examples, 3.0)], axis=1)
+    variant = base + np.array([1.0, 0.0])
+    nothing = np.zeros((40, 2))
+    alone = [bootstrap_interval(base, PERPLEXITY.of_sums)]
+    alone += paired_bootstrap(base, variant[None], PERPLEXITY.of_sums, resamples=1000)
+    base, variant = np.concatenate([base, nothing]), np.concatenate([variant, nothing])
+    beside = [bootstrap_interval(base, PERPLEXITY.of_sums)]
+    beside += paired_bootstrap(base, variant[None], PERPLEXITY.of_sums, resamples=1000)
+    assert np.array_equal(np.concatenate(alone), np.concatenate(beside), equal_nan=True)
+    (effect,) = effects(PERPLEXITY, Outcome(base, variant[None]))
+    assert effect.examples == examples
+    assert np.isnan(bootstrap_interval(nothing[:3], LOSS.of_sums).low)
+
+
 def test_what_is_not_a_number_is_not_significant() -> None:
     """Two models whose perplexity overflows: infinity less infinity."""
     reference, variant = np.full((20, 2), [800.0, 1.0]), np.full((1, 20, 2), [900.0, 1.0])
