@@ -22,10 +22,17 @@ class Metric:
     higher_is_better: bool = True
     distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
+    answers: Callable[[np.ndarray], np.ndarray] | None = None  # [C] -> [K, C], sums if all were answered in one way
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
         return float(self.of_sums(statistics.sum(0, dtype=np.float64)))
+
+    def unseen(self, sums: np.ndarray, share: float) -> np.ndarray:
+        """[K]: the metric if this share of the answers were of one kind; empty if its examples are no answers."""
+        if self.answers is None:
+            return np.empty(0)
+        return self.of_sums((1 - share) * sums + share * self.answers(sums))
 
     def gain(self, difference: float) -> float:
         """A difference of the metric with its sign changed if necessary, so that positive is better."""
@@ -57,8 +64,12 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return sums[..., 0] / np.maximum(sums[..., 1], 1e-300)
 
 
-ACCURACY = Metric("accuracy", _ratio, bound=1.0)  # columns: right, 1
-TOKEN_ACCURACY = Metric("token accuracy", _ratio)  # columns: right predictions, predictions
+def _wrong_or_right(sums: np.ndarray) -> np.ndarray:
+    return np.array([[0.0, 1.0], [1.0, 1.0]]) * sums[1]
+
+
+ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=_wrong_or_right)  # columns: right, 1
+TOKEN_ACCURACY = Metric("token accuracy", _ratio, answers=_wrong_or_right)  # columns: right predictions, predictions
 COSINE_DISTANCE = Metric("cosine distance", _ratio, higher_is_better=False, distance=True)  # 1 - cosine, 1
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False)  # the same columns
@@ -95,5 +106,10 @@ def _matthews(sums: np.ndarray) -> np.ndarray:
     return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
 
 
-F1 = Metric("F1", _f1)
-MATTHEWS = Metric("Matthews", _matthews)
+def _one_cell(sums: np.ndarray) -> np.ndarray:
+    """One label and one answer for all examples, for every pair of them."""
+    return np.eye(len(sums)) * sums.sum()
+
+
+F1 = Metric("F1", _f1, answers=_one_cell)
+MATTHEWS = Metric("Matthews", _matthews, answers=_one_cell)
