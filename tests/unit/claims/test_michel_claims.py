@@ -27,6 +27,16 @@ def test_a_wide_interval_leaves_it_open(number: str) -> None:
     assert verdict.models == 1
 
 
+def test_a_single_random_order_decides_nothing() -> None:
+    """Its interval is over examples alone: where orders are alike, a third of the verdicts were wrong."""
+    record = curves(late, gain=2.0)
+    lines = record.parts.curves
+    one = [line for line in lines if line.order != "random" or line.seed == 0]
+    assert decide(CLAIMS["M5"], [model(record)]).holds is True
+    fewer = replace(record, parts=replace(record.parts, curves=tuple(one)))
+    assert decide(CLAIMS["M5"], [model(fewer)]).holds is None
+
+
 def test_a_correlation_that_two_heads_carry_stays_open() -> None:
     assert decide(CLAIMS["M3"], [model(ablation(4, r=0.97, width=1.2))]).holds is None
 
