@@ -45,7 +45,7 @@ class Quality:
         if interval.low != interval.high:
             return interval
         table = counted(self.statistics)
-        ends = self.metric.unseen(table.sum(0), 1 - 0.025 ** (1 / len(table)))
+        ends = self.metric.unseen(table.sum(0), 1 - 0.025 ** (1 / len(table))).ravel()
         return Interval(interval.value, min(interval.low, *ends), max(interval.high, *ends)) if len(ends) else interval
 
 
