@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.statistics import Comparison, mcnemar, paired_bootstrap, paired_shares
+from headcount.statistics import Comparison, counted, mcnemar, paired_bootstrap, paired_shares, share_interval
+
+_FEW = 3  # changed answers: more than 2.5% of resamples have none of three
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,18 @@ class Metric:
     higher_is_better: bool = True
     distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
+    # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
+    answers: Callable[[np.ndarray], np.ndarray] | None = None
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
         return float(self.of_sums(statistics.sum(0, dtype=np.float64)))
+
+    def unseen(self, sums: np.ndarray, share: float) -> np.ndarray:
+        """[labels, answers]: the metric if this share of examples had one label and answer; empty without answers."""
+        if self.answers is None:
+            return np.empty((0, 0))
+        return self.of_sums((1 - share) * sums + share * self.answers(sums))
 
     def gain(self, difference: float) -> float:
         """A difference of the metric with its sign changed if necessary, so that positive is better."""
@@ -37,13 +47,24 @@ class Metric:
         """Each of `variants` [V, N, C] against `reference` [N, C], paired by example.
 
         By the centred bootstrap; accuracy by McNemar's exact test, with an interval that is no narrower than that of
-        `paired_shares`: where few answers change, resamples vary too little.
+        `paired_shares`: where few answers change, resamples vary too little. For other metrics of answers it has
+        what further changed answers would do.
         """
         rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed)
         if self is not ACCURACY:
-            return rows
+            return [self._by_changes(row, reference, variant) for row, variant in zip(rows, variants, strict=True)]
         right_N = reference[:, 0]
         return [_by_answers(row, right_N, variant[:, 0]) for row, variant in zip(rows, variants, strict=True)]
+
+    def _by_changes(self, row: Comparison, reference: np.ndarray, variant: np.ndarray) -> Comparison:
+        pair = counted(np.stack([reference, variant], axis=1))
+        changed = int((pair[:, 0] != pair[:, 1]).any(1).sum())
+        if self.answers is None or changed > _FEW or np.isnan(row.low):
+            return row
+        further = share_interval(changed, len(pair)).high - changed / len(pair)
+        before, after = (self.unseen(sums, further) for sums in pair.sum(0))
+        ends = after[:, None] - before[:, :, None]  # of the same label
+        return row._replace(low=min(row.low, float(ends.min())), high=max(row.high, float(ends.max())))
 
 
 def _by_answers(row: Comparison, first_right: np.ndarray, second_right: np.ndarray) -> Comparison:
@@ -57,8 +78,12 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return sums[..., 0] / np.maximum(sums[..., 1], 1e-300)
 
 
-ACCURACY = Metric("accuracy", _ratio, bound=1.0)  # columns: right, 1
-TOKEN_ACCURACY = Metric("token accuracy", _ratio)  # columns: right predictions, predictions
+def _wrong_or_right(sums: np.ndarray) -> np.ndarray:
+    return np.array([[[0.0, 1.0], [1.0, 1.0]]]) * sums[1]
+
+
+ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=_wrong_or_right)  # columns: right, 1
+TOKEN_ACCURACY = Metric("token accuracy", _ratio, answers=_wrong_or_right)  # columns: right predictions, predictions
 COSINE_DISTANCE = Metric("cosine distance", _ratio, higher_is_better=False, distance=True)  # 1 - cosine, 1
 LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False)  # the same columns
@@ -95,5 +120,10 @@ def _matthews(sums: np.ndarray) -> np.ndarray:
     return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
 
 
-F1 = Metric("F1", _f1)
-MATTHEWS = Metric("Matthews", _matthews)
+def _one_cell(sums: np.ndarray) -> np.ndarray:
+    """One label and one answer for all examples, for every pair of them."""
+    return _square(np.eye(len(sums))).transpose(1, 2, 0) * sums.sum()
+
+
+F1 = Metric("F1", _f1, answers=_one_cell)
+MATTHEWS = Metric("Matthews", _matthews, answers=_one_cell)

@@ -23,7 +23,10 @@ def bend(values: np.ndarray, shares: np.ndarray) -> float:
 
 
 def _bend(epoch: Epoch) -> tuple[float, float]:
-    """The size of the bend of an epoch's curve, and its variance with independent noise at every point."""
+    """The size of the bend of an epoch's curve, and its largest variance: points share examples, and noise adds up.
+
+    With independent noise, a quarter of the verdicts on one model whose curves bend alike were wrong.
+    """
     values = np.array([point.value for point in epoch.points])
     noise = np.array([deviation(Interval(point.value, point.low, point.high)) for point in epoch.points])
     shares = np.array([point.share for point in epoch.points])
@@ -31,7 +34,7 @@ def _bend(epoch: Epoch) -> tuple[float, float]:
     slope = np.full(len(values), 1 / (len(values) * fall))  # derivative of the bend with respect to every point
     slope[0] -= 1 / fall + mean_loss / fall**2
     slope[-1] += mean_loss / fall**2
-    return abs(bend(values, shares)), float(np.square(slope * noise).sum())
+    return abs(bend(values, shares)), float(np.abs(slope * noise).sum() ** 2)
 
 
 def _has_learned(epoch: Epoch, dynamics: Dynamics) -> bool:

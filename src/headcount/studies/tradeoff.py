@@ -250,9 +250,9 @@ def _difference(before: dict[int, np.ndarray], after: dict[int, np.ndarray], met
     drawn_RS = np.concatenate([differences(sums) for sums in bootstrap_sums(table, resamples=_RESAMPLES)])
     values_S = differences(table.sum(0))
     runs = over_runs([values_S.tolist()], [list(drawn_RS.T)], examples=len(table))
-    p = None
+    by_seed = dict(zip(map(str, seeds), values_S.tolist(), strict=True))
+    low, high, p = runs.low, runs.high, None
     if len(seeds) == 1:
         (comparison,) = metric.compare(table[:, 0, 0], table[None, :, 1, 0], resamples=_RESAMPLES)
-        p = comparison.p
-    by_seed = dict(zip(map(str, seeds), values_S.tolist(), strict=True))
-    return Difference(runs.value, runs.low, runs.high, p, by_seed, runs.parts, runs.behind)
+        low, high, p = comparison.low, comparison.high, comparison.p
+    return Difference(runs.value, low, high, p, by_seed, runs.parts, runs.behind)

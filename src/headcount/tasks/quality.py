@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.metrics import Metric
 from headcount.record import Signature
-from headcount.statistics import Interval, bootstrap_interval
+from headcount.statistics import Interval, bootstrap_interval, counted
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,17 @@ class Quality:
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
     def interval(self) -> Interval:
-        """The value with its 95% interval over examples; exact for an accuracy of 0 or 1, whose resamples are alike."""
+        """The value with its 95% interval over examples.
+
+        Where all resamples are alike, as with right answers alone, the interval has what so many examples may miss: an
+        answer of another kind that up to 1 - .025^(1/N) of all have (exact for accuracy).
+        """
         interval = bootstrap_interval(self.statistics, self.metric.of_sums)
-        if self.metric.bound is None or interval.low != interval.high:
+        if interval.low != interval.high:
             return interval
-        exact = 0.025 ** (1 / len(self.statistics))
-        return Interval(interval.value, min(interval.low, exact), max(interval.high, 1 - exact))
+        table = counted(self.statistics)
+        ends = self.metric.unseen(table.sum(0), 1 - 0.025 ** (1 / len(table))).ravel()
+        return Interval(interval.value, min(interval.low, *ends), max(interval.high, *ends)) if len(ends) else interval
 
 
 @dataclass(frozen=True)

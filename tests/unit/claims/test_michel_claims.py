@@ -13,6 +13,7 @@ from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record
+from headcount.record.results.dynamics import EpochStep
 from headcount.statistics import Interval
 from truths import SENSITIVE, late, straight
 
@@ -25,6 +26,16 @@ def test_a_wide_interval_leaves_it_open(number: str) -> None:
     verdict = decide(CLAIMS[number], [model(wide)])
     assert verdict.holds is None
     assert verdict.models == 1
+
+
+def test_a_single_random_order_decides_nothing() -> None:
+    """Its interval is over examples alone: where orders are alike, a third of the verdicts were wrong."""
+    record = curves(late, gain=2.0)
+    lines = record.parts.curves
+    one = [line for line in lines if line.order != "random" or line.seed == 0]
+    assert decide(CLAIMS["M5"], [model(record)]).holds is True
+    fewer = replace(record, parts=replace(record.parts, curves=tuple(one)))
+    assert decide(CLAIMS["M5"], [model(fewer)]).holds is None
 
 
 def test_a_correlation_that_two_heads_carry_stays_open() -> None:
@@ -180,3 +191,17 @@ def test_a_correlation_over_several_models_ends_at_one() -> None:
     assert verdict.high == 1.0
     assert verdict.low is not None
     assert verdict.low < verdict.value < 1
+
+
+def test_points_of_a_curve_share_their_examples() -> None:
+    """Noise that all points between the ends share bends the curve: it does not average out over them."""
+    record = dynamics({1: straight, 12: lambda share: share - 0.04 * (0 < share < 1)})
+    by_epoch = tuple(replace(epoch, points=tuple(map(_wider, epoch.points))) for epoch in record.parts.by_epoch)
+    verdict = decide(CLAIMS["M8"], [model(replace(record, parts=replace(record.parts, by_epoch=by_epoch)))])
+    assert verdict.value == pytest.approx(0.04 * 9 / 11)
+    assert verdict.holds is None, "both curves may be 4% too low or too high between their ends"
+
+
+def _wider(point: EpochStep) -> EpochStep:
+    """A point between the ends with an interval of 4% of the score on each side."""
+    return replace(point, low=point.value - 1.2, high=point.value + 1.2) if 0 < point.share < 1 else point

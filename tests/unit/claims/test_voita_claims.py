@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,16 +135,30 @@ def test_scratch_with_fewer_steps_than_the_model_decides_nothing() -> None:
 
 def test_scratch_is_compared_on_the_same_examples_where_it_can() -> None:
     """The examples' intervals of both models overlap; paired, the difference is clear."""
-    against = {
-        "difference": -0.3, "low": -0.4, "high": -0.2, "p": 0.001, "by_seed": {"0": -0.3}, "variance": {}, "behind": "",
-    }  # fmt: skip
-    compared = [{"way": "scratch", "keep": 8, "seeds": [0], "lost": against, "against": against}]
-    planted = {"pairs": [pair(0, 28.3, 28)], "sites": SITES, "pruned": "heads of all kinds"}
-    paired = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, compared=compared, **planted))])
+    compared, pairs = _against_scratch([0, 1])
+    paired = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, compared=compared, **pairs))])
     assert (paired.value, paired.low, paired.high, paired.holds) == (0.3, 0.2, 0.4, True)
-    unpaired = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, **planted))])
+    unpaired = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, **_against_scratch([0])[1]))])
     assert unpaired.holds is None
     assert "not paired by example" in unpaired.detail
+
+
+def test_one_training_from_scratch_decides_nothing() -> None:
+    """Its interval is over examples; where seeds vary by as much, half of the verdicts on equal models were wrong."""
+    compared, pairs = _against_scratch([0])
+    verdict = decide(CLAIMS["V12"], [model(tradeoff({(8, 0): ["encoder.0.0"]}, compared=compared, **pairs))])
+    assert (verdict.low, verdict.runs, verdict.holds) == (0.2, 1, None)
+
+
+def _against_scratch(seeds: list[int]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A clear difference paired by example, and the models of these seeds."""
+    against = {
+        "difference": -0.3, "low": -0.4, "high": -0.2, "p": None, "by_seed": {str(seed): -0.3 for seed in seeds},
+        "variance": {}, "behind": "",
+    }  # fmt: skip
+    compared = [{"way": "scratch", "keep": 8, "seeds": seeds, "lost": against, "against": against}]
+    pairs = [pair(seed, 28.3, 28) for seed in seeds]
+    return compared, {"pairs": pairs, "sites": SITES, "pruned": "heads of all kinds"}
 
 
 def test_other_roles_than_the_papers_do_not_count() -> None:

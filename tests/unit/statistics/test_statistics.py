@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, confusion
+from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, TOKEN_ACCURACY, Metric, confusion
 from headcount.scores.ablation import effects
 from headcount.scores.variants import Outcome
 from headcount.statistics import (
@@ -391,6 +391,25 @@ def test_an_accuracy_without_mistakes_is_not_certain(examples: int) -> None:
     assert np.mean([row.low <= 0.9 <= row.high for row in found]) > 0.92
     always = Quality.of(ACCURACY, np.ones((examples, 2))).interval()
     assert always == pytest.approx((1.0, stats.binomtest(examples, examples).proportion_ci().low, 1.0))
+
+
+@pytest.mark.parametrize("metric", [F1, MATTHEWS])
+def test_answers_without_mistakes_are_not_certain(metric: Metric) -> None:
+    """Of models that are wrong in 5%, 36% make no mistake in 20 examples, and had 1 (1 to 1)."""
+    random = np.random.default_rng(10)
+    truth = metric.of(np.array([[475, 25, 25, 475]]))
+    labels, wrong = random.random((2, 60, 20)) < np.array([0.5, 0.05])[:, None, None]
+    tables = [confusion((row ^ off).astype(int), row.astype(int), 2) for row, off in zip(labels, wrong, strict=True)]
+    found = [Quality.of(metric, table).interval() for table in tables]
+    assert np.mean([row.low <= truth <= row.high for row in found]) > 0.9
+    never = Quality.of(metric, confusion(np.zeros(20, int), np.arange(20) % 2, 2)).interval()
+    assert never.low <= 0 < never.high < 0.5, "one of 20 could have been answered otherwise"
+
+
+def test_texts_without_mistakes_are_not_certain() -> None:
+    texts = np.tile([5, 5], (20, 1))
+    low = stats.binomtest(20, 20).proportion_ci().low
+    assert Quality.of(TOKEN_ACCURACY, texts).interval() == pytest.approx((1.0, low, 1.0))
 
 
 def test_a_head_that_changes_no_answer_may_change_others() -> None:
