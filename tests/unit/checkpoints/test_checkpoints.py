@@ -101,6 +101,8 @@ def test_a_model_with_adapters_does_not_replace_a_checkpoint(bert: Any, folder: 
     subject = bert.get_base_model() if form == "its model" else bert
     with pytest.raises(UsageError, match=r"query; .* merge_and_unload\(\)"):
         hc.save(subject, folder, overwrite=True)
+    with pytest.raises(UsageError, match=r"merge_and_unload\(\)"):
+        hc.export(subject, "vllm", folder, overwrite=True)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     if form == "PeftModel":
         hc.load(hc.save(bert.merge_and_unload(), folder, overwrite=True))
