@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import headcount as hc
 import records as made
+import subjects
 import zoo
 from forks import PATIENCE, started
 from headcount import journal, locks
@@ -148,6 +149,22 @@ def test_results_do_not_replace_the_record_of_a_model(writer: Path) -> None:
         assert done.exit_code == 1
         assert "holds a model, whose record.json would be replaced; give another folder" in done.output
         assert {path.name for path in writer.iterdir()} == before
+
+
+def test_results_replace_only_those_of_the_same_command(tmp_path: Path) -> None:
+    file, given = tmp_path / "record.json", [part.replace("DIR", str(tmp_path)) for part in WITH_OUT["score"]]
+    for content, message in (
+        (subjects.ablation(subjects.ONE_LAYER).to_json(), "is the result of 'ablate', which that of 'score' would"),
+        ("my own", "is not a record of headcount, which that of 'score' would replace; move it, or give another"),
+        ("[1]", "is not a record of headcount"),
+    ):
+        file.write_text(content)
+        done = run("score", *given, "--out", str(tmp_path))
+        assert done.exit_code == 1
+        assert message in " ".join(done.output.split())
+        assert file.read_text() == content
+    file.write_text(subjects.score(subjects.ONE_LAYER).to_json())
+    assert "would replace" not in run("score", *given, "--out", str(tmp_path)).output
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")

@@ -52,6 +52,7 @@ def save(
         CheckpointError: If the folder is not empty, or cannot be written.
     """
     model = original_module(model)
+    refuse_adapters(model)
     if not isinstance(model, PreTrainedModel):
         raise UsageError(
             f"save expects a Hugging Face model (or one returned by hc.remove); got {type(model).__name__}."
@@ -78,6 +79,19 @@ def save(
     if push_to is not None:
         push(target, push_to)
     return target
+
+
+def refuse_adapters(model: nn.Module) -> None:
+    """Raise if a model has adapters of PEFT: `save_pretrained` would write them alone, or weights under other names."""
+    adapted = [name for name, module in model.named_modules() if hasattr(module, "base_layer")]
+    if not (adapted or hasattr(model, "merge_and_unload") or getattr(model, "_hf_peft_config_loaded", False)):
+        return
+    example = f", such as that of {adapted[0]}" if adapted else ""
+    raise UsageError(
+        f"{type(model).__name__} is a model with adapters (PEFT){example}; its files have none. Use the model that "
+        "merge_and_unload() of the PeftModel returns. After model.add_adapter(...), call "
+        "model.save_pretrained(ADAPTER) and peft.PeftModel.from_pretrained(WHOLE_MODEL, ADAPTER).merge_and_unload()."
+    )
 
 
 def _refresh(model: PreTrainedModel) -> None:

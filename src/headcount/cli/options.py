@@ -74,10 +74,11 @@ class Output:
     def save(self, record: Record) -> list[Path]:
         """Write the record and its figures (main process only); returns the files of the figures."""
         from headcount import journal, processes
-        from headcount.report.figure import write_all
+        from headcount.report.figure import remove_outdated, write_all
 
         if self.out is None or self.unfinished is None or not processes.is_main():
             return []
+        remove_outdated(self.out / "figures", self.out / "record.json", record)
         record.save(self.out / "record.json")
         figures = write_all(record, self.out / "figures", self.formats)
         journal.remove_folder(self.unfinished)
@@ -142,6 +143,7 @@ def output(function: Command, *, shared: bool = False) -> Command:
     @wraps(function)
     def command(out: Path | None, formats: tuple[str, ...], all_rows: bool, as_json: bool, **rest: Any) -> Any:
         refuse_checkpoint(out)
+        _refuse_other_results(out, click.get_current_context().info_name or "")
         return function(output=Output(out, formats, all_rows, as_json), **rest)
 
     saved = out_folder("Folder for record.json and figures. Default: nothing is saved.", shared=shared)
@@ -154,6 +156,24 @@ def refuse_checkpoint(out: Path | None) -> None:
 
     if out is not None and (out / "config.json").is_file():
         raise FolderError(f"{out} holds a model, whose record.json would be replaced; give another folder for results.")
+
+
+def _refuse_other_results(out: Path | None, study: str) -> None:
+    """Raise if the folder has the record of another command, or a record.json that headcount did not write."""
+    from headcount import journal
+    from headcount.errors import FolderError, HeadcountError
+
+    file = out / "record.json" if out is not None else None
+    if file is None or not file.is_file():
+        return
+    try:
+        content = journal.read_json(file)
+    except HeadcountError:
+        content = None
+    found = content.get("study") if isinstance(content, dict) else None
+    if found != study:
+        what = f"is the result of {found!r:.40}" if found else "is not a record of headcount"
+        raise FolderError(f"{file} {what}, which that of {study!r} would replace; move it, or give another folder.")
 
 
 def shared_output(function: Command) -> Command:

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headcount import journal
 from headcount.checkpoints.companions import load_tokenizer
 from headcount.checkpoints.load import load
-from headcount.checkpoints.save import check_target
+from headcount.checkpoints.save import check_target, refuse_adapters
 from headcount.errors import CheckpointError, FolderError, NotExportable, UnknownName, UsageError, VerificationError
 from headcount.exports.agreement import Agreement
 from headcount.exports.rounding import explained
@@ -91,6 +91,8 @@ def export(
     check_free(target, overwrite=overwrite)
     if isinstance(model, str | os.PathLike) and Path(model).resolve() == target.resolve():
         raise UsageError(f"{target} is the model itself; give another path for the export.")
+    if isinstance(model, nn.Module):
+        refuse_adapters(original_module(model))
     subject = _subject(model, tokenizer, loading)
     refuse(subject, to)
     suffix = runtime.suffix(subject.model)

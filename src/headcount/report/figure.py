@@ -133,6 +133,18 @@ def write_together(records: Sequence[Record], folder: Path, formats: Sequence[st
     return [file for name, drawn in by_figure.items() for file in write(name, drawn, folder, formats)]
 
 
+def remove_outdated(folder: Path, file: Path, record: Record) -> None:
+    """Remove the figures beside the file of a record that this record replaces, unless the numbers are the same.
+
+    The new ones may have other formats, or be fewer: those that stayed would show other numbers than the record.
+    """
+    if not file.is_file() or journal.read_json(file).get("parts") == record.to_plain()["parts"]:
+        return
+    for name in figures.names():
+        for suffix in (*FORMATS, "csv", "txt"):
+            (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+
+
 def _csv(rows: Sequence[Mapping[str, object]]) -> str:
     import pandas as pd
 

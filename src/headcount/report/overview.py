@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headcount.heads import Head
 from headcount.record.result import Quality
-from headcount.record.results.ablate import Ablation
+from headcount.record.results.ablate import Ablation, Effect
 from headcount.record.results.bench import Speed
 from headcount.record.results.curves import Curves
 from headcount.record.results.evaluate import Evaluation
@@ -142,10 +142,9 @@ def _needed(ablation: Ablation) -> str:
     surely = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) > 0]
     spare = [head for head in ranked if effects[head].corrected < ablation.alpha and ablation.harm(effects[head]) < 0]
     verb = "falls" if ablation.higher_is_better else "rises"
+    start = "" if ablation.stopped_early else f"from {_number(ablation.value, ablation.value)} "
     values = [
-        f"without {head} {f'{metric} {verb} ' if index == 0 else ''}"
-        f"{f'from {_number(ablation.value, ablation.value)} ' if index == 0 else ''}"
-        f"to {_number(effects[head].value, ablation.value)}"
+        f"without {head} {f'{metric} {verb} {start}' if index == 0 else ''}{_new_value(ablation, effects[head])}"
         for index, head in enumerate((surely or ranked)[:_NAMED_HEADS])
     ]
     undecided = len(effects) - len(surely) - len(spare)
@@ -161,8 +160,15 @@ def _needed(ablation: Ablation) -> str:
             f"little to be sure. {ranked[0]} seems to matter most: {values[0]}.{extra}"
         )
     named = "" if len(surely) <= _NAMED_HEADS else " Most:"
-    start = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
-    return f"{start}{'.' if named else ':'}{named} {_listed(values)}. {unsure}{extra}".rstrip()
+    certain = f"{len(surely)} of {len(effects)} heads {'matters' if len(surely) == 1 else 'matter'} for certain"
+    return f"{certain}{'.' if named else ':'}{named} {_listed(values)}. {unsure}{extra}".rstrip()
+
+
+def _new_value(ablation: Ablation, effect: Effect) -> str:
+    """The metric without a head; the change alone if it is of fewer examples than the metric of the whole model."""
+    if ablation.stopped_early:
+        return f"by {_number(abs(effect.difference), ablation.value)}"
+    return f"to {_number(effect.value, ablation.value)}"
 
 
 def _roles(subject: Subject, _: Sequence[str]) -> str:

@@ -116,14 +116,16 @@ def _effects(
 def _early(
     model: nn.Module, task: Task, out: list[Variant], lonely: list[Variant], alpha: float, progress: Progress
 ) -> tuple[float, list[Effect], list[Effect]]:
-    """As `_effects`, but each variant is measured only until it is certain that its heads matter."""
+    """As `_effects`, but each variant is measured only until it is certain that its heads matter.
+
+    The unmasked model is measured on all examples: its metric is that of the data, wherever the variants stopped.
+    """
     metric = task.metric
     stopped_variants = until_certain(model, task, metric, [*out, *lonely], alpha=alpha, progress=progress)
     sides = [
         _stopped_effects(metric, stopped) for stopped in (stopped_variants[: len(out)], stopped_variants[len(out) :])
     ]
-    longest = max(stopped_variants, key=lambda variant: variant.examples)
-    return metric.of(longest.outcome.base), sides[0], sides[1]
+    return metric.of(task.quality(model).statistics), sides[0], sides[1]
 
 
 def _stopped_effects(metric: Metric, stopped: list[Stopped]) -> list[Effect]:

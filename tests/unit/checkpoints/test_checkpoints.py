@@ -89,6 +89,25 @@ def test_save_does_not_touch_other_folders(bert: nn.Module, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["photos"]
 
 
+@pytest.mark.parametrize("form", ["PeftModel", "its model", "add_adapter"])
+def test_a_model_with_adapters_does_not_replace_a_checkpoint(bert: Any, folder: Path, form: str) -> None:
+    peft = pytest.importorskip("peft")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    lora = peft.LoraConfig(r=2, target_modules=["query"])
+    if form == "add_adapter":
+        bert.add_adapter(lora)
+    else:
+        bert = peft.get_peft_model(bert, lora)
+    subject = bert.get_base_model() if form == "its model" else bert
+    with pytest.raises(UsageError, match=r"query; .* merge_and_unload\(\)"):
+        hc.save(subject, folder, overwrite=True)
+    with pytest.raises(UsageError, match=r"merge_and_unload\(\)"):
+        hc.export(subject, "vllm", folder, overwrite=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    if form == "PeftModel":
+        hc.load(hc.save(bert.merge_and_unload(), folder, overwrite=True))
+
+
 def test_a_failed_save_leaves_the_old_checkpoint(
     bert: nn.Module, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.report.overview import overview
 from headcount.report.payload import payload
+from headcount.report.sections.ablation import SECTION
 from headcount.report.subject import subjects
 from headcount.report.terms import ROLE_WORDS
 
@@ -60,6 +61,18 @@ def test_heads_that_matter_are_those_whose_loss_is_certain_and_harmful() -> None
     rising = answers([ablation(effect(3, sure=True), effect(1, sure=False), higher_is_better=False)])[1]
     assert rising.startswith("1 of 2 heads matters for certain: without encoder.0.0 BLEU rises from 30.0 to 33.0.")
     assert "the output moves most: BLEU 3" in answers([ablation(effect(3, sure=True), distance=True)])[1]
+
+
+def test_values_of_fewer_examples_are_not_compared_with_that_of_the_whole_model() -> None:
+    some = [{**effect(-3, sure=True), "value": 24.0, "examples": 5}, effect(-5, sure=True)]
+    assert answers([ablation(*some)])[1] == (
+        "2 of 2 heads matter for certain: without encoder.0.1 BLEU falls by 5.0 and without encoder.0.0 by 3.0."
+    )
+    section = SECTION.answer(ablation(*some))
+    assert section.endswith(
+        "on 5 to 9 examples: BLEU with a head off is of these, and only its change can be compared."
+    )
+    assert "can be compared" not in SECTION.answer(ablation(effect(-3, sure=True)))
 
 
 def test_scores_stand_in_where_no_head_was_masked() -> None:

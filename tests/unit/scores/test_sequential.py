@@ -71,6 +71,26 @@ def test_the_study_says_how_many_examples_it_took(setting: tuple[torch.nn.Module
         assert np.isclose(early[head].difference, whole[head].difference)
 
 
+def test_the_whole_model_is_measured_on_all_examples_wherever_the_heads_stop() -> None:
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32}
+    model = BertForSequenceClassification(BertConfig(vocab_size=99, **size)).eval()
+    texts, tokenizer = sentences(COUNT), word_tokenizer()
+    tokens = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        model.bert.encoder.layer[0].attention.output.dense.weight.normal_(0, 9)
+        scores = model(**tokens).logits.diff(dim=-1)[:, 0]
+        model.classifier.bias += torch.tensor([float(scores.median()), 0.0])
+        labels = model(**tokens).logits.argmax(-1).tolist()
+    labels = [1 - label if row % 10 == 0 else label for row, label in enumerate(labels)]
+    task = hc.task("classification", texts=texts, labels=labels, tokenizer=tokenizer)
+    early, whole = (ablate(model, task, early=early, alone=False).parts for early in (True, False))
+    assert early.one_out["encoder.0.0"].examples < COUNT
+    assert early.value == whole.value == 0.9
+    assert early.stopped_early
+    assert not whole.stopped_early
+
+
 def test_an_unbounded_metric_is_refused(setting: tuple[torch.nn.Module, object]) -> None:
     model, task = setting
     with pytest.raises(UsageError, match="only with accuracy, a mean of bounded values; got loss"):

@@ -13,7 +13,7 @@ from headcount.statistics import Correlation, examples_for
 class Effect:
     """How a model with heads masked differs from the unmasked one."""
 
-    value: float  # the metric with the heads masked
+    value: float  # the metric with the heads masked, on the examples of this effect
     difference: float  # masked minus unmasked
     low: float  # 95% interval of the difference
     high: float
@@ -71,6 +71,12 @@ class Ablation(Result):
         """The number of examples needed for any corrected p to fall below alpha; 0 if there are as many."""
         needed = examples_for(len(self.one_out), self.alpha)
         return needed if max(effect.examples for effect in self.one_out.values()) < needed else 0
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether some effect is of fewer examples than `value`: then its own value cannot be compared with that."""
+        gaps = [abs(self.value + effect.difference - effect.value) for effect in self.one_out.values()]
+        return max(gaps, default=0.0) > 1e-6 * max(1.0, abs(self.value))
 
     def harm(self, effect: Effect) -> float:
         """How much worse the model is without a head; positive is worse."""

@@ -29,7 +29,18 @@ def _answer(record: Record[Ablation]) -> str:
         f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "
         f"{len(significant)} change it significantly when masked alone (p < {alpha:g} after Holm's correction; "
         f"{parts.summary.significant} before), {better} of them for the better; {worst} matters most "
-        f"({metric} {change}).{too_few(parts)}"
+        f"({metric} {change}).{too_few(parts)}{_stopped(parts)}"
+    )
+
+
+def _stopped(parts: Ablation) -> str:
+    """A sentence to append if heads were measured on fewer examples than the whole model; else empty."""
+    if not parts.stopped_early:
+        return ""
+    counts = [effect.examples for effect in parts.one_out.values()]
+    return (
+        f" Heads were measured until it was certain that they matter, on {min(counts)} to {max(counts)} examples: "
+        f"{parts.metric} with a head off is of these, and only its change can be compared."
     )
 
 
