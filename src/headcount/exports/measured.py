@@ -12,8 +12,6 @@ from torch import nn
 from headcount.record.results.bench import Size
 from headcount.timing import TimedCall
 
-_SAMPLE = 1_000_000  # bytes at the end of each file that the fingerprint hashes
-
 
 class Measured(ABC):
     """An export that its runtime has loaded."""
@@ -27,8 +25,7 @@ class Measured(ABC):
         digest = hashlib.sha256()
         for file in files_of(self.path):
             with open(file, "rb") as stream:
-                stream.seek(max(0, file.stat().st_size - _SAMPLE))
-                digest.update(stream.read())
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
         return digest.hexdigest()[:16]
 
     def limit(self, length: int) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import zoo
 from headcount.errors import UsageError
 from headcount.exports.export import RUNTIMES
 from headcount.exports.load_export import load_export
+from headcount.exports.measured import Measured
 from headcount.studies.speed import Bench, TorchSubject, speed
 from tokens import byte_level_tokenizer, sentences, word_tokenizer
 
@@ -158,3 +160,12 @@ def test_a_damaged_export_is_named_with_its_runtime(tmp_path: Path, name: str, r
 def test_a_file_that_is_missing_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"There is no file .*half\.onnx"):
         load_export(tmp_path / "half.onnx")
+
+
+def test_exports_that_differ_anywhere_are_different(tmp_path: Path) -> None:
+    """Of files above 1 MB only the end was compared."""
+    first, second = tmp_path / "first.gguf", tmp_path / "second.gguf"
+    first.write_bytes(b"a" + bytes(2_000_000))
+    second.write_bytes(b"b" + bytes(2_000_000))
+    prints = [Measured.fingerprint(cast(Measured, SimpleNamespace(path=path))) for path in (first, second, first)]
+    assert prints[0] == prints[2] != prints[1]
