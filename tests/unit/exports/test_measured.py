@@ -80,7 +80,7 @@ def test_the_quality_of_a_decoder_is_measured_in_its_runtime(tmp_path: Path) -> 
     model = llama()
     small = hc.remove(model, hc.locate(model).mask(off=["decoder.1.0", "decoder.1.1"]), verify=False)
     tokenizer = byte_level_tokenizer()
-    texts = ["A little girl.", "Once upon a time", "x"] * 2  # fewer than six have no interval
+    texts = ["A little girl.", "Once upon a time", "x"] * 3  # fewer than six with predictions have no interval
     task = hc.task("language-modelling", texts=texts, tokenizer=tokenizer, batch_size=2)
     paths = {
         "gguf": exported(small, "gguf", tmp_path / "half.gguf", tokenizer),
