@@ -18,9 +18,10 @@ TITLES = {"voita2019": "Voita et al. 2019", "michel2019": "Michel et al. 2019"}
 _HEAD = """# Claims of the papers
 
 Every claim has one file in `src/headcount/claims/` with the statistic that decides it. It holds, or does not hold, only
-where the whole 95% interval is on one side; otherwise it is open. `headcount study all` decides them at its end, the
-page shows them right after the map. This page is written by `python -m headcount.claims.page docs/results/claims.json`;
-the figures are those of that file, a ledger of whole studies (`python -m headcount.claims.measured`).
+where the whole 95% interval is on one side; otherwise it is open. `headcount study all` decides them at its
+end, and its report shows them right after the map. This page is written by `python -m headcount.claims.page
+docs/results/claims.json`; the figures are those of that file, a ledger of whole studies (`python -m
+headcount.claims.measured`).
 """
 
 
@@ -49,14 +50,19 @@ def _source(measured: Record[Ledger] | None) -> str:
     counts = f"{len(ledger.models)} model{'s' if len(ledger.models) > 1 else ''}"
     seeds = f", pruned with {ledger.seeds} seed{'s' if ledger.seeds > 1 else ''} in all" if ledger.seeds else ""
     names, command = ", ".join(ledger.models), signature.arguments.get("command", "")
-    return f"Measured on {counts} ({names}){seeds}: `{command}`, {signature.time[:10]}.\n"
+    first, *others = command.split("; ")
+    lines = [f"Measured on {counts}{seeds}, {signature.time[:10]}: {names}.", "", f"- `{first}`"]
+    return "\n".join([*lines, *(f"- {other}" for other in others), ""])
 
 
 def _row(claim: Claim, verdict: Verdict | None, *, figures: bool) -> list[str]:
     cells = [f"{claim.number}. {claim.sentence}", claim.where, claim.statistic]
     if figures and verdict:
         cells[2] = verdict.statistic  # of which the figure is
-        cells += [_figure(verdict), f"**{verdict.word}**: {verdict.detail or claim.changed_by}"]
+        cells += [
+            _figure(verdict),
+            f"**{verdict.word}**: {verdict.detail or 'could be changed by ' + claim.changed_by}",
+        ]
     elif figures:
         cells += ["", "not measured"]
     return [*cells, f"`{claim.command}`"]

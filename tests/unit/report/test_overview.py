@@ -63,6 +63,12 @@ def test_heads_that_matter_are_those_whose_loss_is_certain_and_harmful() -> None
     assert "the output moves most: BLEU 3" in answers([ablation(effect(3, sure=True), distance=True)])[1]
 
 
+def test_a_head_that_harms_nothing_does_not_matter_most() -> None:
+    harmless = SECTION.answer(ablation(effect(0, sure=False), effect(2, sure=True)))
+    assert "no head's absence harms it, not even that of encoder.0.0" in harmless
+    assert "encoder.0.1 matters most" in SECTION.answer(ablation(effect(0, sure=False), effect(-2, sure=True)))
+
+
 def test_values_of_fewer_examples_are_not_compared_with_that_of_the_whole_model() -> None:
     some = [{**effect(-3, sure=True), "value": 24.0, "examples": 5}, effect(-5, sure=True)]
     assert answers([ablation(*some)])[1] == (

@@ -25,10 +25,12 @@ def _answer(record: Record[Ablation]) -> str:
             f"the median head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, "
             "so only sizes can be compared: a value above zero does not by itself mean that a head matters."
         )
+    harmful = parts.harm(effects[worst]) > 0
+    most = f"{worst} matters most" if harmful else f"no head's absence harms it, not even that of {worst}"
     return (
         f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "
         f"{len(significant)} change it significantly when masked alone (p < {alpha:g} after Holm's correction; "
-        f"{parts.summary.significant} before), {better} of them for the better; {worst} matters most "
+        f"{parts.summary.significant} before), {better} of them for the better; {most} "
         f"({metric} {change}).{too_few(parts)}{_stopped(parts)}"
     )
 
