@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,13 @@ def test_the_page_is_written_from_the_claims_and_what_was_measured() -> None:
 
 
 def test_what_was_measured_is_on_the_page_without_paths() -> None:
-    figures = measured([pool([combined("all", dynamics="/a/b/m has no epochs"), combined("all", model="/a/b/n")])], "x")
+    figures = measured(
+        [pool([combined("all", dynamics="/a/b/m has no epochs"), combined("all", model="/a/b/n")])], "x; V12: y"
+    )
     again = Record.from_json(figures.to_json())
     assert "/a/b" not in again.to_json()
     text = page(again)
-    assert "Measured on 2 models (m, n): `x`, " in text
+    assert re.search(r"Measured on 2 models, [\d-]+: m, n\.\n\n- `x`\n- V12: y\n", text)
     (line,) = [line for line in text.splitlines() if line.startswith("| M1.")]
     assert ", 2 models | **holds**: 88 of 96 heads" in line
     assert "m has no epochs" in text
@@ -102,7 +105,7 @@ def test_a_part_that_could_not_be_measured_gives_the_reason() -> None:
 def test_the_answer_counts_verdicts() -> None:
     record = Record(LEDGER, Signature("m"), ledger([model(ablation(4, r=-0.8))]))
     answer = sections["ledger"].answer(record)
-    counts = "22 claims of the papers: here 2 hold, 1 do not, 19 are open (19 for want of a record)."
+    counts = "22 claims of the papers: here 2 hold, 1 does not, 19 are open (19 for want of a record)."
     assert answer.startswith(f"1 model (m): {counts}")
 
 

@@ -439,7 +439,7 @@ def test_a_page_of_12_by_12_by_3_heads_needs_no_torch_and_is_quick(tmp_path: Pat
 
 def test_the_ledger_stands_right_after_the_map(whole: str) -> None:
     assert re.findall(r'<section id="([^"]*)"', whole)[:4] == ["overview", "heads", "ledger", "short"]
-    assert "3 claims of the papers: here 1 hold, 1 do not, 1 are open (1 for want of a record)." in whole
+    assert "3 claims of the papers: here 1 holds, 1 does not, 1 is open (1 for want of a record)." in whole
 
 
 def test_ledgers_of_both_papers_belong_to_one_model() -> None:

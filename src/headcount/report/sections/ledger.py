@@ -14,10 +14,13 @@ def _answer(record: Record[Ledger]) -> str:
     parts = record.parts
     held, refuted, undecided = (parts.count(holds) for holds in (True, False, None))
     unmeasured = sum(not verdict.models for verdict in parts.verdicts)
-    return (
-        f"{_decided_on(parts)}{len(parts.verdicts)} claims of the papers: here {held} hold, {refuted} do not, "
-        f"{undecided} are open{f' ({unmeasured} for want of a record)' if unmeasured else ''}."
-    )
+    counts = [
+        f"{held} {'holds' if held == 1 else 'hold'}",
+        f"{refuted} {'does' if refuted == 1 else 'do'} not",
+        f"{undecided} {'is' if undecided == 1 else 'are'} open",
+    ]
+    lacking = f" ({unmeasured} for want of a record)" if unmeasured else ""
+    return f"{_decided_on(parts)}{len(parts.verdicts)} claims of the papers: here {', '.join(counts)}{lacking}."
 
 
 def _decided_on(parts: Ledger) -> str:
