@@ -23,6 +23,7 @@ class Metric:
     of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
     higher_is_better: bool = True
     distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
+    skewed: bool = False  # one example may be far above all others, as a loss may
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
     # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
     answers: Callable[[np.ndarray], np.ndarray] | None = None
@@ -48,9 +49,9 @@ class Metric:
 
         By the centred bootstrap; accuracy by McNemar's exact test, with an interval that is no narrower than that of
         `paired_shares`: where few answers change, resamples vary too little. For other metrics of answers it has
-        what further changed answers would do.
+        what further changed answers would do. Losses are corrected for a long tail of examples.
         """
-        rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed)
+        rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed, skewed=self.skewed)
         if self is not ACCURACY:
             return [self._by_changes(row, reference, variant) for row, variant in zip(rows, variants, strict=True)]
         right_N = reference[:, 0]
@@ -84,9 +85,13 @@ def _wrong_or_right(sums: np.ndarray) -> np.ndarray:
 
 ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=_wrong_or_right)  # columns: right, 1
 TOKEN_ACCURACY = Metric("token accuracy", _ratio, answers=_wrong_or_right)  # columns: right predictions, predictions
-COSINE_DISTANCE = Metric("cosine distance", _ratio, higher_is_better=False, distance=True)  # 1 - cosine, 1
-LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
-PERPLEXITY = Metric("perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False)  # the same columns
+COSINE_DISTANCE = Metric(  # columns: 1 - cosine, 1
+    "cosine distance", _ratio, higher_is_better=False, distance=True, skewed=True
+)
+LOSS = Metric("loss", _ratio, higher_is_better=False, skewed=True)  # columns: negative log-likelihood, predictions
+PERPLEXITY = Metric(  # the same columns
+    "perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False, skewed=True
+)
 
 
 def confusion(answers: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:

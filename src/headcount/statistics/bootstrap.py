@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headcount.statistics.skewness import t_test, widen
+
 _CHUNK = 1000  # resamples
 _MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; as many are cached
 _FEWEST = 6  # examples of a 95% interval: the range of five leaves out their median in 6% of cases
@@ -73,11 +75,12 @@ def paired_bootstrap(
     *,
     resamples: int,
     seed: int = 0,
+    skewed: bool = False,
 ) -> list[Comparison]:
     """Each of `variants` [V, N, C] against `reference` [N, C]: two-sided, p = (1 + #{|d* - d| >= |d|}) / (B + 1).
 
     With few examples resamples vary too little: p is at least that of a t-test with their standard deviation, and at
-    least 2^(1 - N), as for N differences of which all have the same sign.
+    least 2^(1 - N), as for N differences of which all have the same sign. skewed: correct for a long tail of examples.
     """
     base, table = np.asarray(reference, dtype=np.float64), np.asarray(variants, dtype=np.float64)
     together = counted(np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1))  # [N, 1 + V, C]
@@ -92,18 +95,11 @@ def paired_bootstrap(
     )
     nearer_V = (np.abs(drawn_BV - difference_V) < np.abs(difference_V) - 1e-12).sum(0)  # NaN is not nearer
     p_V = np.maximum((1 + len(drawn_BV) - nearer_V) / (len(drawn_BV) + 1), 2.0 ** (1 - examples))
-    p_V = np.fmax(p_V, _t_test(difference_V, drawn_BV.std(0), examples))
+    p_V = np.fmax(p_V, t_test(difference_V, drawn_BV, examples, skewed=skewed))
     low_V, high_V = percentile_interval(drawn_BV, units=examples)
+    if skewed:
+        low_V, high_V = widen(low_V, high_V, drawn_BV, examples)
     return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
-
-
-def _t_test(difference: np.ndarray, deviation: np.ndarray, examples: int) -> np.ndarray:
-    """Two-sided p of differences whose resamples have this standard deviation; 0 if they do not vary."""
-    from scipy.stats import t
-
-    error = deviation * sqrt(examples / max(examples - 1, 1))
-    distance = np.divide(np.abs(difference), error, out=np.full_like(error, np.inf), where=error > 0)
-    return np.asarray(2 * t.sf(distance, max(examples - 1, 1)))
 
 
 class Resampling:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.statistics.bootstrap import bootstrap_sums, counted, percentile_interval
+from headcount.statistics.skewness import widen
 
 
 class Interval(NamedTuple):
@@ -85,10 +86,20 @@ def _welch(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def bootstrap_interval(
-    statistics: ArrayLike, of_sums: Callable[[np.ndarray], np.ndarray], *, resamples: int = 1000, seed: int = 0
+    statistics: ArrayLike,
+    of_sums: Callable[[np.ndarray], np.ndarray],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+    skewed: bool = False,
 ) -> Interval:
-    """A function of summed statistics [N, ...], with its 95% percentile interval over examples."""
+    """A function of summed statistics [N, ...], with its 95% percentile interval over examples.
+
+    skewed: correct for a long tail of examples.
+    """
     table = counted(statistics)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
     low, high = percentile_interval(drawn, units=len(table))
+    if skewed:
+        low, high = widen(low, high, drawn, len(table))
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))

@@ -196,4 +196,4 @@ def lead(qualities: Sequence[Quality], baseline: Sequence[Quality]) -> Interval:
         difference = values[..., : len(qualities)].mean(-1) - values[..., len(qualities) :].mean(-1)
         return np.asarray(difference if metric.higher_is_better else -difference)
 
-    return bootstrap_interval(table, gain)
+    return bootstrap_interval(table, gain, skewed=metric.skewed)

@@ -41,7 +41,7 @@ class Quality:
         Where all resamples are alike, as with right answers alone, the interval has what so many examples may miss: an
         answer of another kind that up to 1 - .025^(1/N) of all have (exact for accuracy).
         """
-        interval = bootstrap_interval(self.statistics, self.metric.of_sums)
+        interval = bootstrap_interval(self.statistics, self.metric.of_sums, skewed=self.metric.skewed)
         if interval.low != interval.high:
             return interval
         table = counted(self.statistics)
