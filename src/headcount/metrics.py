@@ -79,12 +79,13 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return sums[..., 0] / np.maximum(sums[..., 1], 1e-300)
 
 
-def _wrong_or_right(sums: np.ndarray) -> np.ndarray:
+def wrong_or_right(sums: np.ndarray) -> np.ndarray:
+    """Sums if all answers were wrong, and if all were right, where the metric is the share of right ones."""
     return np.array([[[0.0, 1.0], [1.0, 1.0]]]) * sums[1]
 
 
-ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=_wrong_or_right)  # columns: right, 1
-TOKEN_ACCURACY = Metric("token accuracy", _ratio, answers=_wrong_or_right)  # columns: right predictions, predictions
+ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=wrong_or_right)  # columns: right, 1
+TOKEN_ACCURACY = Metric("token accuracy", _ratio, answers=wrong_or_right)  # columns: right predictions, predictions
 COSINE_DISTANCE = Metric(  # columns: 1 - cosine, 1
     "cosine distance", _ratio, higher_is_better=False, distance=True, skewed=True
 )

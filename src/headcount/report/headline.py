@@ -24,7 +24,8 @@ def _important(record: Record[RoleImportance]) -> str:
     if row is None:
         return ""
     return (
-        f"{row.top_with_role} of the {row.top} most important {row.kind} heads have a role of the paper "
+        f"Of the {row.top} most important {row.kind} heads, {row.top_with_role} "
+        f"{'has' if row.top_with_role == 1 else 'have'} a role of the paper "
         f"(positional, syntactic or rare); by chance it would be {row.top_expected:.1f}."
     )
 

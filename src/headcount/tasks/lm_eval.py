@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
 from headcount.hooks import original_module
-from headcount.metrics import Metric
+from headcount.metrics import Metric, wrong_or_right
 from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.running import evaluating
@@ -30,6 +30,7 @@ from headcount.tasks.harness import PREFIX, task_names
 from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.task import USUAL, Reading, Task
 
+_ANSWERS = {"acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match"}  # metrics that are 0 or 1 on one example
 _SEED = 1234  # of few-shot examples, the default of the harness
 _Columns = Callable[[Any], tuple[float, float]]
 _Ratio = Callable[[np.ndarray], np.ndarray]
@@ -184,7 +185,9 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
         return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
-    return Metric(name, of_sums, higher_is_better=directions.pop())
+    answers = wrong_or_right if len(measures) == 1 and name in _ANSWERS else None
+    skewed = any(measure.aggregation != "mean" for measure in measures)  # losses
+    return Metric(name, of_sums, higher_is_better=directions.pop(), answers=answers, skewed=skewed)
 
 
 def _value(sums: np.ndarray, index: int, measure: _Measure) -> np.ndarray:

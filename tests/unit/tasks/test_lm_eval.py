@@ -14,7 +14,9 @@ from torch import nn
 import headcount as hc
 import zoo
 from headcount.errors import UnknownName, UsageError
+from headcount.statistics import share_interval
 from headcount.tasks.harness import task_names
+from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
 
 CHOICES = ("w5", "w9 w11", "w17")
@@ -71,6 +73,13 @@ def test_examples_are_right_where_the_likeliest_choice_is(model: Any, files: dic
     assert quality.name == "acc"
     assert quality.statistics[:, 0].tolist() == right
     assert quality.value == pytest.approx(np.mean(right))
+
+
+def test_right_answers_alone_are_no_certainty(model: Any, files: dict[str, str]) -> None:
+    metric = hc.task(f"lm-eval:{files['choice']}", tokenizer=word_tokenizer()).metric
+    interval = Quality.of(metric, np.ones((30, 2))).interval()
+    assert interval == pytest.approx(share_interval(30, 30))
+    assert hc.task(f"lm-eval:{files['plain']}", tokenizer=word_tokenizer()).metric.skewed
 
 
 def test_a_pruned_model_answers_as_the_masked_one_does(model: Any, files: dict[str, str]) -> None:
