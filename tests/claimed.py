@@ -102,6 +102,7 @@ def tradeoff(
     pairs: Sequence[dict[str, Any]] = (),
     compared: Sequence[dict[str, Any]] = (),
     whole_steps: int | None = 2400,
+    tuned_steps: int = 2400,
     gate_values: dict[str, float] | None = None,
     metric: str = "BLEU",
 ) -> Record:
@@ -121,7 +122,8 @@ def tradeoff(
     parts = {
         "metric": metric, "higher_is_better": True, "measured_on": MEASURED_ON, "whole": quality(30.0),
         "gated": len(everyone), "of": {}, "heads_by_site": sites, "pruned": pruned, "points": points, "against": "l0",
-        "compared": list(compared), "steps": {"tuned": 600, "scratch": 2400, "gates": 150, "whole": whole_steps},
+        "compared": list(compared),
+        "steps": {"tuned": tuned_steps, "scratch": 2400, "gates": 150, "whole": whole_steps},
         "unfinished": 0, "seconds_by_way": {},
         "whole_roles": {head: [has("syntactic" if head in marked else "same-token")] for head in everyone},
         "all_kinds": list(pairs),
