@@ -99,6 +99,7 @@ def tradeoff(
     pruned: str = "encoder heads",
     marked: Sequence[str] = (),
     after: Callable[[str], bool] = lambda _: True,
+    unsure: Sequence[str] | None = (),
     pairs: Sequence[dict[str, Any]] = (),
     compared: Sequence[dict[str, Any]] = (),
     whole_steps: int | None = 2400,
@@ -116,6 +117,7 @@ def tradeoff(
             "gate_values": gate_values,
             "command": "headcount prune m",
             "roles": {head: [has("positional" if after(head) else "delimiter")] for head in heads},
+            "unsure": None if unsure is None else list(unsure),
         }
         for (keep, seed), heads in kept.items()
     ]  # fmt: skip

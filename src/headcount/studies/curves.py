@@ -176,16 +176,16 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
     alone = [line for line in lines if line.kinds != kinds]
     by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
     for name, baseline in permutations(by_order, 2):
-        steps = [_between(by_order[order], *_MIDDLE) for order in (name, baseline)]
-        if all(steps):
-            yield Lead(name, baseline, *_MIDDLE, *lead(*steps))
+        first, second = (_between(by_order[order], *_MIDDLE) for order in (name, baseline))
+        if first and second:
+            yield Lead(name, baseline, *_MIDDLE, *lead(first, second))
     for name, baseline in permutations(by_kind, 2):
         pair = [by_kind[kind] for kind in (name, baseline)]
         start, end = _BEYOND[0], min(_BEYOND[1], *(_shares(line)[-1] for line in pair))
         if end > start:
-            steps = [[step.quality for step in line.steps] for line in pair]
+            first, second = ([step.quality for step in line.steps] for line in pair)
             weights = [curve_weights(_shares(line), start, end) for line in pair]
-            yield Lead(name, baseline, start, end, *lead(*steps, weights))
+            yield Lead(name, baseline, start, end, *lead(first, second, weights=weights))
     random = [_between(line, *_MIDDLE) for line in lines if line.order == "random"]
     for name, line in by_order.items():
         if random and (steps_of_line := _between(line, *_MIDDLE)):
@@ -206,7 +206,7 @@ def _between(line: _Line, start: float, end: float) -> list[Quality]:
 
 
 def lead(
-    qualities: Sequence[Quality], baseline: Sequence[Quality], weights: Sequence[np.ndarray] | None = None
+    qualities: Sequence[Quality], baseline: Sequence[Quality], *, weights: Sequence[np.ndarray] | None = None
 ) -> Interval:
     """Mean lead of these qualities over the baseline on the same examples; positive if they are better.
 

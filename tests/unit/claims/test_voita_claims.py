@@ -174,6 +174,16 @@ def test_other_roles_than_the_papers_do_not_count() -> None:
     assert decide(CLAIMS["V13"], functions(False)).value == pytest.approx(1 / 6)
 
 
+def test_heads_that_may_have_a_role_refute_nothing() -> None:
+    """Heads at .95 of 300 sentences, all with a role: nearly none is certain, and every verdict was "does not hold"."""
+    kept = [f"encoder.{layer}.{index}" for layer in range(12) for index in range(6)]
+    uncertain = decide(CLAIMS["V13"], functions(False, unsure=[head for head in kept if not head.endswith("0")]))
+    assert (uncertain.value, uncertain.high, uncertain.holds) == (pytest.approx(1 / 6), 1.0, None)
+    few = decide(CLAIMS["V13"], functions(False, unsure=kept[:8]))
+    assert few.holds is False
+    assert decide(CLAIMS["V13"], functions(False, unsure=None)).holds is None, "of a record that does not say"
+
+
 def test_helpers_by_hand() -> None:
     assert broken_stick(2, 1) == pytest.approx(0.75)
     assert broken_stick(4, 4) == pytest.approx(1)
