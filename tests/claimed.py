@@ -99,9 +99,11 @@ def tradeoff(
     pruned: str = "encoder heads",
     marked: Sequence[str] = (),
     after: Callable[[str], bool] = lambda _: True,
+    unsure: Sequence[str] | None = (),
     pairs: Sequence[dict[str, Any]] = (),
     compared: Sequence[dict[str, Any]] = (),
     whole_steps: int | None = 2400,
+    tuned_steps: int = 2400,
     gate_values: dict[str, float] | None = None,
     metric: str = "BLEU",
 ) -> Record:
@@ -115,13 +117,15 @@ def tradeoff(
             "gate_values": gate_values,
             "command": "headcount prune m",
             "roles": {head: [has("positional" if after(head) else "delimiter")] for head in heads},
+            "unsure": None if unsure is None else list(unsure),
         }
         for (keep, seed), heads in kept.items()
     ]  # fmt: skip
     parts = {
         "metric": metric, "higher_is_better": True, "measured_on": MEASURED_ON, "whole": quality(30.0),
         "gated": len(everyone), "of": {}, "heads_by_site": sites, "pruned": pruned, "points": points, "against": "l0",
-        "compared": list(compared), "steps": {"tuned": 600, "scratch": 2400, "gates": 150, "whole": whole_steps},
+        "compared": list(compared),
+        "steps": {"tuned": tuned_steps, "scratch": 2400, "gates": 150, "whole": whole_steps},
         "unfinished": 0, "seconds_by_way": {},
         "whole_roles": {head: [has("syntactic" if head in marked else "same-token")] for head in everyone},
         "all_kinds": list(pairs),

@@ -117,10 +117,11 @@ def from_scratch(holds: bool, **parts: Any) -> Planted:
     return [model(tradeoff(kept, sites=SITES, pruned="heads of all kinds", pairs=pairs, **parts))]
 
 
-def functions(holds: bool) -> Planted:
+def functions(holds: bool, **parts: Any) -> Planted:
     sites = {f"encoder.{layer}": 16 for layer in range(12)}
     kept = [f"encoder.{layer}.{index}" for layer in range(12) for index in range(6)]
-    return [model(tradeoff({(68, 0): kept}, sites=sites, after=lambda head: holds or head.endswith("0")))]
+    roles_of = {"after": lambda head: holds or head.endswith("0"), **parts}
+    return [model(tradeoff({(68, 0): kept}, sites=sites, **roles_of))]
 
 
 def late(share: float) -> float:

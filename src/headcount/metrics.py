@@ -12,7 +12,7 @@ import numpy as np
 
 from headcount.statistics import Comparison, counted, mcnemar, paired_bootstrap, paired_shares, share_interval
 
-_FEW = 3  # changed answers: more than 2.5% of resamples have none of three
+FEW = 3  # mistakes or changed answers: more than 2.5% of resamples have none of three
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,15 @@ class Metric:
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
     # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
     answers: Callable[[np.ndarray], np.ndarray] | None = None
+    right: Callable[[np.ndarray], np.ndarray] | None = None  # [N, C] -> [N]: examples without a mistake
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
         return float(self.of_sums(statistics.sum(0, dtype=np.float64)))
+
+    def mistakes(self, statistics: np.ndarray) -> int | None:
+        """Number of examples with a mistake; None if the metric does not know."""
+        return None if self.right is None else int((~self.right(statistics)).sum())
 
     def unseen(self, sums: np.ndarray, share: float) -> np.ndarray:
         """[labels, answers]: the metric if this share of examples had one label and answer; empty without answers."""
@@ -60,7 +65,7 @@ class Metric:
     def _by_changes(self, row: Comparison, reference: np.ndarray, variant: np.ndarray) -> Comparison:
         pair = counted(np.stack([reference, variant], axis=1))
         changed = int((pair[:, 0] != pair[:, 1]).any(1).sum())
-        if self.answers is None or changed > _FEW or np.isnan(row.low):
+        if self.answers is None or changed > FEW or np.isnan(row.low):
             return row
         further = share_interval(changed, len(pair)).high - changed / len(pair)
         before, after = (self.unseen(sums, further) for sums in pair.sum(0))
@@ -84,8 +89,15 @@ def wrong_or_right(sums: np.ndarray) -> np.ndarray:
     return np.array([[[0.0, 1.0], [1.0, 1.0]]]) * sums[1]
 
 
-ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=wrong_or_right)  # columns: right, 1
-TOKEN_ACCURACY = Metric("token accuracy", _ratio, answers=wrong_or_right)  # columns: right predictions, predictions
+def all_right(statistics: np.ndarray) -> np.ndarray:
+    """[N]: examples whose first column is as large as the second."""
+    return np.asarray(statistics[:, 0] == statistics[:, 1])
+
+
+ACCURACY = Metric("accuracy", _ratio, bound=1.0, answers=wrong_or_right, right=all_right)  # columns: right, 1
+TOKEN_ACCURACY = Metric(  # columns: right predictions, predictions
+    "token accuracy", _ratio, answers=wrong_or_right, right=all_right
+)
 COSINE_DISTANCE = Metric(  # columns: 1 - cosine, 1
     "cosine distance", _ratio, higher_is_better=False, distance=True, skewed=True
 )
@@ -131,5 +143,9 @@ def _one_cell(sums: np.ndarray) -> np.ndarray:
     return _square(np.eye(len(sums))).transpose(1, 2, 0) * sums.sum()
 
 
-F1 = Metric("F1", _f1, answers=_one_cell)
-MATTHEWS = Metric("Matthews", _matthews, answers=_one_cell)
+def _on_diagonal(statistics: np.ndarray) -> np.ndarray:
+    return np.asarray(np.trace(_square(statistics), axis1=-2, axis2=-1) > 0)
+
+
+F1 = Metric("F1", _f1, answers=_one_cell, right=_on_diagonal)
+MATTHEWS = Metric("Matthews", _matthews, answers=_one_cell, right=_on_diagonal)

@@ -8,6 +8,9 @@ from scipy.stats import binomtest
 
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, Metric, confusion
 from headcount.statistics import paired_bootstrap
+from headcount.tasks.quality import Quality
+from headcount.tasks.translation.bleu import METRIC as BLEU
+from headcount.tasks.translation.bleu import bleu_statistics
 
 
 def _statistics(values: np.ndarray) -> np.ndarray:
@@ -48,3 +51,37 @@ def test_answers_that_do_not_change_may_change_elsewhere(metric: Metric) -> None
     many = confusion(labels ^ (np.arange(30) < 8), labels, 2)
     (eight,) = metric.compare(right, many[None], resamples=200)
     assert eight == paired_bootstrap(right, many[None], metric.of_sums, resamples=200)[0]
+
+
+@pytest.mark.parametrize("mistakes", [0, 1, 2, 3])
+def test_the_interval_of_few_mistakes_is_exact(mistakes: int) -> None:
+    """Of 200 answers of which 2% are wrong one is in 7% of cases, and its three resampled mistakes are too few."""
+    right = (np.arange(200) >= mistakes).astype(float)
+    interval = Quality.of(ACCURACY, _statistics(right)).interval()
+    exact = binomtest(mistakes, 200).proportion_ci(method="exact")
+    assert interval.low == pytest.approx(1 - exact.high)
+    assert interval.value <= interval.high == 1
+
+
+def _translations(count: int, mistakes: int) -> np.ndarray:
+    sentences = ["a b c d e f g h"] * count
+    return bleu_statistics(["a b c x e f g h"] * mistakes + sentences[mistakes:], sentences)[0]
+
+
+def test_translations_without_a_mistake_may_have_some_elsewhere() -> None:
+    """Of models with a mistake in 200 sentences 22% have none in 300, and had 100 (100 to 100)."""
+    truth = BLEU.of(_translations(200, 1))
+    for mistakes in range(4):
+        interval = Quality.of(BLEU, _translations(300, mistakes)).interval()
+        assert interval.low < truth < interval.value + 0.5
+        assert interval.high == pytest.approx(100)
+    many = Quality.of(BLEU, _translations(300, 30)).interval()
+    assert many.high < 100
+
+
+def test_translations_that_do_not_change_may_change_elsewhere() -> None:
+    """Of models that lose a word in 200 sentences 20% lose none in 300, and had 0 (0 to 0)."""
+    lost = BLEU.of(_translations(200, 1)) - 100
+    right = _translations(300, 0)
+    (same,) = BLEU.compare(right, right[None], resamples=200)
+    assert same.low < lost < same.difference == 0 < -lost < same.high

@@ -66,13 +66,15 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     interval = pooled([_lead(tradeoff) for tradeoff in studied], shared=True)
     enough = all(row.steps.whole is not None and row.steps.scratch >= row.steps.whole for row in studied)
     holds = above(interval, 0.0)
-    if not enough and holds:  # short training would explain it too
+    hurried = any(row.steps.tuned < row.steps.scratch for row in studied)
+    if (holds and not enough) or (holds is False and hurried):  # short training would explain it too
         holds = None
     runs = sum(len({row.seed for row in _pairs(tradeoff)}) for tradeoff in studied)
     if runs == 1:  # two trainings differ by their seeds too
         holds = None
     unpaired = "" if all(map(_paired, studied)) else "; not paired by example"
-    detail = f"{studied[0].metric}; {_steps(studied)}{unpaired}{unsettled(of_all_kinds(models))}"
+    pruned = f", the pruned model {_range([row.steps.tuned for row in studied])}" if hurried else ""
+    detail = f"{studied[0].metric}; {_steps(studied)}{pruned}{unpaired}{unsettled(of_all_kinds(models))}"
     return Measurement(interval, holds, len(studied), runs, detail)
 
 
@@ -83,6 +85,9 @@ CLAIM = Claim(
     statistic="quality of the pruned model less that of the model from scratch, mean over budgets and seeds; above 0",
     command="headcount study tradeoff MODEL --keep 10 --ways l0,scratch --seeds 0,1 --task TASK --data DATA --out DIR",
     part="all-kinds",
-    changed_by="as many steps from scratch as the model had; more seeds: one seed of one model leaves it open",
+    changed_by=(
+        "as many steps from scratch as the model had, and as many of gates and tuning; more seeds: one seed of one "
+        "model leaves it open"
+    ),
     measure=_measure,
 )

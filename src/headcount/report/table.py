@@ -90,6 +90,11 @@ def interval(estimate: Bounded | None, digits: int, *, scale: float = 1.0) -> st
     return f"{column.text(scale * low)} to {column.text(scale * high)}"
 
 
+def best_of(number: int) -> str:
+    """What to add to the interval of the best of several: of eight alike, 12 to 16% leave out the truth."""
+    return f"; as the best of {number} it is too good by chance" if number > 1 else ""
+
+
 def count(value: float) -> str:
     """1234567 -> 1.23M, with three significant digits."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -14,6 +14,7 @@ from headcount.statistics.correlation import Correlation as Correlation
 from headcount.statistics.correlation import pearson as pearson
 from headcount.statistics.correlation import spearman as spearman
 from headcount.statistics.correlation import spearman_pairs as spearman_pairs
+from headcount.statistics.curve import curve_weights as curve_weights
 from headcount.statistics.interval import Interval as Interval
 from headcount.statistics.interval import bootstrap_interval as bootstrap_interval
 from headcount.statistics.interval import half_width as half_width

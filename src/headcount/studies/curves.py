@@ -21,7 +21,15 @@ from headcount.record.results.curves import Curve, Curves, Gain, Lead
 from headcount.scores.score import members
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import Interval, Runs, bootstrap_interval, bootstrap_sums, counted, over_runs
+from headcount.statistics import (
+    Interval,
+    Runs,
+    bootstrap_interval,
+    bootstrap_sums,
+    counted,
+    curve_weights,
+    over_runs,
+)
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
@@ -159,7 +167,7 @@ def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
 
 
 _MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ
-_BEYOND = (0.6 + 1e-6, 1.0)  # and where kinds do (Michel et al. 2019, section 5)
+_BEYOND = (0.6, 1.0)  # and where kinds do (Michel et al. 2019, section 5)
 
 
 def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
@@ -167,11 +175,17 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
     orders = [line for line in lines if line.kinds == kinds and line.order != "random"]
     alone = [line for line in lines if line.kinds != kinds]
     by_order, by_kind = {line.order: line for line in orders}, {line.kinds[0]: line for line in alone}
-    for named_lines, shares in ((by_order, _MIDDLE), (by_kind, _BEYOND)):
-        for name, baseline in permutations(named_lines, 2):
-            steps = [_between(named_lines[line_name], *shares) for line_name in (name, baseline)]
-            if all(steps):
-                yield Lead(name, baseline, *shares, *lead(*steps))
+    for name, baseline in permutations(by_order, 2):
+        first, second = (_between(by_order[order], *_MIDDLE) for order in (name, baseline))
+        if first and second:
+            yield Lead(name, baseline, *_MIDDLE, *lead(first, second))
+    for name, baseline in permutations(by_kind, 2):
+        pair = [by_kind[kind] for kind in (name, baseline)]
+        start, end = _BEYOND[0], min(_BEYOND[1], *(_shares(line)[-1] for line in pair))
+        if end > start:
+            first, second = ([step.quality for step in line.steps] for line in pair)
+            weights = [curve_weights(_shares(line), start, end) for line in pair]
+            yield Lead(name, baseline, start, end, *lead(first, second, weights=weights))
     random = [_between(line, *_MIDDLE) for line in lines if line.order == "random"]
     for name, line in by_order.items():
         if random and (steps_of_line := _between(line, *_MIDDLE)):
@@ -179,21 +193,33 @@ def _leads(lines: Sequence[_Line], kinds: tuple[str, ...]) -> Iterator[Lead]:
             yield Lead(name, "random", *_MIDDLE, gain.value, gain.low, gain.high, gain.parts)
 
 
+def _shares(line: _Line) -> list[float]:
+    """Of removed heads after each step."""
+    total = sum(head.kind in line.kinds for head in line.steps[0].mask.heads)
+    return [step.removed / total for step in line.steps]
+
+
 def _between(line: _Line, start: float, end: float) -> list[Quality]:
     """The steps whose share of removed heads is within these bounds."""
-    total = sum(head.kind in line.kinds for head in line.steps[0].mask.heads)
-    return [step.quality for step in line.steps if start - 1e-9 <= step.removed / total <= end + 1e-9]
+    steps = zip(line.steps, _shares(line), strict=True)
+    return [step.quality for step, share in steps if start - 1e-9 <= share <= end + 1e-9]
 
 
-def lead(qualities: Sequence[Quality], baseline: Sequence[Quality]) -> Interval:
-    """Mean lead of these qualities over the baseline on the same examples; positive if they are better."""
+def lead(
+    qualities: Sequence[Quality], baseline: Sequence[Quality], *, weights: Sequence[np.ndarray] | None = None
+) -> Interval:
+    """Mean lead of these qualities over the baseline on the same examples; positive if they are better.
+
+    weights: of the steps of both in their means; by default all are equal.
+    """
     metric = qualities[0].metric
     table = np.stack([quality.statistics for quality in (*qualities, *baseline)], axis=1)  # [N, steps of both, C]
+    first, second = weights or [np.full(len(steps), 1 / len(steps)) for steps in (qualities, baseline)]
 
     def gain(sums: np.ndarray) -> np.ndarray:
         """[..., steps of both, C] -> [...]."""
         values = metric.of_sums(sums)
-        difference = values[..., : len(qualities)].mean(-1) - values[..., len(qualities) :].mean(-1)
+        difference = values[..., : len(qualities)] @ first - values[..., len(qualities) :] @ second
         return np.asarray(difference if metric.higher_is_better else -difference)
 
     return bootstrap_interval(table, gain, skewed=metric.skewed)

@@ -16,6 +16,8 @@ from headcount.corpora.frequencies import Frequencies
 from headcount.corpora.sentences import Sentences
 from headcount.head_roles.evidence import held
 from headcount.head_roles.measure import roles
+from headcount.heads import PAPER_ROLES
+from headcount.record.results.roles import Evidence
 from headcount.record.results.tradeoff import BeforeAfter, HeldRole, LookedAt, RoleChanges
 
 Held = Mapping[str, tuple[HeldRole, ...]]  # name of a head -> roles it has
@@ -37,17 +39,28 @@ class Looking:
     def to_result(self) -> LookedAt:
         return LookedAt(len(self.sentences), self.sentences.trees, self.fingerprint)
 
-    def roles(self, model: nn.Module) -> dict[str, tuple[HeldRole, ...]]:
+    def roles(self, model: nn.Module) -> Held:
         """Roles of the heads that read the sentences: those of the encoder, or of the only stack."""
+        return self.look(model)[0]
+
+    def look(self, model: nn.Module) -> tuple[Held, tuple[str, ...]]:
+        """The same, and the heads without a role of the paper for which the sentences do not exclude one."""
         by_head = roles(model, self.sentences, tokenizer=self.tokenizer, frequencies=self.frequencies)
-        return {
+        seen = [head for head in by_head.heads if by_head[head]]
+        by_name = {
             str(head): tuple(
                 HeldRole(evidence.role, evidence.label, evidence.value, evidence.baseline)
                 for evidence in held(by_head[head])
             )
-            for head in by_head.heads
-            if by_head[head]
+            for head in seen
         }
+        return by_name, tuple(str(head) for head in seen if _may_have_a_role(by_head[head]))
+
+
+def _may_have_a_role(evidence: Sequence[Evidence]) -> bool:
+    """Whether no role of the paper holds, and not all are excluded: an interval reaches the threshold."""
+    of_paper = [item for item in evidence if item.role in PAPER_ROLES]
+    return not any(item.holds for item in of_paper) and any(not item.high < item.threshold for item in of_paper)
 
 
 def drift(before_roles: Held, left: Held) -> RoleChanges:

@@ -131,8 +131,8 @@ def _make(inputs: PointInputs, arm: Arm, earlier: PointFile | None) -> PointFile
         saving.save(pruned.model, inputs.models.path(arm), saving.completed(pruned.model, pruned.record))
     if inputs.looking is None:
         return result
-    roles = inputs.looking.roles(pruned.model)
-    return replace(result, point=replace(result.point, roles=roles), looked=inputs.looking.fingerprint)
+    roles, unsure = inputs.looking.look(pruned.model)
+    return replace(result, point=replace(result.point, roles=roles, unsure=unsure), looked=inputs.looking.fingerprint)
 
 
 def _pipeline(inputs: PointInputs, arm: Arm) -> tuple[Pipeline, Arm | None]:

@@ -9,7 +9,7 @@ import importlib.util
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headcount.corpora.source import Source
 from headcount.errors import UnknownName, UsageError
 from headcount.hooks import original_module
-from headcount.metrics import Metric, wrong_or_right
+from headcount.metrics import Metric, all_right, wrong_or_right
 from headcount.progress import Progress, silent
 from headcount.record import Signature
 from headcount.sites.running import evaluating
@@ -185,9 +185,10 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
         return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
-    answers = wrong_or_right if len(measures) == 1 and name in _ANSWERS else None
     skewed = any(measure.aggregation != "mean" for measure in measures)  # losses
-    return Metric(name, of_sums, higher_is_better=directions.pop(), answers=answers, skewed=skewed)
+    metric = Metric(name, of_sums, higher_is_better=directions.pop(), skewed=skewed)
+    answers = len(measures) == 1 and name in _ANSWERS
+    return replace(metric, answers=wrong_or_right, right=all_right) if answers else metric
 
 
 def _value(sums: np.ndarray, index: int, measure: _Measure) -> np.ndarray:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isnan
 
 import numpy as np
 
-from headcount.metrics import Metric
+from headcount.metrics import FEW, Metric
 from headcount.record import Signature
-from headcount.statistics import Interval, bootstrap_interval, counted
+from headcount.statistics import Interval, bootstrap_interval, counted, share_interval
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,17 @@ class Quality:
     def interval(self) -> Interval:
         """The value with its 95% interval over examples.
 
-        Where all resamples are alike, as with right answers alone, the interval has what so many examples may miss: an
-        answer of another kind that up to 1 - .025^(1/N) of all have (exact for accuracy).
+        Resamples of few mistakes vary too little. With at most three, or where all resamples are alike, the interval
+        has what so many examples may miss: answers of another kind, as many as the exact upper end of their share.
         """
         interval = bootstrap_interval(self.statistics, self.metric.of_sums, skewed=self.metric.skewed)
-        if interval.low != interval.high:
-            return interval
         table = counted(self.statistics)
-        ends = self.metric.unseen(table.sum(0), 1 - 0.025 ** (1 / len(table))).ravel()
+        mistakes = 0 if interval.low == interval.high else self.metric.mistakes(table)
+        if mistakes is None or mistakes > FEW or isnan(interval.low):
+            return interval
+        right = 1 - mistakes / len(table)
+        further = share_interval(mistakes, len(table)).high - 1 + right
+        ends = self.metric.unseen(table.sum(0), further / right).ravel()
         return Interval(interval.value, min(interval.low, *ends), max(interval.high, *ends)) if len(ends) else interval
 
 

@@ -11,6 +11,7 @@ import headcount as hc
 import laboratory
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.sentences import Sentences
+from headcount.heads import PAPER_ROLES
 from headcount.record.results.tradeoff import BeforeAfter, HeldRole
 from headcount.studies.kept import Held, Looking, drift
 
@@ -81,3 +82,18 @@ def test_heads_are_looked_at_where_they_are_left_by_their_old_names(tmp_path: Pa
     assert set(looking.roles(model)) == {f"encoder.{layer}.{head}" for layer in range(2) for head in range(4)}
     assert looking.to_result().trees == 30
     assert looking.fingerprint != Looking(Sentences(trees[:-1]), tokenizer).fingerprint
+
+
+def test_a_head_may_have_a_role_that_too_few_sentences_show(tmp_path: Path) -> None:
+    """Against the evidence by hand: no role of the paper holds, and an interval reaches its threshold."""
+    tokenizer = laboratory.vocabulary(tmp_path / "v")
+    model = laboratory.model(tokenizer)
+    trees = [row.tree for row in Grammar("light", "dialogue", train=300).splits()["dev"][:30]]
+    looking = Looking(Sentences(trees, [tree.text for tree in trees]), tokenizer)
+    by_head = hc.roles(model, trees, tokenizer=tokenizer)
+    expected = []
+    for head in by_head.heads:
+        rows = [row for row in by_head[head] if row.role in PAPER_ROLES]
+        if rows and not any(row.holds for row in rows) and not all(row.high < row.threshold for row in rows):
+            expected.append(str(head))
+    assert list(looking.look(model)[1]) == expected

@@ -37,6 +37,7 @@ class Point:
     like: str | None = None  # for scratch: the way whose heads it has
     command: str  # that makes this model
     roles: Mapping[str, tuple[HeldRole, ...]] | None = None  # head -> roles, of heads that read the sentences
+    unsure: tuple[str, ...] | None = None  # heads without a role of the paper that may have one; None: not recorded
 
 
 @dataclass(frozen=True)

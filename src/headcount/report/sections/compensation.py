@@ -5,7 +5,7 @@ from __future__ import annotations
 from headcount.record import Record
 from headcount.record.results.compensation import CompensationCurves
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
+from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval
 
 
 def _answer(record: Record[CompensationCurves]) -> str:
@@ -17,7 +17,7 @@ def _answer(record: Record[CompensationCurves]) -> str:
         share = ratios[best]
         return (
             f"With {at.removed} of {parts.num_heads} heads removed, {way} leaves {share.value:.0%} (95% "
-            f"{share.low:.0%} to {share.high:.0%}) of the excess loss that {other} leaves."
+            f"{share.low:.0%} to {share.high:.0%}{best_of(len(ratios))}) of the excess loss that {other} leaves."
         )
     last = [f"{points[-1].value:.2f} with {way}" for way, points in parts.compensations.items() if points]
     return f"With the most heads removed, an example's excess loss is {', '.join(last)}."

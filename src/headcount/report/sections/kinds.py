@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from headcount.record import Record
 from headcount.record.results.curves import Curve, Curves
 from headcount.report.section import Labelled, Printed, Section, table_of
 from headcount.report.sections.curves import spared
 from headcount.report.table import Column, Rows, Table, digits_for, headings
+from headcount.statistics import curve_weights
 
 
 def _by_kind(parts: Curves) -> dict[str, Curve]:
@@ -14,10 +17,12 @@ def _by_kind(parts: Curves) -> dict[str, Curve]:
 
 
 def _lost_beyond(curve: Curve, higher_is_better: bool, share: float = 0.6) -> float:
-    """Mean loss over the steps with more than this share of the kind removed."""
+    """Mean loss of the curve with more than this share of the kind removed."""
     points = curve.points
-    changes = [point.value - points[0].value for point in points if point.share > share] or [0.0]
-    mean = sum(changes) / len(changes)
+    if points[-1].share <= share:
+        return 0.0
+    weights = curve_weights([point.share for point in points], share, points[-1].share)
+    mean = float(weights @ np.array([point.value - points[0].value for point in points]))
     return -mean if higher_is_better else mean
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval
+from headcount.report.table import Column, Rows, Table, best_of, headings, interval
 from headcount.statistics import Interval
 
 _DIGITS = 4  # changes of a loss by one head are small
@@ -32,7 +32,7 @@ def _answer(record: Record[RolesFound]) -> str:
     return (
         f"Of {len(shares)} heads that are worth something for certain, the role alone gives at least half of that for "
         f"{half}; most for {best}, {heads[best].role} {heads[best].label}: {share.value:.0%} (95% {share.low:.0%} to "
-        f"{share.high:.0%})."
+        f"{share.high:.0%}{best_of(len(shares))})."
     )
 
 

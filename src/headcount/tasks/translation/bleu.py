@@ -42,4 +42,17 @@ def bleu(sums: np.ndarray) -> np.ndarray:
     return np.where((length > 0) & (matches.sum(-1) > 0), score, 0.0)
 
 
-METRIC = Metric("BLEU", bleu)
+def _no_match_or_all(sums: np.ndarray) -> np.ndarray:
+    """[1, 2, 10]: sums if no n-gram of the translations had a match, and if all had."""
+    none, every = np.array(sums, dtype=np.float64), np.array(sums, dtype=np.float64)
+    none[2 : 2 + _ORDER] = 0
+    every[0], every[2 : 2 + _ORDER] = every[1], every[2 + _ORDER :]
+    return np.stack([none, every])[None]
+
+
+def _all_match(statistics: np.ndarray) -> np.ndarray:
+    matches, totals = statistics[:, 2 : 2 + _ORDER], statistics[:, 2 + _ORDER :]
+    return np.asarray((statistics[:, 0] == statistics[:, 1]) & (matches == totals).all(-1))
+
+
+METRIC = Metric("BLEU", bleu, answers=_no_match_or_all, right=_all_match)
