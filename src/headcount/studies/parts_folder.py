@@ -57,12 +57,10 @@ def _run(
     settings, earlier = subject.settings, _earlier(out)
     _check_study(name, makers, earlier, out)
     _check_files(makers, out)
-    unfinished = not all(_file(out, part).is_file() for part in wanted)
-    fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
+    fingerprints = subject.fingerprints()  # also of a finished study: its numbers may be of other weights or texts
     journal.claim(out, "settings.json", asdict(settings))
-    if unfinished:
-        journal.claim(out, "subject.json", fingerprints)
-        journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
+    journal.claim(out, "subject.json", fingerprints)
+    journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
     signature = Signature(settings.model, arguments={"data": settings.source.data})
     missing = {part: reason for part, reason in earlier.missing.items() if part in makers and part not in wanted}
     combined = Combined(name, {}, missing, json.loads(json.dumps(asdict(settings))))
