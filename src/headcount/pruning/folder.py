@@ -104,10 +104,10 @@ def prune_in_folder(
     check_apart(data.train, data.measure)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with folder.claimed():
+        _claim_tokens(folder.work, data)
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
             return Record.load(out / _RECORD)
-        _claim_tokens(folder.work, data)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
 
 
