@@ -104,6 +104,7 @@ def tradeoff(
         drift=_drift(whole_roles, rows) if whole_roles is not None else None,
         lacking={} if looking else {"whole_roles": unlooked},
         all_kinds=_all_kinds([row for row in rows if row.keep < gated], plan) if every_kind else None,
+        whole_heads=tuple(map(str, heads)),
     )
     return Record(
         "tradeoff", Signature(name, weight_hash(model), data.measuring.fingerprint, None, asdict(plan)), parts
