@@ -163,8 +163,8 @@ def _check_classifier(model: nn.Module, batch: Batch) -> None:
     if number == 1 or kind in _OTHER_PROBLEMS:
         what = _OTHER_PROBLEMS.get(kind or "", "gives one number for each text (num_labels is 1 in its config)")
         raise UsageError(
-            f"{type(plain_model).__name__} {what}: accuracy and loss of a choice between classes say nothing of it. Use "
-            "hc.task.of with its own loss."
+            f"{type(plain_model).__name__} {what}: accuracy and loss of a choice between classes say nothing of it. "
+            "Use hc.task.of with its own loss."
         )
     if len(batch["labels"]) > 1 and getattr(config, "pad_token_id", 0) is None and _is_decoder(plain_model):
         raise UsageError(
