@@ -120,6 +120,10 @@ def test_sentences_to_look_at_may_change(models: Path, tmp_path: Path) -> None:
     _, parts = explored(models / "llama", tmp_path / "out", "--text", "w20 w21")
     assert parts.records["examples"].parts.examples[0].tokens["source"] == ("<s>", "w20", "w21", "</s>")
     assert roles.stat().st_mtime_ns == before
+    examples = roles.with_name("examples.json").read_bytes()
+    refused = run("explore", str(models / "roberta"), *SMALL, "--out", str(tmp_path / "out"), "--text", "w30 w31")
+    assert "begun with other settings" in refused.output
+    assert roles.with_name("examples.json").read_bytes() == examples  # a command that is refused removes nothing
 
 
 def test_an_interrupted_command_names_the_page(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from headcount.corpora.tables import SUFFIXES, TEXT_COLUMNS, Row, find_column, l
 from headcount.errors import CorpusError
 
 _LABEL = ("label", "labels", "class")
+_SECOND = {"sentence1": "sentence2", "premise": "hypothesis", "sentence": "question"}  # usual names of pairs of texts
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def read_labelled(
         if not row:
             skipped["empty"] += 1
             continue
-        text = text or find_column(row, TEXT_COLUMNS, location, option="text= (--text-column)")
+        text = text or _text_column(row, location, paired=pair is not None)
         label = label or find_column(row, _LABEL, location, option="label= (--label)")
         cells = [text_cell(row, column, location) for column in (text, *([pair] if pair else []))]
         name = label_cell(row, label, location)
@@ -68,6 +69,18 @@ def read_labelled(
         raise CorpusError(f"{data} has no labelled text; left out: {dict(skipped) or 'nothing'}.")
     numbers, names = labels.numbered()
     return Labelled(texts, numbers, names, pairs if pair else None, skipped)
+
+
+def _text_column(row: Row, location: str, *, paired: bool) -> str:
+    """The column with the text. Raises if it is one of a pair: a model of pairs would read half of its input."""
+    text = find_column(row, TEXT_COLUMNS, location, option="text= (--text-column)")
+    second = _SECOND.get(text)
+    if second in row and not paired:
+        raise CorpusError(
+            f"{location} has the columns {text} and {second}. If the model reads both, name the first with text= "
+            "(--text-column) and the second with pair= (--pair); else name the one it reads with text=."
+        )
+    return text
 
 
 def _rows(data: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:

@@ -21,7 +21,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal, locks, processes
-from headcount.errors import HeadcountError, VerificationError
+from headcount.errors import HeadcountError, UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.pruning.pipeline import Data, Execution, Pipeline
 from headcount.pruning.run import run
@@ -94,6 +94,7 @@ def prune_in_folder(
     """
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     if not pipeline.trains:
+        _refuse_training_run(out)
         with _unfinished(out, settings, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
@@ -104,11 +105,20 @@ def prune_in_folder(
     check_apart(data.train, data.measure)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with folder.claimed():
+        _claim_tokens(folder.work, data)
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
             return Record.load(out / _RECORD)
-        _claim_tokens(folder.work, data)
         return _prune(folder, saving, pipeline, model, data, replace(execution, folder=folder.work))
+
+
+def _refuse_training_run(out: Path) -> None:
+    """Raise if a folder has the state of a training run, which would take the new model for its own result."""
+    if (out / "training" / _SETTINGS).is_file():
+        raise UsageError(
+            f"{out} is the folder of a training run: with its state in {out / 'training'}, the command that began it "
+            "would take the new model for its result, or replace it. Give another folder, or move that one away."
+        )
 
 
 @contextmanager

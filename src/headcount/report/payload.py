@@ -90,7 +90,7 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
     elif isinstance(parts, Pruning):
         yield from (parts.heads, parts.removed_heads)
     elif isinstance(parts, Tradeoff):
-        yield from (point.heads for point in parts.points)
+        yield parts.known_heads
 
 
 def _measures(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
@@ -217,6 +217,8 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
 
 def _ways(parts: Tradeoff, heads: list[str], pruned: str) -> list[dict[str, Any]]:
     """Ways of choosing heads, each a line from the whole model down; most were trained after removal."""
+    if len(heads) < sum(parts.heads_by_site.values()):
+        return []  # an older record of a model that was pruned before: shares of all heads are unknown
     scale = {"metric": parts.metric, "higher_is_better": parts.higher_is_better}
     unpruned = {**encode(parts.whole), "removed": 0, "share": 0.0, "heads": heads}
     lines = []

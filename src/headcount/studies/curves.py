@@ -49,6 +49,8 @@ class CurvePlan:
     def __post_init__(self) -> None:
         for order in self.orders:
             members[order]  # raises for an unknown name
+        if "random" in self.orders:  # curves of this name are the control, all of the same heads
+            raise UsageError("Random orders are the control: give their number as random (--random), not as an order.")
         if not self.orders or self.random < 0 or not 0 < self.upto <= 1:
             raise UsageError(
                 "A plan needs at least one order, random of 0 or more, and upto above 0 and at most 1; "

@@ -32,17 +32,19 @@ def run_parts(
     out: Path,
     *,
     wanted: Collection[str] | None = None,
+    outdated: Collection[str] = (),
     refresh: Callable[[Record[Combined]], None] = lambda _: None,
     complete: Callable[[Record[Combined]], Record[Combined]] = lambda record: record,
 ) -> Record[Combined]:
     """Run parts in order and save each in the folder. complete adds what is computed from all parts.
 
     wanted: parts to run, by default all. The record also has the other parts that an earlier run finished.
+    outdated: finished parts to run again.
     """
     if not (out / "settings.json").is_file() and journal.contents(out):
         raise UsageError(f"{out} holds something else already; give a new folder.")
     with journal.reserved(out, shared=True):  # processes of the same command share the points of the trade-off
-        record = _run(name, subject, makers, out, makers if wanted is None else wanted, refresh)
+        record = _run(name, subject, makers, out, makers if wanted is None else wanted, outdated, refresh)
         return _save_last(record, makers, out, complete)
 
 
@@ -52,17 +54,18 @@ def _run(
     makers: Mapping[str, Part],
     out: Path,
     wanted: Collection[str],
+    outdated: Collection[str],
     refresh: Callable[[Record[Combined]], None],
 ) -> Record[Combined]:
     settings, earlier = subject.settings, _earlier(out)
     _check_study(name, makers, earlier, out)
     _check_files(makers, out)
-    unfinished = not all(_file(out, part).is_file() for part in wanted)
-    fingerprints = subject.fingerprints() if unfinished else {}  # wrong data is reported at once, not for each part
+    fingerprints = subject.fingerprints()  # also of a finished study: its numbers may be of other weights or texts
     journal.claim(out, "settings.json", asdict(settings))
-    if unfinished:
-        journal.claim(out, "subject.json", fingerprints)
-        journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
+    journal.claim(out, "subject.json", fingerprints)
+    journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
+    for part in outdated:  # only now: a command that is refused removes nothing
+        _file(out, part).unlink(missing_ok=True)
     signature = Signature(settings.model, arguments={"data": settings.source.data})
     missing = {part: reason for part, reason in earlier.missing.items() if part in makers and part not in wanted}
     combined = Combined(name, {}, missing, json.loads(json.dumps(asdict(settings))))

@@ -48,7 +48,7 @@ from headcount.studies.plan import Data
 from headcount.studies.plan import Plan as Sizes
 from headcount.studies.tradeoff import tradeoff
 from headcount.tasks.quality import Quality
-from headcount.tasks.task import Task
+from headcount.tasks.task import Task, token_hash
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")  # of the paper's Table 1
 NEIGHBOURS = ("-1", "+1")
@@ -96,6 +96,7 @@ def specialisation(
         progress("models", number, len(subjects))
         file, subject = folder / f"{number}.json", build()
         journal.claim(folder / str(number), "subject.json", _identity(subject, plan))
+        journal.claim(folder / str(number), "measured.json", _measuring(subject.data.measuring))
         if not file.is_file():
             journal.write_json(file, encode(_measure(subject, plan, folder / str(number), progress)))
         models[name] = decode(ModelRow, journal.read_json(file), source=str(file))
@@ -114,6 +115,11 @@ def _identity(subject: ModelWithData, plan: SpecialisationPlan) -> dict[str, obj
         "sentences": [subject.choose.fingerprint, subject.measure.fingerprint],
         "plan": asdict(plan),
     }
+
+
+def _measuring(task: Task) -> dict[str, object]:
+    """The settings that decide the quality of a model on the same texts."""
+    return {"metric": task.metric.name, "tokens": token_hash(task), **task.identity}
 
 
 def pooled(models: Mapping[str, ModelRow]) -> Specialisation:

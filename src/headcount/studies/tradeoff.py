@@ -39,6 +39,7 @@ from headcount.studies.plan import Plan as Plan
 from headcount.studies.point import COMMAND, PointFile, PointInputs, point
 from headcount.studies.point import Models as Models
 from headcount.tasks.overlap import check_apart, measured_on
+from headcount.tasks.task import token_hash
 
 _RESAMPLES = 1000
 
@@ -66,6 +67,7 @@ def tradeoff(
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as folder_name:
         shared_folder = Path(processes.gather(folder_name)[0])  # that of the first process
         journal.claim(shared_folder, "work.json", _identity(model, data, plan))
+        journal.claim(shared_folder, "tokens.json", {"tokens": token_hash(data.training)})
         if plan.distilled:
             journal.claim(shared_folder, "distilled.json", {"distill": plan.distill})
         if SCRATCH in plan.ways:  # its points have the heads of another way
@@ -102,6 +104,7 @@ def tradeoff(
         drift=_drift(whole_roles, rows) if whole_roles is not None else None,
         lacking={} if looking else {"whole_roles": unlooked},
         all_kinds=_all_kinds([row for row in rows if row.keep < gated], plan) if every_kind else None,
+        whole_heads=tuple(map(str, heads)),
     )
     return Record(
         "tradeoff", Signature(name, weight_hash(model), data.measuring.fingerprint, None, asdict(plan)), parts

@@ -15,7 +15,9 @@ from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
 from headcount.corpora.tables import SUFFIXES
 from headcount.errors import UsageError
+from headcount.hooks import original_module
 from headcount.metrics import ACCURACY, F1, MATTHEWS, confusion
+from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.tasks.batch import Batch
 from headcount.tasks.soundness import check_finite, check_logits
@@ -24,6 +26,11 @@ from headcount.tasks.text_task import TextTask
 from headcount.tasks.texts import model_inputs
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS}
+_OTHER_PROBLEMS = {
+    "regression": "predicts numbers, not classes (problem_type is regression in its config)",
+    "multi_label_classification": "gives each class a probability of its own (problem_type is "
+    "multi_label_classification in its config)",
+}
 
 
 class Classification(TextTask):
@@ -93,6 +100,10 @@ class Classification(TextTask):
     def targets(self, rows: Sequence[int] | np.ndarray) -> int:
         return len(rows)
 
+    def check(self, model: nn.Module) -> None:
+        _check_classifier(model, next(self.batches()))
+        super().check(model)
+
     def nll(self, model: nn.Module, batch: Batch) -> Tensor:
         logits_BC = self._logits(model, batch)
         return nn.functional.cross_entropy(logits_BC.float(), batch["labels"].to(logits_BC.device), reduction="none")
@@ -132,6 +143,7 @@ class Classification(TextTask):
         return np.stack([answer_B == label_B, np.ones_like(label_B)], axis=1).astype(np.int64)
 
     def _logits(self, model: nn.Module, batch: Batch) -> Tensor:
+        _check_classifier(model, batch)
         inputs = model_inputs(model, batch, [name for name in batch if name != "labels"])
         logits_BC: Tensor = model(**inputs).logits
         check_logits(model, logits_BC, self.name, dimensions=2)
@@ -141,6 +153,28 @@ class Classification(TextTask):
                 f"The data has label {max(self._labels)}, the model knows classes 0 to {logits_BC.shape[-1] - 1}."
             )
         return logits_BC
+
+
+def _check_classifier(model: nn.Module, batch: Batch) -> None:
+    """Raise if the model does not choose one class per text, or cannot find the end of a text in a batch."""
+    plain_model = getattr(model, "module", original_module(model))
+    config = getattr(plain_model, "config", None)
+    kind, number = getattr(config, "problem_type", None), getattr(config, "num_labels", None)
+    if number == 1 or kind in _OTHER_PROBLEMS:
+        what = _OTHER_PROBLEMS.get(kind or "", "gives one number for each text (num_labels is 1 in its config)")
+        raise UsageError(
+            f"{type(plain_model).__name__} {what}: accuracy and loss of a choice between classes say nothing of it. "
+            "Use hc.task.of with its own loss."
+        )
+    if len(batch["labels"]) > 1 and getattr(config, "pad_token_id", 0) is None and _is_decoder(plain_model):
+        raise UsageError(
+            f"{type(plain_model).__name__} reads its answer at the last token of a text, but its config has no "
+            "pad_token_id to find it by in a batch. Set it in config.json, or use batch_size=1 (--batch-size 1)."
+        )
+
+
+def _is_decoder(model: nn.Module) -> bool:
+    return set(locate(model).kinds) == {"decoder"}
 
 
 def _class_numbers(labels: Sequence[int]) -> list[int]:

@@ -36,6 +36,18 @@ def test_named_classes_pairs_and_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second"), [("sentence1", "sentence2"), ("premise", "hypothesis"), ("sentence", "question")]
+)
+def test_half_of_a_pair_is_read_only_if_it_is_named(tmp_path: Path, first: str, second: str) -> None:
+    path = write(tmp_path, "a.tsv", f"label\t{second}\t{first}", "1\tb\ta")
+    with pytest.raises(CorpusError, match=rf"a.tsv:2 has the columns {first} and {second}.*pair= \(--pair\)"):
+        read_labelled(path)
+    assert read_labelled(path, text=first).texts == ["a"]
+    assert read_labelled(path, text=first).pairs is None
+    assert read_labelled(path, pair=second).pairs == ["b"]
+
+
+@pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
         (["kind\ttext", "1\ta"], {}, "say which is the label"),

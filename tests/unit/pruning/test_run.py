@@ -19,6 +19,7 @@ from forks import PATIENCE, started
 from headcount.errors import ModelError, NotRemovable, UsageError, VerificationError
 from headcount.progress import silent
 from headcount.pruning.adaptation import adapting_recipe, learn, only_trained, trainable
+from headcount.pruning.choosers.given import Given
 from headcount.pruning.folder import prune_in_folder
 from headcount.pruning.pipeline import Data, Execution, Pipeline, chooser_of
 from headcount.pruning.saving import Saving
@@ -195,6 +196,26 @@ def test_a_folder_is_not_gone_on_with_by_another_tokenizer(chooser: str, tmp_pat
         run(word_tokenizer(), stop)
     with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
         run(word_tokenizer(framed=True), silent)
+    if chooser == "gradient":  # a finished result is not that of another tokenizer either
+        run(word_tokenizer(), silent)
+        run(word_tokenizer(), silent)
+        with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
+            run(word_tokenizer(framed=True), silent)
+
+
+def test_a_model_is_not_written_over_that_of_a_training_run(tmp_path: Path) -> None:
+    """The run, repeated, would return the record of the other model as its own."""
+    texts = hc.task("classification", texts=sentences(12), labels=[0, 1] * 6, tokenizer=word_tokenizer())
+    out = tmp_path / "out"
+
+    def run(pipeline: Pipeline, saving: Saving) -> Any:
+        return prune_in_folder(pipeline, zoo.build("bert").eval(), Data(texts), out, saving)
+
+    tuned = Pipeline(chooser_of("gradient"), hc.Budget(share=0.5), tuning=TUNING)
+    first = run(tuned, Saving("bert"))
+    with pytest.raises(UsageError, match="out is the folder of a training run"):
+        run(Pipeline(Given(remove=("encoder.0.0",))), Saving("bert", overwrite=True))
+    assert run(tuned, Saving("bert")).to_json() == first.to_json()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -345,6 +345,23 @@ def test_two_records_of_a_study_are_two_subjects_with_names_that_differ() -> Non
     assert len(payload(found)["subjects"]) == 3
 
 
+def test_a_trade_off_alone_counts_the_heads_that_no_point_keeps() -> None:
+    """Its points name the remaining heads only: shares are of all heads of the whole model."""
+    record = records.tradeoff()
+    few = tuple(replace(point, heads=("encoder.0.1", "encoder.2.0")) for point in record.parts.points[:1])
+    older = replace(record, parts=replace(record.parts, points=few))
+    named = replace(older, parts=replace(older.parts, whole_heads=("encoder.0.1", "encoder.2.0", "encoder.2.7")))
+    for found, of in ((older, 32), (replace(named, parts=replace(named.parts, heads_by_site={"encoder.0": 3})), 3)):
+        (subject,) = payload(subjects([found]))["subjects"]
+        assert len(subject["heads"]) == of
+        (line,) = subject["curves"]
+        assert [point["mask"].count("1") for point in line["points"]] == [of, 2]
+        assert line["points"][1]["removed"] == of - 2
+        assert line["points"][1]["share"] == pytest.approx((of - 2) / of, rel=1e-4)
+    pruned = replace(older, parts=replace(older.parts, heads_by_site={"encoder.0": 1, "encoder.2": 3}))
+    assert payload(subjects([pruned]))["subjects"][0]["curves"] == []
+
+
 def test_a_record_out_of_shape_leaves_the_rest_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = made.curves(SITES)
     lines = broken.parts.curves

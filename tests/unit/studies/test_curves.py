@@ -106,6 +106,8 @@ def test_each_kind_alone(tmp_path: Path) -> None:
 
 
 def test_plans_that_make_no_sense() -> None:
+    with pytest.raises(UsageError, match="Random orders are the control: give their number"):
+        CurvePlan(orders=("random", "gradient"))
     with pytest.raises(UsageError, match="at least one order"):
         CurvePlan(orders=())
     with pytest.raises(UsageError, match="gradient"):

@@ -12,6 +12,7 @@ import pytest
 
 import zoo
 from headcount.errors import UsageError
+from headcount.metrics import ACCURACY, LOSS
 from headcount.record.codec import decode
 from headcount.record.result import MeasuredOn
 from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
@@ -113,15 +114,17 @@ def test_interval_of_a_mean() -> None:
 def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row, bert, part = model([0.1] * 8, [0], [0, 4]), zoo.build("bert"), SimpleNamespace(fingerprint="texts")
-    data: Any = SimpleNamespace(training=part, choosing=part, measuring=part)
+    row, bert = model([0.1] * 8, [0], [0, 4]), zoo.build("bert")
+    part: Any = SimpleNamespace(fingerprint="texts", metric=ACCURACY, tokenizer=None, identity={"beams": 1})
     measured: list[str] = []
 
     def measure(subject: ModelWithData, *_: object) -> ModelRow:
         measured.append(subject.name)
         return row
 
-    def begin(name: str, plan: SpecialisationPlan, sentences: Any = part) -> None:
+    def begin(name: str, plan: SpecialisationPlan, sentences: Any = part, **measuring: Any) -> None:
+        measured_part = SimpleNamespace(**{**vars(part), **measuring})
+        data: Any = SimpleNamespace(training=part, choosing=part, measuring=measured_part)
         studied = ModelWithData(name, bert, data, sentences, sentences, sentences)
         specialisation({name: lambda: studied}, plan, folder=tmp_path)
 
@@ -133,6 +136,8 @@ def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
         lambda: begin("second", SpecialisationPlan()),
         lambda: begin("first", SpecialisationPlan(gate_steps=3)),
         lambda: begin("first", SpecialisationPlan(), SimpleNamespace(fingerprint="other texts")),
+        lambda: begin("first", SpecialisationPlan(), metric=LOSS),
+        lambda: begin("first", SpecialisationPlan(), identity={"beams": 4}),
     ):
         with pytest.raises(UsageError, match="begun with other settings"):
             other()

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 import headcount as hc
 import laboratory
 import records
+import zoo
 from forks import PATIENCE, shared_by
 from headcount import journal, locks, processes
 from headcount.corpora.grammar.corpus import Grammar
@@ -36,6 +37,7 @@ from headcount.studies.tradeoff import Data, Plan, _difference, tradeoff
 from headcount.tasks.translation import Translation
 from headcount.training.log import Log
 from subjects import training
+from tokens import sentences, word_tokenizer
 
 TUNING = hc.Tuning(steps=3, warmup=1, batch=100, chunk=50, rate=1e-3)
 TRAINING: dict[str, Any] = {"gate_steps": 4, "tuning": TUNING}
@@ -220,6 +222,23 @@ def test_a_folder_keeps_to_the_heads_that_models_from_scratch_have(tmp_path: Pat
     other = Plan((3,), ("l0", "scratch"), ("encoder",), **TRAINING, scratch_steps=2)
     with pytest.raises(UsageError, match="donor: rank-gradient there, l0 now"):
         tradeoff(model, data, other, folder=tmp_path / "work")
+
+
+def test_a_folder_is_not_gone_on_with_by_another_tokenizer(tmp_path: Path) -> None:
+    """The hash of texts does not tell one tokenizer from another."""
+
+    def run(tokenizer: Any, keep: tuple[int, ...]) -> None:
+        tasks = [
+            hc.task("classification", texts=sentences(12, seed=seed), labels=[0, 1] * 6, tokenizer=tokenizer)
+            for seed in (1, 2, 3)
+        ]
+        plan = Plan(keep, ("rank-gradient/untuned",), against="rank-gradient/untuned")
+        tradeoff(zoo.build("bert").eval(), Data(*tasks), plan, folder=tmp_path)
+
+    run(word_tokenizer(), (5,))
+    run(word_tokenizer(), (5, 3))
+    with pytest.raises(UsageError, match=r"tokens: .* there, .* now"):
+        run(word_tokenizer(framed=True), (5, 3, 2))
 
 
 def test_ways_without_training(tmp_path: Path) -> None:

@@ -159,6 +159,20 @@ def test_another_model_under_the_same_name_needs_another_folder(settings: StudyS
         whole_study("michel2019", settings, tmp_path / "out", parts=["gradient", "ablation"])
 
 
+def test_a_finished_study_is_not_that_of_another_model_data_type_or_data(
+    settings: StudySettings, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    whole_study("michel2019", settings, out, parts=["gradient"])
+    whole_study("michel2019", settings, out, parts=["gradient"])
+    with pytest.raises(UsageError, match=r"weights: .* there, .* now"):
+        whole_study("michel2019", settings, out, loading=Loading(dtype="bfloat16"), parts=["gradient"])
+    dev = tmp_path / "dev.tsv"
+    dev.write_text(dev.read_text().replace("1\t", "0\t"))
+    with pytest.raises(UsageError, match=r"choosing: .* there, .* now"):
+        whole_study("michel2019", settings, out, parts=["gradient"])
+
+
 def test_another_tokenizer_under_the_same_name_needs_another_folder(settings: StudySettings, tmp_path: Path) -> None:
     whole_study("michel2019", settings, tmp_path / "out", parts=["gradient"])
     word_tokenizer(framed=True).save_pretrained(settings.model)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
+from transformers import BertConfig, BertForSequenceClassification, GPT2Config, GPT2ForSequenceClassification
 
 import headcount as hc
 import zoo
@@ -34,6 +35,36 @@ def test_classification_is_a_loop_over_examples(bert: nn.Module, batch_size: int
     assert quality.name == "accuracy"
     assert quality.statistics[:, 0].tolist() == [int(value) for value in right]
     assert quality.value == pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_labels": 1}, "one number for each text"),
+        ({"num_labels": 2, "problem_type": "regression"}, "predicts numbers"),
+        ({"num_labels": 2, "problem_type": "multi_label_classification"}, "a probability of its own"),
+    ],
+)
+def test_models_that_do_not_choose_one_class_are_refused(settings: dict[str, Any], message: str) -> None:
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    model = BertForSequenceClassification(BertConfig(vocab_size=99, **size, **settings))
+    labels = [label % settings["num_labels"] for label in LABELS[:2]]
+    task = hc.task("classification", texts=TEXTS[:1], labels=labels[:1], tokenizer=word_tokenizer())
+    for measure in (lambda: task.quality(model), lambda: hc.score("gradient", model, task)):
+        with pytest.raises(UsageError, match=message):
+            measure()
+
+
+def test_a_decoder_without_a_padding_id_classifies_texts_one_by_one() -> None:
+    config = GPT2Config(vocab_size=99, n_embd=16, n_layer=1, n_head=2, pad_token_id=None)
+    model = GPT2ForSequenceClassification(config).eval()
+    settings: dict[str, Any] = {"texts": TEXTS, "labels": LABELS, "tokenizer": word_tokenizer()}
+    with pytest.raises(UsageError, match=r"no pad_token_id.*--batch-size 1"):
+        hc.task("classification", batch_size=4, **settings).quality(model)
+    found = hc.task("classification", batch_size=1, metric="accuracy", **settings).quality(model)
+    with torch.no_grad():
+        answers = [int(model(**word_tokenizer()(text, return_tensors="pt")).logits.argmax()) for text in TEXTS]
+    assert found.statistics[:, 0].tolist() == [int(a == b) for a, b in zip(answers, LABELS, strict=True)]
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -152,6 +152,16 @@ class Tradeoff(Result):
     drift: tuple[Drift, ...] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)  # part -> why it is missing
     all_kinds: tuple[WayKind, ...] | None = None  # None if only heads of one kind may be removed
+    whole_heads: tuple[str, ...] | None = None  # names of the heads of the whole model; None in older records
+
+    @property
+    def known_heads(self) -> tuple[str, ...]:
+        """Names of the heads of the whole model; of an older record those that its sites and points give."""
+        if self.whole_heads is not None:
+            return self.whole_heads
+        left = dict.fromkeys(name for point in self.points for name in point.heads)
+        numbered = [f"{site}.{index}" for site, count in self.heads_by_site.items() for index in range(count)]
+        return tuple(numbered if set(left) <= set(numbered) else left)  # a pruned model has other numbers
 
     @property
     def behind(self) -> str:
