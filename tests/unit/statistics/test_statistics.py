@@ -447,9 +447,9 @@ def test_a_difference_of_groups_that_vary_differently_contains_the_truth() -> No
 
 def test_curves_that_fall_alike_have_the_same_mean_whatever_their_steps() -> None:
     """By the mean of steps a kind of four heads lost more than one of twelve: half of the verdicts on M7 were wrong."""
-    for places in ([0, 0.25, 0.5, 0.75, 1], [0, 1 / 3, 0.5, 7 / 12, 2 / 3, 5 / 6, 11 / 12, 1], [0, 0.6, 0.9, 1]):
-        weights = curve_weights(places, 0.6, 1)
+    for positions in ([0, 0.25, 0.5, 0.75, 1], [0, 1 / 3, 0.5, 7 / 12, 2 / 3, 5 / 6, 11 / 12, 1], [0, 0.6, 0.9, 1]):
+        weights = curve_weights(positions, 0.6, 1)
         assert weights.sum() == pytest.approx(1)
-        assert weights @ (1 - np.array(places)) == pytest.approx(0.2)
+        assert weights @ (1 - np.array(positions)) == pytest.approx(0.2)
     assert curve_weights([0, 0.5, 1], 0.6, 1) == pytest.approx([0, 0.4, 0.6])
     assert curve_weights([0, 0.5, 0.75], 0.6, 0.75) == pytest.approx([0, 0.3, 0.7])
