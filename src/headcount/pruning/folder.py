@@ -30,13 +30,13 @@ from headcount.record import Record, Signature
 from headcount.record.results.prune import Pruning
 from headcount.record.results.prune_sweep import Sweep, SweepPoint
 from headcount.sites.fingerprint import weight_hash
+from headcount.tasks.inputs import FILES, claim_inputs
 from headcount.tasks.overlap import check_apart, measured_on
-from headcount.tasks.task import token_hash
 from headcount.training.recipe import Recipe
 from headcount.training.run import Run
 
 _USUAL = Execution()
-_SETTINGS, _TOKENS = "settings.json", "tokens.json"
+_SETTINGS = "settings.json"
 _RECORD = "record.json"
 
 
@@ -95,7 +95,7 @@ def prune_in_folder(
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
     if not pipeline.trains:
         _refuse_training_run(out)
-        with _unfinished(out, settings, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
+        with _unfinished(out, settings, model, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
             pruned = run(pipeline, model, data, replace(execution, folder=search_folder))
             record = saving.completed(pruned.model, pruned.record)
             if search_folder and processes.is_main():
@@ -105,7 +105,7 @@ def prune_in_folder(
     check_apart(data.train, data.measure)
     folder = Run(out, settings, Recipe(steps=1), Accelerator(mixed_precision="no"))
     with folder.claimed():
-        _claim_tokens(folder.work, data)
+        _claim_inputs(folder.work, model, data)
         folder.accelerator.wait_for_everyone()
         if (out / "config.json").is_file():
             return Record.load(out / _RECORD)
@@ -122,13 +122,13 @@ def _refuse_training_run(out: Path) -> None:
 
 
 @contextmanager
-def _unfinished(out: Path, settings: PruningSettings, data: Data) -> Iterator[Path]:
+def _unfinished(out: Path, settings: PruningSettings, model: nn.Module, data: Data) -> Iterator[Path]:
     """Provide OUT.unfinished for the steps of a search without training, and delete it if the block succeeds.
 
     The budget may change when the command is repeated: a longer search continues a shorter one.
     """
     folder = _search_folder(out)
-    _claim_states(folder, settings, data, any_budget=True)
+    _claim_states(folder, settings, model, data, any_budget=True)
     yield folder
     if processes.is_main():
         journal.remove_folder(folder)
@@ -141,29 +141,29 @@ def claimed_states(folder: str | Path, pipeline: Pipeline, model: nn.Module, dat
     If the block fails before there is a state, the folder can be begun with other settings.
     """
     folder = Path(folder)
-    _claim_states(folder, PruningSettings.of(pipeline, model, data, "", None), data, any_budget=not pipeline.trains)
+    settings = PruningSettings.of(pipeline, model, data, "", None)
+    _claim_states(folder, settings, model, data, any_budget=not pipeline.trains)
     try:
         yield
     except HeadcountError:
-        if processes.is_main() and {path.name for path in journal.contents(folder)} <= {_SETTINGS, _TOKENS}:
-            for name in (_SETTINGS, _TOKENS):
-                (folder / name).unlink()
+        if processes.is_main() and {path.name for path in journal.contents(folder)} <= {_SETTINGS, *FILES}:
+            for name in (_SETTINGS, *FILES):
+                (folder / name).unlink(missing_ok=True)
         raise
 
 
-def _claim_states(folder: Path, settings: PruningSettings, data: Data, *, any_budget: bool) -> None:
+def _claim_states(folder: Path, settings: PruningSettings, model: nn.Module, data: Data, *, any_budget: bool) -> None:
     if any_budget:
         decisive = {name: value for name, value in settings.pipeline.items() if name != "keep"}
         settings = replace(settings, pipeline=decisive)
     if processes.is_main():
         journal.claim(folder, _SETTINGS, asdict(settings))
-        _claim_tokens(folder, data)
+        _claim_inputs(folder, model, data)
 
 
-def _claim_tokens(folder: Path, data: Data) -> None:
-    """Raise if the work in a folder was begun with another tokenizer."""
+def _claim_inputs(folder: Path, model: nn.Module, data: Data) -> None:
     if processes.is_main():
-        journal.claim(folder, _TOKENS, {"tokens": token_hash(data.train or data.choose or data.measure)})
+        claim_inputs(folder, model, data.train or data.choose or data.measure)
 
 
 def clear_finished(out: Path) -> None:

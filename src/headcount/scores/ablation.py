@@ -69,7 +69,7 @@ def ablation(
     variants = one_out(model) if heads is None else [Variant(head.site, (head,)) for head in heads]
     arguments: dict[str, Any] = {"score": "ablation", "metric": metric.name, "alpha": alpha}
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, arguments=arguments)
-    finished = shelf(folder, task, identity(signature, variants))
+    finished = shelf(folder, model, task, identity(signature, variants))
     measured = measure(model, task, variants, fast=fast, finished=finished, progress=progress)
     head_effects = effects(metric, measured, alpha=alpha)
     if finished:

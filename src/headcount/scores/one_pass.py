@@ -58,7 +58,7 @@ def sums_over(
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=dict(arguments))
     work = {"weights": signature.weights, "data": signature.data, **({} if seed is None else {"seed": seed})}
     work["sums"] = "products"  # unfinished sums of earlier versions had squares only
-    finished = shelf(folder, task, {**work, **arguments})
+    finished = shelf(folder, model, task, {**work, **arguments})
     with evaluating(model, gradients=gradients):
         sums = summed(items, contributed, finished=finished, progress=progress)
     if finished:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from torch import nn
 
 from headcount import processes
 from headcount.errors import UsageError
 from headcount.journal import Shelf
 from headcount.progress import Progress, silent
+from headcount.sites.fingerprint import config_hash
 from headcount.tasks.task import Task, token_hash
 
 Batch = TypeVar("Batch")
@@ -27,11 +29,11 @@ NO_BATCHES = "The task has no batches: there is nothing to measure on."
 SECONDS = 20.0  # between two saves of the sums
 
 
-def shelf(folder: Path | None, task: Task, work: Mapping[str, object]) -> Shelf | None:
-    """The shelf for unfinished work of this process on a task; None without a folder."""
+def shelf(folder: Path | None, model: nn.Module, task: Task, work: Mapping[str, object]) -> Shelf | None:
+    """The shelf for unfinished work of this process with a model on a task; None without a folder."""
     if folder is None:
         return None
-    settings = {**work, "task": dict(task.identity)}
+    settings = {**work, "config": config_hash(model), "task": dict(task.identity)}
     if task.tokenizer is not None:
         settings["tokens"] = token_hash(task)
     return Shelf(folder / f"{processes.rank()}-of-{processes.count()}", settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from headcount.sites.devices import stored
 
+_OF_LOADING = {"transformers_version", "architectures", "dtype", "torch_dtype", "use_cache"}
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # bytes of a number -> the integers with as many
 
 
@@ -19,6 +21,24 @@ def weight_hash(model: nn.Module) -> str:
     with ThreadPoolExecutor() as threads:  # hashing large tensors releases the GIL
         hashes = threads.map(lambda item: tensor_hash(item[0], stored(model, *item)), tensors)
         return hashlib.sha256(b"".join(hashes)).hexdigest()[:40]
+
+
+def config_hash(model: nn.Module) -> str:
+    """A hash of the configuration: activations or norms may differ where the weights are the same."""
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(config, "to_dict"):
+        return ""
+    return hashlib.sha256(json.dumps(_described(config.to_dict()), sort_keys=True).encode()).hexdigest()[:40]
+
+
+def _described(value: object) -> object:
+    """Without private entries, versions and names, which say how a model was loaded and not what it computes."""
+    if isinstance(value, dict):
+        kept = {str(name): entry for name, entry in value.items() if name not in _OF_LOADING}
+        return {name: _described(entry) for name, entry in kept.items() if not name.startswith("_")}
+    if isinstance(value, (list, tuple)):
+        return [_described(entry) for entry in value]
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
 def model_seed(weights: str, seed: int) -> int:

@@ -60,14 +60,14 @@ def ablate(
         if early:
             return _early(model, data, out, lonely, alpha, named(part, progress))
         signature = Signature(name, weights, data.fingerprint, arguments={"metric": metric.name})
-        finished = shelf(folder / folder_name if folder else None, data, identity(signature, [*out, *lonely]))
+        finished = shelf(folder / folder_name if folder else None, model, data, identity(signature, [*out, *lonely]))
         return _effects(model, data, out, lonely, alpha, finished, named(part, progress))
 
     value, ones, alones = both(task, "masking heads", "first")
     choices = [effect.value for effect in alones]
     if choose_on is not None and alone:
         signature = Signature(name, weights, choose_on.fingerprint, arguments={"metric": metric.name})
-        finished = shelf(folder / "choice" if folder else None, choose_on, identity(signature, lonely))
+        finished = shelf(folder / "choice" if folder else None, model, choose_on, identity(signature, lonely))
         outcome = measure(model, choose_on, lonely, finished=finished, progress=named("choosing heads", progress))
         choices = [choose_on.metric.of(statistics) for statistics in outcome.variants]
     transfer, best_elsewhere = None, None

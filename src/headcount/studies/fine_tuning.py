@@ -13,7 +13,7 @@ from headcount import journal
 from headcount.errors import UsageError
 from headcount.record import Record
 from headcount.record.results.train import TrainingRun
-from headcount.sites.fingerprint import weight_hash
+from headcount.sites.fingerprint import config_hash, weight_hash
 from headcount.studies.conclusion import conclude
 from headcount.tasks.task import Task, token_hash
 from headcount.training.batching import epoch_steps
@@ -76,6 +76,7 @@ def _fine_tune(
     if accelerator.is_main_process:
         journal.claim(run.work, "data.json", {"train": train.fingerprint, "dev": dev.fingerprint})
         journal.claim(run.work, "start.json", {"weights": weight_hash(model), "tokens": token_hash(train)})
+        journal.claim(run.work, "configuration.json", {"configuration": config_hash(model)})
     accelerator.wait_for_everyone()
     before = dev.held_out(model) if accelerator.is_main_process else {}
 

@@ -1,10 +1,11 @@
 """A folder of parts: each is run once and saved, and the same call resumes where it was interrupted.
 
-DIR/settings.json    all settings; a folder is resumed only with the settings it was started with
-DIR/subject.json     and only with the same weights and the same texts to choose and measure on
-DIR/tokens.json      and only with the same tokenizer
-DIR/parts/NAME.json  the record of each part
-DIR/record.json      all of them
+DIR/settings.json       all settings; a folder is resumed only with the settings it was started with
+DIR/subject.json        and only with the same weights and the same texts to choose and measure on
+DIR/tokens.json         and only with the same tokenizer
+DIR/configuration.json  and with the same configuration of the model
+DIR/parts/NAME.json     the record of each part
+DIR/record.json         all of them
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from headcount.record.results.combined import Combined
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.studies.parts import Part
 from headcount.studies.subject import StudySubject
-from headcount.tasks.task import token_hash
+from headcount.tasks.inputs import claim_inputs
 
 
 def run_parts(
@@ -63,7 +64,7 @@ def _run(
     fingerprints = subject.fingerprints()  # also of a finished study: its numbers may be of other weights or texts
     journal.claim(out, "settings.json", asdict(settings))
     journal.claim(out, "subject.json", fingerprints)
-    journal.claim(out, "tokens.json", {"tokens": token_hash(subject.choosing)})
+    claim_inputs(out, subject.model, subject.choosing)
     for part in outdated:  # only now: a command that is refused removes nothing
         _file(out, part).unlink(missing_ok=True)
     signature = Signature(settings.model, arguments={"data": settings.source.data})

@@ -47,8 +47,9 @@ from headcount.studies.kept import Looking
 from headcount.studies.plan import Data
 from headcount.studies.plan import Plan as Sizes
 from headcount.studies.tradeoff import tradeoff
+from headcount.tasks.inputs import claim_inputs
 from headcount.tasks.quality import Quality
-from headcount.tasks.task import Task, token_hash
+from headcount.tasks.task import Task
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")  # of the paper's Table 1
 NEIGHBOURS = ("-1", "+1")
@@ -96,7 +97,9 @@ def specialisation(
         progress("models", number, len(subjects))
         file, subject = folder / f"{number}.json", build()
         journal.claim(folder / str(number), "subject.json", _identity(subject, plan))
-        journal.claim(folder / str(number), "measured.json", _measuring(subject.data.measuring))
+        measuring = subject.data.measuring
+        journal.claim(folder / str(number), "measured.json", {"metric": measuring.metric.name, **measuring.identity})
+        claim_inputs(folder / str(number), subject.model, measuring)
         if not file.is_file():
             journal.write_json(file, encode(_measure(subject, plan, folder / str(number), progress)))
         models[name] = decode(ModelRow, journal.read_json(file), source=str(file))
@@ -115,11 +118,6 @@ def _identity(subject: ModelWithData, plan: SpecialisationPlan) -> dict[str, obj
         "sentences": [subject.choose.fingerprint, subject.measure.fingerprint],
         "plan": asdict(plan),
     }
-
-
-def _measuring(task: Task) -> dict[str, object]:
-    """The settings that decide the quality of a model on the same texts."""
-    return {"metric": task.metric.name, "tokens": token_hash(task), **task.identity}
 
 
 def pooled(models: Mapping[str, ModelRow]) -> Specialisation:

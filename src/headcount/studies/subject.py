@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +82,9 @@ class StudySubject:
         texts = {"choosing": self.choosing.fingerprint, "measuring": self.measuring.fingerprint}
         if self.other is not None:
             texts["other"] = self.other.fingerprint
+        trees = Path(self.settings.trees)
+        if trees.is_file():
+            texts["trees"] = hashlib.sha256(trees.read_bytes()).hexdigest()[:40]
         return {"weights": weight_hash(self.model), **texts}
 
     @cached_property

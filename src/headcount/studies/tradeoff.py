@@ -38,8 +38,8 @@ from headcount.studies.plan import Data as Data
 from headcount.studies.plan import Plan as Plan
 from headcount.studies.point import COMMAND, PointFile, PointInputs, point
 from headcount.studies.point import Models as Models
+from headcount.tasks.inputs import claim_inputs
 from headcount.tasks.overlap import check_apart, measured_on
-from headcount.tasks.task import token_hash
 
 _RESAMPLES = 1000
 
@@ -67,7 +67,7 @@ def tradeoff(
     with tempfile.TemporaryDirectory() if folder is None else nullcontext(str(folder)) as folder_name:
         shared_folder = Path(processes.gather(folder_name)[0])  # that of the first process
         journal.claim(shared_folder, "work.json", _identity(model, data, plan))
-        journal.claim(shared_folder, "tokens.json", {"tokens": token_hash(data.training)})
+        claim_inputs(shared_folder, model, data.training)
         if plan.distilled:
             journal.claim(shared_folder, "distilled.json", {"distill": plan.distill})
         if SCRATCH in plan.ways:  # its points have the heads of another way

@@ -47,22 +47,22 @@ def test_an_interrupted_sum_is_that_of_an_uninterrupted_run(
         return measure(batch)
 
     with pytest.raises(KeyboardInterrupt):
-        summed(breaking(at), counted, finished=shelf(tmp_path, a_task(), {"of": "this"}))
-    again = summed(range(len(NUMBERS)), counted, finished=shelf(tmp_path, a_task(), {"of": "this"}))
+        summed(breaking(at), counted, finished=shelf(tmp_path, nn.Linear(1, 1), a_task(), {"of": "this"}))
+    again = summed(range(len(NUMBERS)), counted, finished=shelf(tmp_path, nn.Linear(1, 1), a_task(), {"of": "this"}))
     assert np.array_equal(whole["value"], again["value"])
     assert calls == list(range(len(NUMBERS))), "no batch is measured twice"
 
 
 def test_an_interrupted_collection_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        collected(breaking(4), measure, finished=shelf(tmp_path, a_task(), {"of": "this"}))
+        collected(breaking(4), measure, finished=shelf(tmp_path, nn.Linear(1, 1), a_task(), {"of": "this"}))
     calls: list[int] = []
 
     def counted(batch: int) -> dict[str, np.ndarray]:
         calls.append(batch)
         return measure(batch)
 
-    found = collected(range(len(NUMBERS)), counted, finished=shelf(tmp_path, a_task(), {"of": "this"}))
+    found = collected(range(len(NUMBERS)), counted, finished=shelf(tmp_path, nn.Linear(1, 1), a_task(), {"of": "this"}))
     assert np.array_equal(np.stack([piece["value"] for piece in found]), NUMBERS)
     assert calls == [4, 5, 6]
 

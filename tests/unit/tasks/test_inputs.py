@@ -1,0 +1,37 @@
+"""Work in a folder goes on with the tokenizer and the configuration it was begun with, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import headcount as hc
+import zoo
+from headcount.errors import UsageError
+from headcount.sites.fingerprint import config_hash, weight_hash
+from headcount.tasks.inputs import claim_inputs
+from tokens import sentences, word_tokenizer
+
+
+def test_another_activation_is_another_configuration(tmp_path: Path) -> None:
+    """The weights are the same, the numbers are not."""
+    model, other = zoo.build("bert"), zoo.build("bert")
+    other.load_state_dict(model.state_dict())
+    other.config.hidden_act = "relu"
+    assert weight_hash(model) == weight_hash(other)
+    assert config_hash(model) != config_hash(other)
+    task = hc.task("language-modelling", texts=sentences(4), tokenizer=word_tokenizer())
+    claim_inputs(tmp_path, model, task)
+    claim_inputs(tmp_path, model, task)
+    with pytest.raises(UsageError, match="begun with other settings"):
+        claim_inputs(tmp_path, other, task)
+
+
+def test_how_a_model_was_loaded_is_no_part_of_its_configuration(tmp_path: Path) -> None:
+    model = zoo.build("bert")
+    model.save_pretrained(tmp_path / "model")
+    again = type(model).from_pretrained(tmp_path / "model", dtype=torch.float32, attn_implementation="eager")
+    assert config_hash(model) == config_hash(again)
+    assert config_hash(torch.nn.Linear(1, 1)) == ""
