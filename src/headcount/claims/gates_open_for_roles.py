@@ -25,7 +25,7 @@ def within_layers(values: np.ndarray, marked: np.ndarray, layers: np.ndarray) ->
         inside = layers == layer
         gaps = values[inside & marked][:, None] - values[inside & ~marked][None]
         won, pairs = won + (gaps > 0).sum() + 0.5 * (gaps == 0).sum(), pairs + gaps.size
-    return won / pairs if pairs else float("nan")
+    return float(won / pairs) if pairs else float("nan")
 
 
 def area(values: np.ndarray, marked: np.ndarray, layers: np.ndarray) -> Interval:

@@ -260,7 +260,7 @@ def _is_number(value: object) -> bool:
 
 
 def _cell(column: Column, value: object, shade: str) -> str:
-    exact = f' data-value="{value!r}"' if _is_number(value) else ""
+    exact = f' data-value="{json.dumps(value)}"' if _is_number(value) else ""
     return f"<td{exact}{shade}>{escape(column.text(value))}</td>"
 
 

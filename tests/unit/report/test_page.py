@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -23,12 +24,12 @@ from headcount.record.codec import encode
 from headcount.record.result import Result
 from headcount.report.exhibits import exhibits
 from headcount.report.figure import figures
-from headcount.report.html import page
+from headcount.report.html import _table, page
 from headcount.report.papers import shown
 from headcount.report.payload import payload
 from headcount.report.section import beside, labelled_for, ordered, sections
 from headcount.report.subject import flat, subjects
-from headcount.report.table import Column
+from headcount.report.table import Column, Table
 
 SITES = made.even(2, 3)
 EVERYTHING = [*made.everything(SITES), records.dynamics(), records.attention(5)]
@@ -466,3 +467,9 @@ def test_ledgers_of_both_papers_belong_to_one_model() -> None:
     )
     (subject,) = subjects([made.combined([made.roles(SITES), voita]), made.combined([made.curves(SITES), michel])])
     assert len(subject.of("ledger")) == 2
+
+
+def test_numbers_to_sort_by_are_plain_numbers_wherever_they_come_from() -> None:
+    """numpy writes its own as np.float64(0.5), which the page would sort as text."""
+    html = _table(Table("Areas", [Column("value", 2)], [[np.float64(0.5)], [2], ["none"]]))
+    assert re.findall('data-value="(.*?)"', html) == ["0.5", "2"]
