@@ -87,7 +87,7 @@ def compare_next_tokens(
                 logits_V = model(input_ids=torch.tensor([ids])).logits[0, -1].float().numpy()
                 likeliest = predict(ids)
                 ours, theirs = logits_V[list(likeliest)], np.array(list(likeliest.values()))
-                difference = max(difference, float(np.abs(_log_softmax(ours) - _log_softmax(theirs)).max()))
+                difference = max(difference, float(np.abs(log_softmax(ours) - log_softmax(theirs)).max()))
                 same += int(logits_V.argmax()) == next(iter(likeliest))
                 total += 1
                 ids.append(int(logits_V.argmax()))
@@ -108,7 +108,7 @@ def compare_logits(
     """
     difference, same, total = 0.0, 0, 0
     for ours, theirs in zip(expected, computed, strict=True):
-        difference = max(difference, float(np.abs(_log_softmax(ours) - _log_softmax(theirs)).max()))
+        difference = max(difference, float(np.abs(log_softmax(ours) - log_softmax(theirs)).max()))
         same += int((ours.argmax(-1) == theirs.argmax(-1)).sum())
         total += int(np.prod(ours.shape[:-1], dtype=int))
     return Agreement(runtime, version, "log-probabilities", difference, same if writes else 0, total if writes else 0)
@@ -123,6 +123,7 @@ def compare_outputs(
     return Agreement(runtime, version, "outputs", difference, 0, 0)
 
 
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Log-probabilities, in float64."""
     shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from headcount.exports.agreement import TEXTS
+from headcount.exports.graphs.check import check_batches, first_outputs
 from headcount.exports.runtime import ExportedModel
 from headcount.sites.inputs import example_batch, longest
 from headcount.sites.running import evaluating
@@ -37,9 +38,15 @@ def explained(subject: ExportedModel, dtype: str) -> float:
             for parameter in twin.parameters():
                 if parameter.dim() > 1 and parameter.numel():  # a layer without heads has empty weights
                     parameter.copy_(ROUNDED[dtype](parameter))
-    batches = _batches(subject)
-    differences = [float((_outputs(subject.model, ids) - _outputs(twin, ids)).abs().max()) for ids in batches]
+    differences = [_difference(_outputs(subject.model, ids), _outputs(twin, ids)) for ids in _batches(subject)]
+    for batch in check_batches(subject):  # what rounding does depends on the tokens: random ones may be sensitive
+        first, second = (torch.from_numpy(first_outputs(model, batch)) for model in (subject.model, twin))
+        differences.append(_difference(first, second))
     return FACTOR * max(_SMALLEST, *differences)
+
+
+def _difference(first: Tensor, second: Tensor) -> float:
+    return float((first - second).abs().max())
 
 
 def _eight_bits(weight: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from operator import index
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.corpora.sentences import Sentences
 from headcount.corpora.source import Source
@@ -174,7 +174,7 @@ def _check_classifier(model: nn.Module, batch: Batch) -> None:
 
 
 def _is_decoder(model: nn.Module) -> bool:
-    return set(locate(model).kinds) == {"decoder"}
+    return isinstance(model, PreTrainedModel) and set(locate(model).kinds) == {"decoder"}
 
 
 def _class_numbers(labels: Sequence[int]) -> list[int]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from headcount.exports.agreement import STEPS, TEXTS, Agreement, compare_logits, compare_outputs
+from headcount.exports.agreement import STEPS, TEXTS, Agreement, compare_logits, compare_outputs, log_softmax
 from headcount.exports.graphs.graph import Batch, is_pair, output_name, text_inputs
 from headcount.exports.graphs.modules import positions
 from headcount.exports.graphs.session import Arrays, GraphModel
@@ -27,7 +27,7 @@ def compare_graphs(subject: ExportedModel, runtime: GraphModel, *, name: str, ve
     """
     model, pairs = subject.model, list[Pair]()
     writes = bool(model.can_generate())
-    for batch in _batches(subject):
+    for batch in check_batches(subject):
         pairs += _written(model, runtime, batch) if writes else [_read(model, runtime, batch)]
     expected, computed = [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
     if not writes and output_name(model, text_inputs(model, batch)) != "logits":
@@ -35,21 +35,40 @@ def compare_graphs(subject: ExportedModel, runtime: GraphModel, *, name: str, ve
     return compare_logits(expected, computed, runtime=name, version=version, writes=writes)
 
 
+def first_outputs(model: PreTrainedModel, batch: Batch) -> np.ndarray:
+    """Return what is compared first: log-probabilities or other outputs of a single pass, without those of padding."""
+    if not model.can_generate():
+        text = text_inputs(model, batch)
+        ours, real = _outputs(model, text)
+        return log_softmax(ours[real]) if output_name(model, text) == "logits" else ours[real]
+    text, ids, mask = _start(model, batch)
+    return log_softmax(_logits(model, text, ids, mask).numpy()[mask.bool().numpy()])
+
+
 def _read(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> Pair:
     text = text_inputs(model, batch)
+    ours, real = _outputs(model, text)
+    return ours[real], runtime.read(_arrays(text))[real]
+
+
+def _outputs(model: PreTrainedModel, text: Batch) -> tuple[np.ndarray, np.ndarray | slice]:
+    """Return the outputs of a single pass, and which of them are not those of padding."""
     with evaluating(model):
         ours = getattr(model(**text), output_name(model, text))
-    theirs = runtime.read(_arrays(text))
-    real = text["attention_mask"].bool().numpy() if ours.dim() == 3 else slice(None)
-    return ours.numpy()[real], theirs[real]
+    return ours.numpy(), text["attention_mask"].bool().numpy() if ours.dim() == 3 else slice(None)
+
+
+def _start(model: PreTrainedModel, batch: Batch) -> tuple[Batch, Tensor, Tensor]:
+    """Return the text, and the tokens to go on from with their mask."""
+    text = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    if is_pair(model):
+        return text, batch["decoder_input_ids"], torch.ones_like(batch["decoder_input_ids"])
+    return text, text["input_ids"], text["attention_mask"]
 
 
 def _written(model: PreTrainedModel, runtime: GraphModel, batch: Batch) -> list[Pair]:
     """Return the logits of the prompt, then of each token that PyTorch generates greedily."""
-    text = {name: batch[name] for name in ("input_ids", "attention_mask")}
-    pair = is_pair(model)
-    ids = batch["decoder_input_ids"] if pair else text["input_ids"]
-    mask = torch.ones_like(ids) if pair else text["attention_mask"]
+    text, ids, mask = _start(model, batch)
     progress, unread = runtime.begin(_arrays(text)), ids
     pairs = []
     for _ in range(STEPS):
@@ -72,7 +91,8 @@ def _logits(model: PreTrainedModel, text: Batch, ids: Tensor, mask: Tensor) -> T
     return result.logits.float()
 
 
-def _batches(subject: ExportedModel) -> Sequence[Batch]:
+def check_batches(subject: ExportedModel) -> Sequence[Batch]:
+    """Return batches with and without padding: random tokens, and texts if there is a tokenizer."""
     model, tokenizer = subject.model, subject.tokenizer
     length = max(1, longest(model, 13 + STEPS) - STEPS)
     synthetic = [
