@@ -13,8 +13,9 @@ from headcount.claims.claim import ordered
 from headcount.claims.ledger import decide
 from headcount.claims.studied import StudiedModel
 from headcount.record import Record
+from headcount.record.results.curves import Lead
 from headcount.record.results.dynamics import EpochStep
-from headcount.statistics import Interval
+from headcount.statistics import Interval, over_runs
 from truths import SENSITIVE, late, straight
 
 CLAIMS = {claim.number: claim for claim in ordered(["michel2019"])}
@@ -36,6 +37,22 @@ def test_a_single_random_order_decides_nothing() -> None:
     assert decide(CLAIMS["M5"], [model(record)]).holds is True
     fewer = replace(record, parts=replace(record.parts, curves=tuple(one)))
     assert decide(CLAIMS["M5"], [model(fewer)]).holds is None
+
+
+def test_an_order_that_knows_nothing_beats_random_orders_rarely() -> None:
+    """One model whose gradient order is one more random order: of ten orders, half of the verdicts were wrong."""
+    random, record, called = np.random.default_rng(0), curves(late), 0
+    gradient, *_, control = record.parts.curves
+    lines = (gradient, *(replace(control, seed=seed) for seed in range(10)))
+    for _ in range(200):
+        score, *scores = random.normal(20.0, 3.0, size=11)
+        noise_R = random.normal(0.0, 0.3, size=200)
+        gains = [float(score - other) for other in scores]
+        run = over_runs([gains], [[gain + noise_R for gain in gains]], examples=300)
+        lead = Lead("gradient", "random", 0.15, 0.65, run.value, run.low, run.high, run.parts)
+        parts = replace(record.parts, curves=lines, leads=(lead,))
+        called += decide(CLAIMS["M5"], [model(replace(record, parts=parts))]).holds is not None
+    assert called / 200 < 0.09
 
 
 def test_a_correlation_that_two_heads_carry_stays_open() -> None:
