@@ -222,3 +222,15 @@ def test_an_unfinished_search_stays_beside_another_model(writer: Path, tmp_path:
     (tmp_path / "out.unfinished" / "record.json").write_text("{}")
     assert run(*search, str(tmp_path / "out")).exit_code == 1
     assert (tmp_path / "out.unfinished" / "record.json").is_file()
+
+
+def test_a_page_replaces_only_a_page(tmp_path: Path) -> None:
+    record = subjects.evaluation().save(tmp_path / "record.json")
+    before = record.read_bytes()
+    refused = CliRunner().invoke(main, ["report", str(record), "--out", str(record)])
+    assert refused.exit_code == 2
+    assert "is not a page and would be overwritten" in refused.output
+    assert record.read_bytes() == before
+    for _ in range(2):
+        written = CliRunner().invoke(main, ["report", str(record), "--out", str(tmp_path / "page.html")])
+        assert written.exit_code == 0, written.output

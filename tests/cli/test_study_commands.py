@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from transformers import BertConfig, BertForSequenceClassification, BertModel, GPT2Config, GPT2LMHeadModel
 
 import headcount as hc
 from headcount.cli.main import main
 from headcount.corpora.examples import example_hash, in_first_half
+from headcount.errors import UsageError
 from headcount.report.sections.curves import share_to_try
+from headcount.studies.specialisation import ModelWithData
 from tokens import sentences, word_tokenizer
 
 
@@ -421,3 +424,35 @@ def test_every_point_is_a_model_that_the_command_it_names_makes(tuned: str, plac
         made = hc.load(arguments[-1]).state_dict()
         assert kept.keys() == made.keys()
         assert all(torch.equal(kept[name], made[name]) for name in kept), point["command"]
+
+
+@pytest.mark.parametrize("trees", [True, False], ids=["treebank", "one held-out split"])
+def test_heads_of_roles_are_chosen_and_measured_on_different_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trees: bool
+) -> None:
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": 99}
+    GPT2LMHeadModel(GPT2Config(**sizes)).save_pretrained(tmp_path / "model")
+    word_tokenizer().save_pretrained(tmp_path / "model")
+    (tmp_path / "data").mkdir()
+    for split in ("train", "dev", "test") if trees else ("train", "dev"):
+        (tmp_path / "data" / f"{split}.txt").write_text("\n".join(sentences(20, seed=len(split))) + "\n")
+    rows = ["1\tw1\t_\t_\t_\t_\t2\tnsubj\t_\t_\n2\tw2\t_\t_\t_\t_\t0\troot\t_\t_\n"] * 20
+    bank = [f"{row}3\tw{number}\t_\t_\t_\t_\t2\tobj\t_\t_\n" for number, row in enumerate(rows)]
+    (tmp_path / "bank.conllu").write_text("\n".join(bank) + "\n")
+    built: list[ModelWithData] = []
+
+    def build(subjects: dict[str, Callable[[], ModelWithData]], *_: object, **__: object) -> None:
+        built.extend(subject() for subject in subjects.values())
+        raise UsageError("built")
+
+    monkeypatch.setattr("headcount.studies.specialisation.specialisation", build)
+    options = ["--trees", str(tmp_path / "bank.conllu")] if trees else []
+    options += ["--task", "language-modelling", "--data", str(tmp_path / "data"), "--kind", "decoder"]
+    done = run("study", "specialisation", str(tmp_path / "model"), *options)
+    assert "built" in done.output, done.output
+    (subject,) = built
+    chosen, measured = (
+        {getattr(item, "text", item) for item in looking.sentences} for looking in (subject.choose, subject.measure)
+    )
+    assert chosen.isdisjoint(measured)
+    assert len(chosen | measured) == 20

@@ -105,6 +105,10 @@ def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> No
     (tmp_path / "in.txt").write_text(text + "\n")
     assert run("translate", str(trained), str(tmp_path / "in.txt"), "--beams", "2").stdout == done.stdout
     assert run("translate", str(trained), input="").stdout == ""
+    (tmp_path / "latin.txt").write_bytes("der König\n".encode("latin-1"))
+    refused = run("translate", str(trained), str(tmp_path / "latin.txt"))
+    assert refused.exit_code == 2
+    assert "latin.txt is not UTF-8 text" in refused.output
 
 
 def test_a_sentence_longer_than_the_model_is_cut_with_a_warning(trained: Path) -> None:

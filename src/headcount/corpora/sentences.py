@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headcount.corpora.conllu import read_conllu
+from headcount.corpora.examples import example_hash, in_first_half
 from headcount.corpora.grammar.corpus import Grammar
 from headcount.corpora.location import Location
 from headcount.corpora.parallel import read_parallel
@@ -55,6 +56,21 @@ class Sentences(Sequence[Tree | str]):
         for item in (*self.items, *(self.targets or ())):
             digest.update(repr(item).encode())
         return digest.hexdigest()
+
+    def half(self, number: int) -> Sentences:
+        """The first or second half of the sentences (1 or 2), divided by their hashes as `Source` divides examples."""
+        targets: list[tuple[str, ...]] = [(target,) for target in self.targets] if self.targets else [()] * len(self)
+        texts = [item.text if isinstance(item, Tree) else item for item in self.items]
+        rows = [
+            row
+            for row, (text, target) in enumerate(zip(texts, targets, strict=True))
+            if in_first_half(example_hash(text, *target)) == (number == 1)
+        ]
+        return replace(
+            self,
+            items=[self.items[row] for row in rows],
+            targets=[self.targets[row] for row in rows] if self.targets else None,
+        )
 
 
 def read_sentences(

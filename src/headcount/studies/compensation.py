@@ -35,6 +35,7 @@ from headcount.sites.running import evaluating
 from headcount.sites.site import SiteKey
 from headcount.statistics import Interval, bootstrap_sums, counted, percentile_interval
 from headcount.surgery.compensate import compensate
+from headcount.tasks.batch import Batch
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
@@ -126,9 +127,16 @@ def study_compensation(
 
 
 def losses(model: nn.Module, task: Task, projections: Mapping[SiteKey, Projection]) -> np.ndarray:
-    """[N]: the negative log-likelihood of each example, in the order of the task's batches."""
+    """[N]: the negative log-likelihood of each example with a prediction, in the order of the task's batches."""
     with evaluating(model), projected(model, projections):
-        return np.concatenate([task.nll(model, batch).double().cpu().numpy() for batch in task.batches()])
+        return np.concatenate(
+            [task.nll(model, batch).double().cpu().numpy()[_counts(task, batch)] for batch in task.batches()]
+        )
+
+
+def _counts(task: Task, batch: Batch) -> np.ndarray | slice:
+    """Which examples count: a text of one token is none, as it has no loss to add."""
+    return task.predicted(batch).any(-1).cpu().numpy() if task.predicts else slice(None)
 
 
 def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) -> Interval:

@@ -99,7 +99,7 @@ def specialisation(
         journal.claim(folder / str(number), "subject.json", _identity(subject, plan))
         measuring = subject.data.measuring
         journal.claim(folder / str(number), "measured.json", {"metric": measuring.metric.name, **measuring.identity})
-        claim_inputs(folder / str(number), subject.model, measuring)
+        claim_inputs(folder / str(number), subject.model, subject.data.training)  # as `tradeoff` does there
         if not file.is_file():
             journal.write_json(file, encode(_measure(subject, plan, folder / str(number), progress)))
         models[name] = decode(ModelRow, journal.read_json(file), source=str(file))
@@ -199,7 +199,7 @@ def _has_role(evidence: Evidence) -> bool:
 
 
 def _best(choosing_roles: Roles, measured_roles: Roles, heads: Sequence[Head]) -> tuple[BestOfRole, ...]:
-    """The best head of every label, chosen on one set of sentences and measured on the other."""
+    """The best head of every label, chosen on one set of sentences and measured on the other, if that has the label."""
     labels = dict.fromkeys(
         (item.role, item.label) for head in heads for item in choosing_roles[head] if item.role in PAPER_ROLES
     )
@@ -209,15 +209,16 @@ def _best(choosing_roles: Roles, measured_roles: Roles, heads: Sequence[Head]) -
             head: item.value for head in heads for item in choosing_roles[head] if (item.role, item.label) == label
         }
         best = max(values, key=lambda head: values[head])
-        (evidence,) = [item for item in measured_roles[best] if (item.role, item.label) == label]
-        rows.append(
+        rows += [
             BestOfRole(
                 head=str(best),
                 head_confidence=measured_roles.confidence[best].value,
                 has_role=_has_role(evidence),
                 **asdict(evidence.plain()),
             )
-        )
+            for evidence in measured_roles[best]
+            if (evidence.role, evidence.label) == label
+        ]
     return tuple(rows)
 
 

@@ -10,15 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+import laboratory
 import zoo
+from headcount.corpora.grammar.corpus import Grammar
+from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
 from headcount.metrics import ACCURACY, LOSS
+from headcount.pruning.tuning import Tuning
 from headcount.record.codec import decode
 from headcount.record.result import MeasuredOn
 from headcount.record.results.specialisation import BestOfRole, HeadRow, ModelRow, SmallerModel
 from headcount.statistics import Comparison, Interval, chance_of_overlap, mean_interval, permutation_of_groups
 from headcount.studies import specialisation as module
+from headcount.studies.kept import Looking
+from headcount.studies.plan import Data
 from headcount.studies.specialisation import ModelWithData, SpecialisationPlan, pooled, specialisation
+from headcount.tasks.translation import Translation
 from records import MEASURED_ON, evidence
 
 MEASURED = decode(MeasuredOn, MEASURED_ON, source="the sample")
@@ -141,3 +148,29 @@ def test_a_folder_goes_on_only_with_the_models_data_and_plan_it_was_begun_with(
     ):
         with pytest.raises(UsageError, match="begun with other settings"):
             other()
+
+
+def test_a_model_is_measured_with_other_texts_for_training_and_relations_that_only_the_choice_has(
+    tmp_path: Path,
+) -> None:
+    tokenizer = laboratory.vocabulary(tmp_path / "vocabulary")
+    untrained = laboratory.model(tokenizer, dropout=0.0)
+
+    def task(split: str) -> Translation:
+        pairs = laboratory.parallel()[split]
+        return Translation(source=pairs["source"], target=pairs["target"], tokenizer=tokenizer, metric="loss")
+
+    trees = [row.tree for row in Grammar("light", "dialogue", train=300).splits()["dev"][:60]]
+    with_adverbs = [tree for tree in trees if "advmod" in tree.relations]
+    others = [tree for tree in trees if tree not in with_adverbs]
+    data = Data(task("train"), task("dev"), task("test"))
+    choose, measure = (Looking(Sentences(part), tokenizer) for part in (with_adverbs, others))
+    studied = ModelWithData("m", untrained, data, data.measuring, choose, measure)
+    plan = SpecialisationPlan(keep=2, gate_steps=2, tuning=Tuning(steps=2, warmup=1, batch=100, chunk=50))
+    first, again = (specialisation({"m": lambda: studied}, plan, folder=tmp_path / "work") for _ in range(2))
+    assert first.parts.models == again.parts.models
+    row = first.parts.models["m"]
+    labels = {best.label for best in row.best_of_roles if best.role == "syntactic"}
+    assert "nsubj v->s" in labels
+    assert "advmod v->a" not in labels
+    assert sum(head.survives for head in row.by_head.values()) == 2

@@ -40,9 +40,19 @@ def COMMAND(records: tuple[Path, ...], out: Path, title: str | None, plain: bool
 
     file = out / "report.html" if out.is_dir() else out
     journal.check_place(file)
+    _check_page(file)
     with show.working("Drawing"), displayed(records):
         written = journal.write_text(file, page(pooled_records(options.read_records(records)), title=title))
     show.line(console, f"{written} ({written.stat().st_size / 1e6:.1f} MB)")
     show.line(
         console, "Next: open it in a browser; headcount figure all RECORD draws its figures for a paper.", dim=True
     )
+
+
+def _check_page(file: Path) -> None:
+    """Raise if another file than a page, such as a record, stands in the place of the page."""
+    if file.is_file():
+        with file.open("rb") as start:
+            first = start.read(1024).lstrip().lower()
+        if first and not first.startswith((b"<!doctype html", b"<html")):
+            raise click.UsageError(f"{file} is not a page and would be overwritten. Give another --out.")

@@ -36,10 +36,13 @@ def COMMAND(model: str, loading: options.Loading, file: TextIO, **decoding: Any)
 
 def _runs(file: TextIO, size: int) -> Any:
     lines: list[str] = []
-    for line in file:
-        lines.append(line.rstrip("\r\n"))
-        if len(lines) == size:
-            yield lines
-            lines = []
+    try:
+        for line in file:
+            lines.append(line.rstrip("\r\n"))
+            if len(lines) == size:
+                yield lines
+                lines = []
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file.name} is not UTF-8 text ({error.reason}).") from error
     if lines:
         yield lines

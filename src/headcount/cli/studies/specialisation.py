@@ -14,7 +14,7 @@ from headcount.cli import data, options
 @click.argument("models", nargs=-1, required=True)
 @options.loading_only
 @data.tasked(split="dev", measured=True)
-@click.option("--trees", help="Treebank (.conllu) to measure roles on. Default: the trees of --data.")
+@click.option("--trees", help="Treebank (.conllu) to measure roles on, in two halves. Default: the trees of --data.")
 @click.option("--kind", default="encoder", show_default=True, help="Kind of heads to study.")
 @options.integer("--keep", "Heads of the kind that gates keep. Default: a third of them.")
 @options.gate_steps
@@ -81,11 +81,14 @@ class _Builder:
         frequencies = choose.frequencies(tokenizer)
         train = choose.on("train").with_limit(None)
         works = (train, choose.with_limit(self.choose_limit), measure)
+        chosen, measured = choose.sentences(self.trees), measure.sentences(self.trees)
+        if chosen.fingerprint == measured.fingerprint:  # a treebank is one file, and data may have one held-out split
+            chosen, measured = chosen.half(1), measured.half(2)
         return ModelWithData(
             name,
             loading.load(name, task=choose.task),
             Data(*(work.build(name, loading) for work in works)),
             replace(measure, metric="loss").build(name, loading),
-            Looking(choose.sentences(self.trees), tokenizer, frequencies),
-            Looking(measure.sentences(self.trees), tokenizer, frequencies),
+            Looking(chosen, tokenizer, frequencies),
+            Looking(measured, tokenizer, frequencies),
         )
