@@ -87,7 +87,7 @@ def test_fast_equals_naive_on_translation_loss(translator: Any) -> None:
     np.testing.assert_allclose(fast.variants, naive.variants, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("tokens", "every"), [(250, 8), (4096, 4)])
+@pytest.mark.parametrize(("tokens", "every"), [(250, 8), pytest.param(4096, 4, marks=pytest.mark.slow)])
 def test_fast_writes_what_generate_writes(translator: Any, tokens: int, every: int) -> None:
     """Token for token, for heads alone and for heads off; small batches take long, so with fewer heads."""
     model, _ = translator

@@ -383,7 +383,7 @@ def test_a_difference_of_few_values_contains_the_truth(first: int, second: int) 
     assert np.mean([row.low <= 0 <= row.high for row in found]) > 0.93
 
 
-@pytest.mark.parametrize("examples", [10, 20])
+@pytest.mark.parametrize("examples", [pytest.param(10, marks=pytest.mark.slow), 20])
 def test_an_accuracy_without_mistakes_is_not_certain(examples: int) -> None:
     """Of models that are right in 90%, 35 and 12% make no mistake in 10 and 20 examples, and had 1 (1 to 1)."""
     random = np.random.default_rng(9)

@@ -413,8 +413,8 @@ def shared(place: Path, folder: Path | None, ways: tuple[str, ...]) -> list[Any]
 @pytest.mark.parametrize(
     "ways",
     [
-        ("l0", "scratch", "rank-gradient/distilled"),
-        pytest.param(("greedy", "rank-gradient"), marks=pytest.mark.slow),
+        ("l0", "rank-gradient/distilled"),
+        pytest.param(("l0", "scratch", "greedy", "rank-gradient"), marks=pytest.mark.slow),
     ],
 )
 def test_two_processes_give_the_points_of_one(tmp_path: Path, ways: tuple[str, ...]) -> None:
