@@ -40,13 +40,13 @@ def explained(subject: ExportedModel, dtype: str) -> float:
                     parameter.copy_(ROUNDED[dtype](parameter))
     differences = [_difference(_outputs(subject.model, ids), _outputs(twin, ids)) for ids in _batches(subject)]
     for batch in check_batches(subject):  # what rounding does depends on the tokens: random ones may be sensitive
-        first, second = (torch.from_numpy(first_outputs(model, batch)) for model in (subject.model, twin))
-        differences.append(_difference(first, second))
+        plain, rounded = (torch.from_numpy(first_outputs(model, batch)) for model in (subject.model, twin))
+        differences.append(_difference(plain, rounded))
     return FACTOR * max(_SMALLEST, *differences)
 
 
-def _difference(first: Tensor, second: Tensor) -> float:
-    return float((first - second).abs().max())
+def _difference(plain: Tensor, rounded: Tensor) -> float:
+    return float((plain - rounded).abs().max())
 
 
 def _eight_bits(weight: Tensor) -> Tensor:
