@@ -13,6 +13,7 @@ import numpy as np
 from headcount.statistics import Comparison, counted, mcnemar, paired_bootstrap, paired_shares, share_interval
 
 FEW = 3  # mistakes or changed answers: more than 2.5% of resamples have none of three
+_ONE_SIDED = 5  # changed examples: all have the same sign in more than 5% of cases, if both signs are equally likely
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,6 @@ class Metric:
     of_sums: Callable[[np.ndarray], np.ndarray]  # [..., columns] -> [...]
     higher_is_better: bool = True
     distance: bool = False  # from the whole model: any change increases it, so "no change" cannot be tested
-    skewed: bool = False  # one example may be far above all others, as a loss may
     bound: float | None = None  # of one example's value, if the metric is the mean of column 0
     # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
     answers: Callable[[np.ndarray], np.ndarray] | None = None
@@ -53,24 +53,32 @@ class Metric:
         """Each of `variants` [V, N, C] against `reference` [N, C], paired by example.
 
         By the centred bootstrap; accuracy by McNemar's exact test, with an interval that is no narrower than that of
-        `paired_shares`: where few answers change, resamples vary too little. For other metrics of answers it has
-        what further changed answers would do. Losses are corrected for a long tail of examples.
+        `paired_shares`: where few answers change, resamples vary too little.
         """
-        rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed, skewed=self.skewed)
+        rows = paired_bootstrap(reference, variants, self.of_sums, resamples=resamples, seed=seed)
         if self is not ACCURACY:
             return [self._by_changes(row, reference, variant) for row, variant in zip(rows, variants, strict=True)]
         right_N = reference[:, 0]
         return [_by_answers(row, right_N, variant[:, 0]) for row, variant in zip(rows, variants, strict=True)]
 
     def _by_changes(self, row: Comparison, reference: np.ndarray, variant: np.ndarray) -> Comparison:
+        """With p of at least 2^(1 - changed examples), and an interval that allows for changes that are not seen.
+
+        A few changes may all have the same sign by chance: both sides of the interval are as long as the longer one.
+        With at most three, it has what so many examples may miss: further changed answers, wholly right or wrong.
+        """
         pair = counted(np.stack([reference, variant], axis=1))
         changed = int((pair[:, 0] != pair[:, 1]).any(1).sum())
-        if self.answers is None or changed > FEW or np.isnan(row.low):
+        row = row._replace(p=max(row.p, 2.0 ** min(1 - changed, 0)))
+        if changed > _ONE_SIDED or np.isnan(row.low):
             return row
-        further = share_interval(changed, len(pair)).high - changed / len(pair)
-        before, after = (self.unseen(sums, further) for sums in pair.sum(0))
-        ends = after[:, None] - before[:, :, None]  # of the same label
-        return row._replace(low=min(row.low, float(ends.min())), high=max(row.high, float(ends.max())))
+        reach = max(row.high - row.difference, row.difference - row.low)
+        ends = [row.difference - reach, row.difference + reach]
+        if self.answers is not None and changed <= FEW:
+            further = share_interval(changed, len(pair)).high - changed / len(pair)
+            before, after = (self.unseen(sums, further) for sums in pair.sum(0))
+            ends.extend((after[:, None] - before[:, :, None]).ravel())  # of the same label
+        return row._replace(low=float(min(ends)), high=float(max(ends)))
 
 
 def _by_answers(row: Comparison, first_right: np.ndarray, second_right: np.ndarray) -> Comparison:
@@ -99,11 +107,11 @@ TOKEN_ACCURACY = Metric(  # columns: right predictions, predictions
     "token accuracy", _ratio, answers=wrong_or_right, right=all_right
 )
 COSINE_DISTANCE = Metric(  # columns: 1 - cosine, 1
-    "cosine distance", _ratio, higher_is_better=False, distance=True, skewed=True
+    "cosine distance", _ratio, higher_is_better=False, distance=True
 )
-LOSS = Metric("loss", _ratio, higher_is_better=False, skewed=True)  # columns: negative log-likelihood, predictions
+LOSS = Metric("loss", _ratio, higher_is_better=False)  # columns: negative log-likelihood, predictions
 PERPLEXITY = Metric(  # the same columns
-    "perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False, skewed=True
+    "perplexity", lambda sums: np.exp(_ratio(sums)), higher_is_better=False
 )
 
 

@@ -25,14 +25,14 @@ def test_accuracy_is_compared_by_the_answers_that_change() -> None:
     assert change.difference == pytest.approx(-0.02)
     assert change.p == pytest.approx(binomtest(2, 2).pvalue)
     exact = binomtest(2, 100).proportion_ci(method="exact")
-    assert change.low == pytest.approx(-exact.high)
+    assert -exact.high - 0.01 < change.low <= -exact.high
     assert change.high <= -exact.low + 0.03
 
 
 def test_a_loss_is_compared_by_the_bootstrap_and_may_have_a_long_tail() -> None:
     before, after = np.random.default_rng(0).normal(size=(2, 50))
     statistics = _statistics(before), _statistics(after)[None]
-    expected = paired_bootstrap(*statistics, LOSS.of_sums, resamples=200, skewed=True)
+    expected = paired_bootstrap(*statistics, LOSS.of_sums, resamples=200)
     assert LOSS.compare(*statistics, resamples=200) == expected
 
 
@@ -50,17 +50,24 @@ def test_answers_that_do_not_change_may_change_elsewhere(metric: Metric) -> None
     assert one.low < same.low
     many = confusion(labels ^ (np.arange(30) < 8), labels, 2)
     (eight,) = metric.compare(right, many[None], resamples=200)
-    assert eight == paired_bootstrap(right, many[None], metric.of_sums, resamples=200)[0]
+    assert eight[:3] == paired_bootstrap(right, many[None], metric.of_sums, resamples=200)[0][:3]
 
 
-@pytest.mark.parametrize("mistakes", [0, 1, 2, 3])
-def test_the_interval_of_few_mistakes_is_exact(mistakes: int) -> None:
-    """Of 200 answers of which 2% are wrong one is in 7% of cases, and its three resampled mistakes are too few."""
+@pytest.mark.parametrize("changed", [1, 4, 5, 6])
+def test_a_few_changes_of_the_same_sign_may_be_chance(changed: int) -> None:
+    """Four lost words in 1000 sentences had an interval below 0, as one of eight equally good models has."""
+    before, after = _translations(1000, 0), _translations(1000, changed)
+    (change,) = BLEU.compare(before, after[None], resamples=1000)
+    assert change.p >= 2 ** (1 - changed)
+    assert (change.low < 0 < change.high) == (changed < 6)
+
+
+@pytest.mark.parametrize("mistakes", [0, 1, 4, 10, 100])
+def test_the_interval_of_an_accuracy_is_exact(mistakes: int) -> None:
     right = (np.arange(200) >= mistakes).astype(float)
     interval = Quality.of(ACCURACY, _statistics(right)).interval()
     exact = binomtest(mistakes, 200).proportion_ci(method="exact")
-    assert interval.low == pytest.approx(1 - exact.high)
-    assert interval.value <= interval.high == 1
+    assert interval == pytest.approx((1 - mistakes / 200, 1 - exact.high, 1 - exact.low))
 
 
 def _translations(count: int, mistakes: int) -> np.ndarray:

@@ -75,12 +75,12 @@ def paired_bootstrap(
     *,
     resamples: int,
     seed: int = 0,
-    skewed: bool = False,
 ) -> list[Comparison]:
     """Each of `variants` [V, N, C] against `reference` [N, C]: two-sided, p = (1 + #{|d* - d| >= |d|}) / (B + 1).
 
     With few examples resamples vary too little: p is at least that of a t-test with their standard deviation, and at
-    least 2^(1 - N), as for N differences of which all have the same sign. skewed: correct for a long tail of examples.
+    least 2^(1 - N), as for N differences of which all have the same sign. Interval and t-test are corrected for a
+    long tail of examples.
     """
     base, table = np.asarray(reference, dtype=np.float64), np.asarray(variants, dtype=np.float64)
     together = counted(np.concatenate([base[:, None], table.transpose(1, 0, 2)], axis=1))  # [N, 1 + V, C]
@@ -95,10 +95,8 @@ def paired_bootstrap(
     )
     nearer_V = (np.abs(drawn_BV - difference_V) < np.abs(difference_V) - 1e-12).sum(0)  # NaN is not nearer
     p_V = np.maximum((1 + len(drawn_BV) - nearer_V) / (len(drawn_BV) + 1), 2.0 ** (1 - examples))
-    p_V = np.fmax(p_V, t_test(difference_V, drawn_BV, examples, skewed=skewed))
-    low_V, high_V = percentile_interval(drawn_BV, units=examples)
-    if skewed:
-        low_V, high_V = widen(low_V, high_V, drawn_BV, examples)
+    p_V = np.fmax(p_V, t_test(difference_V, drawn_BV, examples))
+    low_V, high_V = widen(*percentile_interval(drawn_BV, units=examples), drawn_BV, examples)
     return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
 
 

@@ -91,15 +91,9 @@ def bootstrap_interval(
     *,
     resamples: int = 1000,
     seed: int = 0,
-    skewed: bool = False,
 ) -> Interval:
-    """A function of summed statistics [N, ...], with its 95% percentile interval over examples.
-
-    skewed: correct for a long tail of examples.
-    """
+    """A function of summed statistics [N, ...], with its 95% interval over examples, corrected for a long tail."""
     table = counted(statistics)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
-    low, high = percentile_interval(drawn, units=len(table))
-    if skewed:
-        low, high = widen(low, high, drawn, len(table))
+    low, high = widen(*percentile_interval(drawn, units=len(table)), drawn, len(table))
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))

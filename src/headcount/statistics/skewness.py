@@ -52,19 +52,18 @@ def widen(low: np.ndarray, high: np.ndarray, drawn: np.ndarray, examples: int) -
     return low, np.where(a > 0, np.maximum(high, drawn.mean(0) + length), high)
 
 
-def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int, *, skewed: bool) -> np.ndarray:
+def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int) -> np.ndarray:
     """Two-sided p of a difference, whose values on resamples are `drawn` [R, ...]; 0 if they do not vary.
 
-    skewed: correct for a long tail on the other side of 0, where few examples may have missed what is in it.
+    Corrected for a long tail on the other side of 0, where few examples may have missed what is in it.
     """
     from scipy.stats import t
 
     error = standard_error(drawn, examples)
     distance = np.divide(difference, error, out=np.full_like(error, np.inf), where=error > 0)
     sign, size = np.sign(difference), np.abs(distance)
-    if skewed:
-        finite = np.where(error > 0, size, 0.0)
-        size = np.where(error > 0, np.clip(hall(finite, sign * skewness(drawn, examples)), 0.0, finite), size)
+    finite = np.where(error > 0, size, 0.0)
+    size = np.where(error > 0, np.clip(hall(finite, sign * skewness(drawn, examples)), 0.0, finite), size)
     return np.asarray(2 * t.sf(size, max(examples - 1, 1)))
 
 

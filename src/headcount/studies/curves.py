@@ -224,4 +224,4 @@ def lead(
         difference = values[..., : len(qualities)] @ first - values[..., len(qualities) :] @ second
         return np.asarray(difference if metric.higher_is_better else -difference)
 
-    return bootstrap_interval(table, gain, skewed=metric.skewed)
+    return bootstrap_interval(table, gain)

@@ -185,8 +185,7 @@ def _metric(measures: Sequence[_Measure]) -> Metric:
         return np.mean([_value(sums, index, measure) for index, measure in enumerate(measures)], axis=0)
 
     name = names[0] if len(measures) == 1 else f"mean {' and '.join(names)}"
-    skewed = any(measure.aggregation != "mean" for measure in measures)  # losses
-    metric = Metric(name, of_sums, higher_is_better=directions.pop(), skewed=skewed)
+    metric = Metric(name, of_sums, higher_is_better=directions.pop())
     answers = len(measures) == 1 and name in _ANSWERS
     return replace(metric, answers=wrong_or_right, right=all_right) if answers else metric
 

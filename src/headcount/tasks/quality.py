@@ -8,7 +8,7 @@ from math import isnan
 
 import numpy as np
 
-from headcount.metrics import FEW, Metric
+from headcount.metrics import ACCURACY, FEW, Metric
 from headcount.record import Signature
 from headcount.statistics import Interval, bootstrap_interval, counted, share_interval
 
@@ -37,13 +37,15 @@ class Quality:
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
 
     def interval(self) -> Interval:
-        """The value with its 95% interval over examples.
+        """The value with its 95% interval over examples; that of accuracy is exact.
 
         Resamples of few mistakes vary too little. With at most three, or where all resamples are alike, the interval
         has what so many examples may miss: answers of another kind, as many as the exact upper end of their share.
         """
-        interval = bootstrap_interval(self.statistics, self.metric.of_sums, skewed=self.metric.skewed)
         table = counted(self.statistics)
+        if self.metric is ACCURACY:
+            return share_interval(int(table[:, 0].sum()), len(table))
+        interval = bootstrap_interval(table, self.metric.of_sums)
         mistakes = 0 if interval.low == interval.high else self.metric.mistakes(table)
         if mistakes is None or mistakes > FEW or isnan(interval.low):
             return interval

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, TOKEN_ACCURACY, Metric, confusion
 from headcount.scores.ablation import effects
@@ -29,6 +29,7 @@ from headcount.statistics import (
     spearman,
     spearman_pairs,
 )
+from headcount.statistics.skewness import hall
 from headcount.tasks.quality import Quality
 
 DRAW = np.random.default_rng(0)
@@ -103,7 +104,13 @@ def test_paired_bootstrap_is_the_slow_one() -> None:
     assert found.difference == pytest.approx(observed)
     as_far = sum(abs(value - observed) >= abs(observed) - 1e-12 for value in drawn)
     assert found.p == pytest.approx((1 + as_far) / 801)
-    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(drawn, [2.5, 97.5])))
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    quantile, tail = stats.t.ppf(0.975, 59), stats.skew(drawn) * np.sqrt(60 * 59) / 58
+    length = optimize.brentq(lambda distance: hall(-distance, tail) + quantile, 0, 10)  # standard errors, above only
+    assert 0 < tail < 0.9 / quantile
+    assert (found.low, found.high) == pytest.approx(
+        (low, max(high, np.mean(drawn) + length * np.std(drawn) * np.sqrt(60 / 59)))
+    )
 
 
 def test_nothing_changed_is_never_significant() -> None:
