@@ -58,6 +58,7 @@ def roles(
     positional: Sequence[str] = (),
     rare: dict[str, Any] | None = None,
     leads: Sequence[float] = (),
+    offsets: Sequence[float] = (0.4,) * 8,
     persons: dict[str, int] | None = None,
     **parts: Any,
 ) -> Record:
@@ -67,7 +68,9 @@ def roles(
         "confidence": {head: {"value": v, "low": v - 0.02, "high": v + 0.02} for head, v in values.items()},
         "roles": {head: [] for head in values},
         "evidence": {head: [] for head in values},
-        "best": [best(label, lead) for label, lead in zip(RELATIONS, leads, strict=False)],
+        "best": [
+            best(label, lead, baseline=offset) for label, lead, offset in zip(RELATIONS, leads, offsets, strict=False)
+        ],
         "relative": {},
         **corpus(list(values)),
         "persons": persons or {},

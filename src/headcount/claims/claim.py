@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from math import isnan
+from dataclasses import dataclass, replace
+from math import inf, isnan
 
 import numpy as np
 
@@ -40,7 +40,14 @@ class Claim:
     part: str  # part of a whole study that writes them
     changed_by: str  # what would change the verdict
     measure: Callable[[Sequence[StudiedModel]], Measurement]
+    bounds: tuple[float, float] = (-inf, inf)  # values that the statistic can have
     compares_data: bool = False  # compares models of different target languages or domains
+
+    def measured(self, models: Sequence[StudiedModel]) -> Measurement:
+        """The statistic on these models; the ends of a t-interval stay within its bounds."""
+        measurement = self.measure(models)
+        (value, *ends), (lowest, highest) = measurement.interval, self.bounds
+        return replace(measurement, interval=Interval(value, *(min(max(end, lowest), highest) for end in ends)))
 
     @property
     def paper(self) -> str:
@@ -127,12 +134,6 @@ def least(
     rows = [pooled(part, shared=shared, tests=len(parts), units=units, grain=grain) for part, grain in sized]
     low = float("nan") if any(map(isnan, lows)) else min(lows)
     return Interval(min(row.value for row in rows), low, min(row.high for row in rows))
-
-
-def pooled_correlation(intervals: Sequence[Interval], *, shared: bool = False) -> Interval:
-    """The same for correlations, whose interval is within -1 and 1."""
-    value, low, high = pooled(intervals, shared=shared)
-    return Interval(value, max(-1.0, low), min(1.0, high))
 
 
 def deviation(interval: Interval) -> float:

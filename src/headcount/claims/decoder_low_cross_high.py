@@ -74,4 +74,5 @@ CLAIM = Claim(
     part="all-kinds",
     changed_by="a deeper decoder; more seeds or models: one seed has no interval",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.steps import SEEN, at, kept, ordered_by, studied
@@ -43,4 +44,5 @@ CLAIM = Claim(
     part="curves",
     changed_by="more examples: the interval is over examples; where a loss becomes noticeable (here at 5%)",
     measure=_measure,
+    bounds=(0.0, inf),
 )

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from headcount.claims.claim import Claim, Measurement, above, averaged, missing
+from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
 from headcount.claims.pruned import prunings, role_names
-from headcount.claims.shares import pooled_share
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES, Head
 from headcount.record.results.prune import Pruning as SinglePruning
@@ -69,7 +68,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     by_model = [areas for model in models if (areas := _areas(model))]
     if not by_model:
         return missing("it needs roles of heads, some of each layer with and some without, and gates on them")
-    interval = pooled_share([averaged(areas) for areas in by_model])  # gates of a model share heads and roles
+    interval = pooled([averaged(areas) for areas in by_model])  # gates of a model share heads and roles
     return Measurement(interval, above(interval, 0.5), len(by_model), sum(map(len, by_model)), "runs: sets of gates")
 
 
@@ -82,4 +81,5 @@ CLAIM = Claim(
     part="tradeoff",
     changed_by="more models: with few heads in a layer chance is wide",
     measure=_measure,
+    bounds=(0.0, 1.0),
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.pruned import Pruning, of_kind, prunings, role_names, unsettled
-from headcount.claims.shares import pooled_share, share_interval
+from headcount.claims.shares import share_interval
 from headcount.claims.studied import StudiedModel
 from headcount.heads import PAPER_ROLES
 from headcount.record.results.tradeoff import Point
@@ -35,7 +35,7 @@ def _share(pruning: Pruning, model: Point, *, unsure: bool = False) -> Interval:
 
 
 def _over_models(studied: Sequence[tuple[Pruning, list[Point]]], *, unsure: bool = False) -> Interval:
-    return pooled_share(
+    return pooled(
         [pooled([_share(pruning, model, unsure=unsure) for model in nearest]) for pruning, nearest in studied]
     )
 
@@ -72,4 +72,5 @@ CLAIM = Claim(
     part="tradeoff",
     changed_by="more sentences, which make roles certain; more heads, seeds or models: a few heads leave it wide",
     measure=_measure,
+    bounds=(0.0, 1.0),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled_correlation
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.ablate import Ablation
 from headcount.statistics import Interval
@@ -15,9 +15,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     studied = [other for other in studied if other.pearson.r == other.pearson.r]
     if not studied:
         return missing("no record of ablation on two data sets: give --other-split")
-    interval = pooled_correlation(
-        [Interval(other.pearson.r, other.pearson.low, other.pearson.high) for other in studied]
-    )
+    interval = pooled([Interval(other.pearson.r, other.pearson.low, other.pearson.high) for other in studied])
     detail = ", ".join(f"{other.spearman.r:.2f}" for other in studied)
     return Measurement(interval, above(interval, 0.0), len(studied), 1, f"Spearman's {detail}")
 
@@ -31,4 +29,5 @@ CLAIM = Claim(
     part="ablation",
     changed_by="one or two heads that carry the correlation: the bootstrap over heads shows it",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
 from headcount.claims.early_epochs_fall_straight import LATE
@@ -49,4 +50,5 @@ CLAIM = Claim(
     part="dynamics",
     changed_by="more examples and training runs",
     measure=_measure,
+    bounds=(0.0, inf),
 )

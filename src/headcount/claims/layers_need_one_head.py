@@ -40,4 +40,5 @@ CLAIM = Claim(
     part="ablation",
     changed_by="more layers: the interval is over layers; more examples find smaller losses significant",
     measure=_measure,
+    bounds=(0.0, 1.0),
 )

@@ -29,11 +29,11 @@ def _of_most_models(claim: Claim, models: Sequence[StudiedModel]) -> Measurement
     for model in models:
         groups.setdefault(_group(claim, model), []).append(model)
     if len(groups) < 2:
-        return claim.measure(models)
-    measured = {group: claim.measure(alike) for group, alike in groups.items()}
+        return claim.measured(models)
+    measured = {group: claim.measured(alike) for group, alike in groups.items()}
     deciding = max(measured, key=lambda group: measured[group].models)
     if not measured[deciding].models:
-        return claim.measure(models)
+        return claim.measured(models)
     others = [(group, row) for group, row in measured.items() if group != deciding and row.models]
     apart = "".join(f"; apart: {_figure(row)} ({_difference(group, deciding)})" for group, row in others)
     return replace(measured[deciding], detail=measured[deciding].detail + apart)

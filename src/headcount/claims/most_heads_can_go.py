@@ -32,4 +32,5 @@ CLAIM = Claim(
     part="ablation",
     changed_by="more examples find smaller losses significant; more heads narrow the exact interval",
     measure=_measure,
+    bounds=(0.0, 1.0),
 )

@@ -18,8 +18,8 @@ TITLES = {"voita2019": "Voita et al. 2019", "michel2019": "Michel et al. 2019"}
 _HEAD = """# Claims of the papers
 
 Every claim has one file in `src/headcount/claims/` with the statistic that decides it. It holds, or does not hold, only
-where the whole 95% interval is on one side; otherwise it is open. `headcount study all` decides them at its
-end, and its report shows them right after the map. This page is written by `python -m headcount.claims.page
+where the whole 95% interval is on one side of the threshold; otherwise it is open. `headcount study all` decides them
+at its end, and its report shows them right after the map. This page is written by `python -m headcount.claims.page
 docs/results/claims.json`; the figures are those of that file, a ledger of whole studies (`python -m
 headcount.claims.measured`).
 """
@@ -61,7 +61,7 @@ def _row(claim: Claim, verdict: Verdict | None, *, figures: bool) -> list[str]:
         cells[2] = verdict.statistic  # of which the figure is
         cells += [
             _figure(verdict),
-            f"**{verdict.word}**: {verdict.detail or 'could be changed by ' + claim.changed_by}",
+            f"**{verdict.word}**: {verdict.detail}" if verdict.detail else f"**{verdict.word}**",
         ]
     elif figures:
         cells += ["", "not measured"]

@@ -38,4 +38,5 @@ CLAIM = Claim(
     part="roles",
     changed_by="more models: the interval is over them; one model alone has that of its lowest head over sentences",
     measure=_measure,
+    bounds=(0.0, 1.0),
 )

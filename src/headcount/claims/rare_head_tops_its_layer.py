@@ -66,4 +66,5 @@ CLAIM = Claim(
     part="roles",
     changed_by="a model without such a head, or whose first layer has a more relevant one",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

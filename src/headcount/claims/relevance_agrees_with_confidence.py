@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headcount.claims.claim import Claim, Measurement, above, missing, pooled_correlation
+from headcount.claims.claim import Claim, Measurement, above, missing, pooled
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.roles import RolesFound
 from headcount.statistics import Correlation, Interval, spearman
@@ -14,7 +14,7 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     correlations = [row for model in models if (row := _correlation(model)) is not None and row.r == row.r]
     if not correlations:
         return missing("no record of roles with relevance of four heads or more")
-    interval = pooled_correlation([Interval(row.r, row.low, row.high) for row in correlations])
+    interval = pooled([Interval(row.r, row.low, row.high) for row in correlations])
     return Measurement(interval, above(interval, 0.0), len(correlations), 1)
 
 
@@ -38,4 +38,5 @@ CLAIM = Claim(
     part="roles",
     changed_by="more heads or models: with few heads the bootstrap over heads is wide",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

@@ -85,4 +85,5 @@ CLAIM = Claim(
     part="relevance",
     changed_by="more layers and models; a weaker benchmark than the broken stick, such as heads dealt to layers anew",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

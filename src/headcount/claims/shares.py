@@ -6,16 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from headcount.claims.claim import Measurement, above, pooled
 from headcount.record.results.ablate import Ablation, BestAlone, Effect
-from headcount.statistics import Interval
 from headcount.statistics import share_interval as share_interval
 
 TOO_FEW = "too few examples for any loss to be significant"
-
-
-def pooled_share(shares: Sequence[Interval]) -> Interval:
-    """The mean share over models; ends of a t-interval stay within 0 and 1."""
-    interval = pooled(shares)
-    return Interval(interval.value, max(interval.low, 0.0), min(interval.high, 1.0))
 
 
 def can_harm(parts: Ablation, effects: Iterable[Effect]) -> bool:
@@ -33,6 +26,6 @@ def decided_by_share(counts: Sequence[tuple[int, int]], threshold: float, cases:
 
     counts: for each model, the number of cases with the property and of all cases. cases: their name.
     """
-    interval = pooled_share([share_interval(*count) for count in counts])
+    interval = pooled([share_interval(*count) for count in counts])
     having, total = map(sum, zip(*counts, strict=True))
     return Measurement(interval, above(interval, threshold), len(counts), 1, f"{having} of {total} {cases}")

@@ -103,4 +103,5 @@ CLAIM = Claim(
     part="tradeoff",
     changed_by="more models and seeds; gates that have settled",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

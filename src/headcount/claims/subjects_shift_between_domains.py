@@ -86,5 +86,6 @@ CLAIM = Claim(
     part="roles",
     changed_by="several models of each domain: one model of a domain leaves it open, as two differ by their seeds too",
     measure=_measure,
+    bounds=(-2.0, 2.0),
     compares_data=True,
 )

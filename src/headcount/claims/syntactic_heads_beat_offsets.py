@@ -61,4 +61,5 @@ CLAIM = Claim(
     part="roles",
     changed_by="more relations, more models: the interval is over both",
     measure=_measure,
+    bounds=(-1.0, 1.0),
 )

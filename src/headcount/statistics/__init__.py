@@ -12,6 +12,7 @@ from headcount.statistics.bootstrap import resamples_for as resamples_for
 from headcount.statistics.correlation import NORMAL as NORMAL
 from headcount.statistics.correlation import Correlation as Correlation
 from headcount.statistics.correlation import pearson as pearson
+from headcount.statistics.correlation import residual as residual
 from headcount.statistics.correlation import spearman as spearman
 from headcount.statistics.correlation import spearman_pairs as spearman_pairs
 from headcount.statistics.curve import curve_weights as curve_weights

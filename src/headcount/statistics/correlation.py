@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, permutations
+from math import factorial
 from typing import NamedTuple
 
 import numpy as np
@@ -39,16 +40,28 @@ class Correlation(NamedTuple):
 _UNDEFINED = Correlation(float("nan"), float("nan"), float("nan"), float("nan"))
 
 
-def pearson(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
-    """Pearson correlation of two values per head; NaN if one of them is constant, or not a number for some head."""
+def pearson(x: ArrayLike, y: ArrayLike, *, groups: Sequence[str] = (), seed: int = 0) -> Correlation:
+    """Pearson correlation of two values per head; NaN if one of them is constant, or not a number for some head.
+
+    groups: name of the group of each pair, if pairs of a group are not independent; they are permuted together.
+    """
     table_NH = np.array([x, y], dtype=np.float64)
     if any(map(_undefined, table_NH)):
         return _UNDEFINED
     resampled_RH = np.random.default_rng(seed).integers(0, table_NH.shape[1], (_RESAMPLES, table_NH.shape[1]))
     drawn_R = _linear(table_NH[0][resampled_RH], table_NH[1][resampled_RH])
     r_NN, p_NN = _permuted(table_NH, seed)
-    correlation = _summary(r_NN[0, 1], p_NN[0, 1], drawn_R, table_NH.shape[1])
+    p = max(p_NN[0, 1], _permuted_groups(table_NH, groups)) if groups else p_NN[0, 1]
+    correlation = _summary(r_NN[0, 1], p, drawn_R, table_NH.shape[1])
     return _no_narrower(correlation, float(np.clip(correlation.r, -1, 1)), 1 / (table_NH.shape[1] - 3))
+
+
+def residual(values: ArrayLike, given: ArrayLike) -> np.ndarray:
+    """The part of values that a linear regression on others does not explain; their mean is 0."""
+    centred, regressor = (np.array(row, dtype=np.float64) for row in (values, given))
+    centred, regressor = centred - centred.mean(), regressor - regressor.mean()
+    square = regressor @ regressor
+    return np.asarray(centred - regressor * (centred @ regressor) / square) if square > 1e-300 else centred
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> Correlation:
@@ -102,6 +115,29 @@ def _permuted(table_NH: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
             dealt_RN = unit_H[dealt_RH] @ unit_NH.T
             beyond_NN[row] += (np.abs(dealt_RN) >= np.abs(r_NN[row]) - 1e-12).sum(0)
     return r_NN, (1 + beyond_NN) / (_RESAMPLES + 1)
+
+
+def _permuted_groups(table_NH: np.ndarray, groups: Sequence[str]) -> float:
+    """Two-sided p of independence of two rows, if whole groups of one are permuted, in all orders or many of them.
+
+    Only groups of the usual size can change places; the others are left out.
+    """
+    members: dict[str, list[int]] = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    sizes = [len(indices) for indices in members.values()]
+    usual = max(set(sizes), key=lambda size: (size * sizes.count(size), size))
+    blocks_GS = np.array([indices for indices in members.values() if len(indices) == usual])
+    count = len(blocks_GS)
+    if factorial(count) <= _RESAMPLES:
+        orders_RG = np.array(list(permutations(range(count))))
+    else:
+        dealt_RG = np.tile(np.arange(count), (_RESAMPLES, 1))
+        dealt_RG[1:] = np.random.default_rng(1).permuted(dealt_RG[1:], axis=1)  # the first is the order itself
+        orders_RG = dealt_RG
+    first_H, second_RH = table_NH[0][blocks_GS.ravel()], table_NH[1][blocks_GS[orders_RG]].reshape(len(orders_RG), -1)
+    r_R = np.abs(_linear(first_H, second_RH))
+    return float(np.mean(r_R >= r_R[0] - 1e-12))
 
 
 @lru_cache(maxsize=2)  # rows of the same heads are correlated one after the other

@@ -13,6 +13,7 @@ import numpy as np
 
 from headcount.statistics.bootstrap import percentile_interval
 from headcount.statistics.interval import Interval
+from headcount.statistics.skewness import widen
 
 FEW = 10  # models, or seeds of one model, below which the interval is a t-interval on their means
 
@@ -60,7 +61,7 @@ def over_runs(
     over_examples_R = np.mean([np.mean(seeds, axis=0) for seeds in drawn], axis=0)
     parts = _parts(values, means_M, float(over_examples_R.var(ddof=1)))
     if len(units) == 1:
-        low, high = percentile_interval(over_examples_R, units=examples)
+        low, high = widen(*percentile_interval(over_examples_R, units=examples), over_examples_R, examples)
         return Runs(value, float(low), float(high), len(values), runs, "examples", parts)
     if len(units) < FEW:
         interval = t_interval(units, parts["examples"])
