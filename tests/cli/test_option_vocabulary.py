@@ -78,3 +78,18 @@ def test_whatever_prints_tables_of_heads_can_print_them_whole() -> None:
     others = {"explore", "export", "figure", "push", "study", "translate"}
     without = {name for name, command in every_command() if "--all" not in options(command)}
     assert without == ledgers | others
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_no_number_is_nan_or_infinite(value: str) -> None:
+    """nan is within every range of click, because no comparison with it is true."""
+    numbers = [
+        (command, name, option.type)
+        for command, parsed in every_command()
+        for name, option in options(parsed).items()
+        if isinstance(option.type, click.types.FloatParamType)
+    ]
+    assert len(numbers) > 10
+    for command, name, type_ in numbers:
+        with pytest.raises(click.BadParameter):
+            pytest.fail(f"{command} {name} takes {type_.convert(value, None, None)}")

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+class Real(click.FloatRange):
+    """A number within a range; click itself accepts nan and inf as numbers of any range."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 def stacked(function: Command, options: Iterable[Command]) -> Command:
@@ -35,7 +48,7 @@ def integer(flag: str, about: str, default: int | None = None, *, least: int = 1
 
 def percent(flag: str, default: float) -> Command:
     """An option for a share of the heads."""
-    within = click.FloatRange(0, 100, min_open=True)
+    within = Real(0, 100, min_open=True)
     return click.option(flag, default=default, show_default=True, type=within, help="Percent.")
 
 
@@ -263,7 +276,7 @@ tune_steps = integer("--tune", "Fine-tuning steps after the gates.", 1050, least
 choose_limit = integer("--choose-limit", "Most texts to score heads on.", 300)
 train_limit = integer("--train-limit", "Train on at most this many texts. Default: all.")
 save_seconds = click.option(
-    "--save-seconds", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
+    "--save-seconds", default=60.0, show_default=True, type=Real(0, min_open=True),
     help="Seconds between saved training states.",
 )  # fmt: skip
 max_length = integer("--max-length", "Truncate texts to this many tokens.", 256, least=2)

@@ -91,7 +91,7 @@ def _type(limits: Limits) -> Any:
     if limits.type is int:
         low, high = (None if bound is None else int(bound) for bound in (limits.minimum, limits.maximum))
         return click.IntRange(low, high, min_open=limits.above)
-    return click.FloatRange(limits.minimum, limits.maximum, min_open=limits.above)
+    return options.Real(limits.minimum, limits.maximum, min_open=limits.above)
 
 
 def parameter(name: str, stage: type[Options]) -> str:

@@ -132,6 +132,16 @@ def test_decoding_is_that_of_generate(tokenizer: Any, model: Any, texts: Any, be
     assert dict(enumerate(task.translations(model))) == expected
 
 
+def test_references_that_differ_in_unknown_characters_are_other_data(tokenizer: Any, texts: Any) -> None:
+    sources, targets = (list(side) for side in texts)
+    first, second = (
+        hc.task("translation", source=sources, target=[f"{targets[0]} {unknown}", *targets[1:]], tokenizer=tokenizer)
+        for unknown in "\u20ac\u20bf"
+    )
+    assert [row.tolist() for row in first.target_ids] == [row.tolist() for row in second.target_ids]
+    assert first.fingerprint != second.fingerprint
+
+
 def test_quality_keeps_the_order_of_the_sentences(tokenizer: Any, model: Any, texts: Any) -> None:
     task = make(tokenizer, texts, tokens=40)
     quality = task.quality(model)

@@ -18,7 +18,7 @@ from headcount.cli import data, options
 @options.toggle("--alone/--no-alone", "Also mask all heads of a layer but one, for each head.")
 @click.option("--early", is_flag=True, help="Stop measuring a head once it is significant at --alpha (accuracy only).")
 @click.option(
-    "--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    "--alpha", default=0.01, show_default=True, type=options.Real(0, 1, min_open=True, max_open=True),
     help="Significance level: a head matters if the p-value of its loss is below it.",
 )  # fmt: skip
 @options.output

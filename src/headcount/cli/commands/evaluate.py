@@ -19,7 +19,11 @@ _OF_OTHERS = ("metric", "batch_size", "max_length", "text_column", "label", "pai
 @options.loading
 @data.tasked(split="test", inferred=True, beams=4, harness=True)
 @click.option(
-    "--length-penalty", default=0.6, show_default=True, type=float, help="Length penalty of beam search (translation)."
+    "--length-penalty",
+    default=0.6,
+    show_default=True,
+    type=options.Real(),
+    help="Length penalty of beam search (translation).",
 )
 @options.integer("--tokens", "Most source tokens times beams in a batch (translation).", 4096)
 @click.option("--against", metavar="MODEL", help="Model whose embeddings are the reference (embedding).")

@@ -35,7 +35,7 @@ _DIRECTIONS = {"both": None, "head->dependent": ["head->dependent"], "dependent-
     "relative",
 )
 @click.option(
-    "--excess", default=0.10, show_default=True, type=click.FloatRange(0),
+    "--excess", default=0.10, show_default=True, type=options.Real(0),
     help="How far above its baseline a syntactic head must be: 0.1 is 10 % (relative) or 10 points (points).",
 )  # fmt: skip
 @options.toggle("--diagonal/--no-diagonal", "Count queries whose largest weight is on the token itself.")

@@ -28,7 +28,7 @@ _COLUMNS = ("text_column", "label", "pair")
 _TUNING = ("dev_split", *_COLUMNS, "limit", "max_length", "examples", "metric")  # options only for a MODEL
 _FROM_NOTHING = (*_SIZE, "preset", "vocabulary", "shared", "lowercase", "dev_bleu", "factor")  # translation only
 _SNAPSHOTS = 3  # of a new model
-_SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, min_open=True)
+_SHARE, _POSITIVE = options.Real(0, 1, max_open=True), options.Real(0, min_open=True)
 
 
 @click.command("train")
@@ -108,7 +108,7 @@ _SHARE, _POSITIVE = click.FloatRange(0, 1, max_open=True), click.FloatRange(0, m
 )
 @click.option("--smoothing", type=_SHARE, help="Label smoothing. Default: 0.1 for translation, else 0.")
 @click.option(
-    "--clip", type=click.FloatRange(0), help="Clip the gradient to this norm; 0 does not clip. Default: of the preset."
+    "--clip", type=options.Real(0), help="Clip the gradient to this norm; 0 does not clip. Default: of the preset."
 )
 @options.seed("initial weights, data order and dropout. Default: 0", None)
 @click.option(
@@ -150,9 +150,11 @@ def COMMAND(
     _check(model, task, like, arguments)
 
     def train(folder: Path, seed: int | None) -> Record | None:
+        from headcount.checkpoints.loading import quiet
         from headcount.cli import show
         from headcount.training.run import Watch
 
+        quiet()
         of_seed = arguments | {"seed": seed}
         with show.Training(folder / "training" / "tensorboard" if tensorboard else None) as display:
             options_of_run = {

@@ -16,7 +16,7 @@ _AT_ONCE = 1000  # sentences read before translating, so that batches have simil
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
 @options.integer("--beams", "Beams of beam search; 1 is greedy decoding.", 4)
 @click.option(
-    "--length-penalty", default=0.6, show_default=True, type=float,
+    "--length-penalty", default=0.6, show_default=True, type=options.Real(),
     help="Exponent of the length by which the log-probability of a beam is divided.",
 )  # fmt: skip
 @options.integer("--tokens", "Most source tokens times beams in a batch.", 4096)

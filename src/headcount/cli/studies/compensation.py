@@ -18,7 +18,9 @@ from headcount.cli import data, options
 @click.option("--order", default="gradient", show_default=True, help="Score by which heads are removed.")
 @options.percent("--step", 5.0)
 @options.percent("--most", 60.0)
-@click.option("--points", type=float, help="Loss of the metric at which compensations are compared. Default: 2 points.")
+@click.option(
+    "--points", type=options.Real(), help="Loss of the metric at which compensations are compared. Default: 2 points."
+)
 @options.toggle("--greedy/--no-greedy", "Also run the greedy search with compensation in the loop.")
 @options.integer("--candidates", "Heads to try at each greedy step.", 6)
 @options.integer("--group", "Heads to remove at each greedy step.", 1)

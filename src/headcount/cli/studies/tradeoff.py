@@ -33,13 +33,13 @@ _WAYS = (
 @options.gate_steps
 @options.tune_steps
 @click.option(
-    "--distill", metavar="SHARE", default=0.5, show_default=True, type=click.FloatRange(0, 1, min_open=True),
+    "--distill", metavar="SHARE", default=0.5, show_default=True, type=options.Real(0, 1, min_open=True),
     help="Weight of the distillation loss (KL divergence from MODEL's predictions), 0 to 1, of ways with "
          "/distilled.",
 )  # fmt: skip
 @click.option(
     "--rate",
-    type=click.FloatRange(0, min_open=True),
+    type=options.Real(0, min_open=True),
     help="Learning rate of the weights (except scratch). Default: as in headcount prune.",
 )
 @options.integer("--scratch-steps", "Training steps of scratch.", 3200)

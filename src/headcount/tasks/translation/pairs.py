@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,9 @@ class Translation(Task):
 
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(row.tobytes() for ids in (self.source_ids, self.target_ids) for row in ids)
+        """Of token ids and references: BLEU compares texts, also those that differ in unknown characters alone."""
+        ids = (row.tobytes() for side in (self.source_ids, self.target_ids) for row in side)
+        return fingerprint(chain(ids, self.target))
 
     @cached_property
     def example_hashes(self) -> list[str]:
