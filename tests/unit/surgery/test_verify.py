@@ -221,6 +221,19 @@ def test_other_heads_and_other_number_types(bert: nn.Module) -> None:
         hc.verify(bert, small.to(torch.bfloat16), sites.mask(off="encoder.0.1"))
 
 
+@pytest.mark.parametrize("name", ["bloom", "gemma2"])
+def test_padding_may_be_nan_only_with_the_heads_that_are_removed(name: str) -> None:
+    """In float64 these models mask by numbers that are infinite in the float32 of their softmax."""
+    model = zoo.build(name, "eager", dtype=torch.float64)
+    mask = hc.locate(model).mask(off=[str(head) for head in hc.locate(model).heads if head.layer == 1])
+    small = hc.remove(model, mask)
+    assert hc.verify(model, small, mask) < 1e-6
+    with torch.no_grad():
+        next(module for module in small.modules() if isinstance(module, nn.Embedding)).weight[5] = float("inf")
+    with pytest.raises(VerificationError, match="infinite values where the masked one does not"):
+        hc.verify(model, small, mask, batch={"input_ids": torch.tensor([[5, 6, 7]])})
+
+
 def test_nothing_is_left_after_an_error(bert: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     before, mask = weights(bert), hc.locate(bert).mask(off="encoder.0.1")
     small = hc.remove(bert, mask)
