@@ -138,7 +138,9 @@ class Comparison:
             return
         finite = expected.isfinite()  # a query without keys can give NaN, even times 0; without its head it does not
         if (finite & ~seen.isfinite()).any():
-            self.faults[places[0]] = f"{places[0]}: the pruned model gives infinite values where the masked one does not."
+            self.faults[places[0]] = (
+                f"{places[0]}: the pruned model gives infinite values where the masked one does not."
+            )
             return
         wide = torch.promote_types(expected.dtype, torch.float32)
         difference = torch.where(finite, seen.to(wide) - expected.to(wide), 0)

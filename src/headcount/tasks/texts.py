@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
@@ -11,6 +13,12 @@ from headcount.hooks import original_module
 from headcount.sites.devices import input_device
 from headcount.sites.inputs import position_limit
 from headcount.tasks.soundness import check_ids
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SAMPLE = 100  # texts that are looked at for unknown words
+_UNKNOWN = 0.2  # share of unknown tokens above which a tokenizer is doubted
 
 
 def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, Tensor]:
@@ -27,6 +35,19 @@ def model_inputs(model: nn.Module, batch: Mapping[str, Tensor], names: Iterable[
         inputs["input_ids"] = inputs["input_ids"].masked_fill(mask_BT == 0, padding)
     device = input_device(model)
     return {name: value.to(device) for name, value in inputs.items()}
+
+
+def warn_of_unknown_words(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> None:
+    """Warn if many tokens are unknown: the tokenizer may be that of another model, with ids that happen to fit."""
+    unknown = getattr(tokenizer, "unk_token_id", None)
+    ids = [token for text in texts[:_SAMPLE] for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
+    share = ids.count(unknown) / max(1, len(ids))
+    if share > _UNKNOWN:
+        warnings.warn(
+            f"{share:.0%} of the tokens of {min(len(texts), _SAMPLE)} texts are {tokenizer.unk_token}, words that the "
+            "tokenizer does not know. Is it the tokenizer of this model, and are the texts in its language?",
+            stacklevel=4,
+        )
 
 
 def check_length(model: nn.Module, length: int) -> None:

@@ -55,3 +55,15 @@ def test_a_start_token_that_a_text_and_the_tokenizer_write_is_warned_of() -> Non
         warnings.simplefilter("error")
         hc.task("language-modelling", texts=["w5 w6"], tokenizer=framed)
         hc.task("language-modelling", texts=["<s> w5 w6"], tokenizer=bare)
+
+
+def test_words_that_the_tokenizer_does_not_know_are_warned_of() -> None:
+    tokenizer = word_tokenizer()
+    tokenizer.unk_token = "w3"
+    with pytest.warns(UserWarning, match=r"67% of the tokens of 2 texts are w3, words that the tokenizer does not"):
+        hc.task("language-modelling", texts=["w5 der Hund", "w6 lief weg"], tokenizer=tokenizer)
+    with pytest.warns(UserWarning, match="does not know"):
+        hc.task("translation", source=["der Hund"], target=["w5 w6"], tokenizer=tokenizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hc.task("language-modelling", texts=["w5 w6 w7 w8 w9 Hund"], tokenizer=tokenizer)

@@ -29,7 +29,7 @@ from headcount.tasks.batch import Batch, Batches, fingerprint
 from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
-from headcount.tasks.texts import check_length
+from headcount.tasks.texts import check_length, warn_of_unknown_words
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
@@ -71,6 +71,7 @@ class Translation(Task):
             encoded = _encoded(check_texts(source, "source"), check_texts(target, "target"), tokenizer, max_length)
         if len(source) != len(target):
             raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
+        warn_of_unknown_words(source, tokenizer)
         self.source, self.target = source, target
         self.source_ids, self.target_ids = encoded
         self.tokenizer, self.smoothing = tokenizer, smoothing
