@@ -44,6 +44,9 @@ class Quality:
         """
         interval = bootstrap_interval(self.statistics, self.metric.of_sums, skewed=self.metric.skewed)
         table = counted(self.statistics)
+        if self.metric.reach is not None:
+            _, low, high = self.metric.reach(table.sum(0))
+            interval = Interval(interval.value, min(interval.low, low), max(interval.high, high))
         mistakes = 0 if interval.low == interval.high else self.metric.mistakes(table)
         if mistakes is None or mistakes > FEW or isnan(interval.low):
             return interval
