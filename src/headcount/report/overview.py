@@ -19,7 +19,7 @@ from headcount.record.results.roles import RolesFound
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figure import OUT_OF_SHAPE
 from headcount.report.joined import is_importance
-from headcount.report.sections.curves import orders, spared
+from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
 from headcount.report.table import count, digits_for, plural
 from headcount.report.terms import ROLE_WORDS
@@ -200,7 +200,7 @@ def _spared(subject: Subject) -> str:
     if curves is None or not curves.num_heads:
         return ""
     shares = {
-        order: max(spared(points, curves.higher_is_better) for points in lines)
+        order: max(unharmed(points, curves.higher_is_better) for points in lines)
         for order, lines in orders(curves).items()
         if order != "random"
     }

@@ -116,6 +116,17 @@ def test_what_can_go_is_told_with_its_cost() -> None:
     assert answers([made.training()])[1:] == ["", "", ""]
 
 
+def test_what_can_go_is_worse_on_the_same_examples_at_no_step() -> None:
+    """The second step is within the interval of the whole model, and yet worse for certain."""
+    lines = encode(made.curves(SITES).parts.curves)
+    for line in lines:
+        line["points"][0]["low"] = 0.0
+        for point, high in zip(line["points"], (1.0, 1.01, 0.99, 0.9, 0.5, 0.1), strict=True):
+            point["kept"] = {"value": high - 0.02, "low": high - 0.04, "high": high}
+    text = answers([records.changed(made.curves(SITES), curves=lines)])[3]
+    assert text.startswith("5 of 24 heads (21%) can be switched off")
+
+
 def test_a_damaged_record_leaves_the_other_answers() -> None:
     cost = encode(made.pruned(SITES).parts.cost)
     cost["before"]["parameters"] = 0
