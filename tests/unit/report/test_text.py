@@ -174,6 +174,16 @@ def test_the_best_speed_of_several_settings_is_said_to_be_the_best_of_them() -> 
     assert "batch 1; as the best of 6 it is too good by chance)" in SECTIONS["speed"].answer(records.speed())
 
 
+def test_unrelated_heads_do_not_matter_on_other_data() -> None:
+    """Of 8 unrelated heads, 32% have an r of .2 or more."""
+    record = records.ablation()
+    assert SECTIONS["transfer"].answer(record).startswith("Heads that matter on one data set mostly matter on")
+    other = encode(record.parts.other)
+    other["pearson"] = {"r": 0.6, "low": -0.1, "high": 0.9, "p": 0.1}
+    answer = SECTIONS["transfer"].answer(records.changed(record, other=other))
+    assert answer.startswith("It is open whether heads that matter on one data set matter on the other: changes corr")
+
+
 def test_gains_of_several_models_are_named_beside_the_paper() -> None:
     record = records.speed()
     rows = encode(record.parts)["rows"]
