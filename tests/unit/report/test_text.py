@@ -184,6 +184,23 @@ def test_unrelated_heads_do_not_matter_on_other_data() -> None:
     assert answer.startswith("It is open whether heads that matter on one data set matter on the other: changes corr")
 
 
+def test_heads_are_worth_something_for_certain_among_all_that_were_played() -> None:
+    """Of 20 heads that are worth nothing, one or more have an effect beyond its own interval in 36% of cases."""
+    record = made.roles(made.even(2, 8))
+    head = encode(record.parts.played)["by_head"]["encoder.0.0"]
+    assert "Of 1 heads that are worth something for certain" in SECTIONS["played"].answer(record)
+
+    def answer(p: float, low: float) -> str:
+        one = {**head, "off": {**head["off"], "p": p}, "share_kept": {"value": 0.8, "low": low, "high": 0.9}}
+        rows = {f"encoder.{layer}.{index}": one for layer in range(2) for index in range(8)}
+        parts = {"metric": "loss", "value": 2.0, "by_head": rows}
+        return SECTIONS["played"].answer(records.changed(record, played=parts))
+
+    assert "16 heads were replaced by their roles; no head is worth anything for certain" in answer(0.01, 0.6)
+    assert "at least half of that, by the whole interval, for 16" in answer(0.001, 0.6)
+    assert "at least half of that, by the whole interval, for 0" in answer(0.001, 0.4)
+
+
 def test_gains_of_several_models_are_named_beside_the_paper() -> None:
     record = records.speed()
     rows = encode(record.parts)["rows"]
