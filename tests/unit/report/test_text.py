@@ -184,6 +184,20 @@ def test_unrelated_heads_do_not_matter_on_other_data() -> None:
     assert answer.startswith("It is open whether heads that matter on one data set matter on the other: changes corr")
 
 
+def test_a_kind_costs_most_if_all_others_lead_it_for_certain() -> None:
+    """Of kinds that are alike one always costs most."""
+    record = made.curves(made.even(2, 4))
+    assert "beyond 60%, removing encoder heads seems to cost most" in SECTIONS["kinds"].answer(record)
+
+    def lead(first: str, low: float) -> dict[str, object]:
+        return {"first": first, "second": "encoder", "start": 0.6, "end": 1.0, "value": 2.0, "low": low, "high": 3.0}
+
+    for low, words in ((1.0, "costs most"), (-0.1, "seems to cost most")):
+        leads = [lead("decoder", 1.0), lead("cross", low)]
+        answer = SECTIONS["kinds"].answer(records.changed(record, leads=leads))
+        assert f"removing encoder heads {words}" in answer
+
+
 def test_heads_are_worth_something_for_certain_among_all_that_were_played() -> None:
     """Of 20 heads that are worth nothing, one or more have an effect beyond its own interval in 36% of cases."""
     record = made.roles(made.even(2, 8))
