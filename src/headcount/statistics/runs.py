@@ -13,6 +13,7 @@ import numpy as np
 
 from headcount.statistics.bootstrap import percentile_interval
 from headcount.statistics.interval import Interval
+from headcount.statistics.skewness import widen
 
 FEW = 10  # models, or seeds of one model, below which the interval is a t-interval on their means
 
@@ -42,11 +43,16 @@ class Runs(NamedTuple):
 
 
 def over_runs(
-    values: Sequence[Sequence[float]], drawn: Sequence[Sequence[np.ndarray]], *, examples: int, seed: int = 0
+    values: Sequence[Sequence[float]],
+    drawn: Sequence[Sequence[np.ndarray]],
+    *,
+    examples: int,
+    seed: int = 0,
+    skewed: bool = False,
 ) -> Runs:
     """The mean of a number over runs, values[model][seed]; drawn[model][seed] is [R], the number on resampled examples.
 
-    examples: how many there are.
+    examples: how many there are. skewed: correct the interval of a single run for a long tail of examples.
     Units are models, or the seeds of a single model. Below FEW units: mean of the units +- t x sqrt(variance of the
     units / their number + variance over examples). From FEW on, models, their seeds and examples are resampled.
     """
@@ -61,6 +67,8 @@ def over_runs(
     parts = _parts(values, means_M, float(over_examples_R.var(ddof=1)))
     if len(units) == 1:
         low, high = percentile_interval(over_examples_R, units=examples)
+        if skewed:
+            low, high = widen(low, high, over_examples_R, examples)
         return Runs(value, float(low), float(high), len(values), runs, "examples", parts)
     if len(units) < FEW:
         interval = t_interval(units, parts["examples"])

@@ -165,7 +165,7 @@ def gain_over(lines: Sequence[Sequence[Quality]]) -> Runs:
         return np.asarray(sign * (values[..., :1] - values[..., 1:]))
 
     drawn_RK = np.concatenate([gains(sums) for sums in bootstrap_sums(table, resamples=1000)])
-    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)], examples=len(table))
+    return over_runs([gains(table.sum(0)).tolist()], [list(drawn_RK.T)], examples=len(table), skewed=metric.skewed)
 
 
 _MIDDLE = (0.15, 0.65)  # shares of removed heads: where orders differ
