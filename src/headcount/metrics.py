@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.statistics import Comparison, counted, mcnemar, paired_bootstrap, paired_shares, share_interval
+from headcount.statistics import (
+    Comparison,
+    Interval,
+    counted,
+    mcnemar,
+    paired_bootstrap,
+    paired_shares,
+    share_interval,
+)
 
 FEW = 3  # mistakes or changed answers: more than 2.5% of resamples have none of three
 _ONE_SIDED = 5  # changed examples: all have the same sign in more than 5% of cases, if both signs are equally likely
@@ -28,6 +36,7 @@ class Metric:
     # [C] -> [labels, answers, C]: sums if all examples had one label and one answer; None if they are no answers
     answers: Callable[[np.ndarray], np.ndarray] | None = None
     right: Callable[[np.ndarray], np.ndarray] | None = None  # [N, C] -> [N]: examples without a mistake
+    reach: Callable[[np.ndarray], Interval] | None = None  # [C] -> an interval that no interval is narrower than
 
     def of(self, statistics: np.ndarray) -> float:
         """The metric of all examples: statistics [examples, columns]."""
@@ -136,6 +145,25 @@ def _f1(sums: np.ndarray) -> np.ndarray:
     return each[..., 1] if table.shape[-1] == 2 else each.mean(-1)
 
 
+def _f1_reach(sums: np.ndarray) -> Interval:
+    """F1 with the exact interval of each class, added as squares over classes (Zou and Donner 2008).
+
+    F1 of a class is 2 q / (1 + q), where q is the share of right ones among the examples that have the class as label
+    or answer. Resamples of one example, or none, are all alike: of 100 examples with a class of 2%, 34% of the
+    bootstrap's intervals of the mean over classes left out the truth. A class that never occurs may have any F1.
+    """
+    table = _square(np.asarray(sums, dtype=np.float64))
+    right_K = np.diagonal(table)
+    either_K = table.sum(-1) + table.sum(-2) - right_K
+    pairs = [(round(right), round(either)) for right, either in zip(right_K, either_K, strict=True)]
+    pairs = pairs[1:] if len(pairs) == 2 else pairs
+    shares_S3 = np.array([share_interval(*pair) for pair in pairs if pair[1]]).reshape(-1, 3)
+    f1_S3, never = 2 * shares_S3 / (1 + shares_S3), len(pairs) - len(shares_S3)
+    below, above = (np.linalg.norm(f1_S3[:, 0] - f1_S3[:, end]) for end in (1, 2))
+    value = f1_S3[:, 0].sum()
+    return Interval(*(float(number) / len(pairs) for number in (value, value - below, value + above + never)))
+
+
 def _matthews(sums: np.ndarray) -> np.ndarray:
     """Correlation of answers and labels (Gorodkin 2004 for many classes); 0 if one of them is constant."""
     table = _square(np.asarray(sums, dtype=np.float64))
@@ -155,5 +183,5 @@ def _on_diagonal(statistics: np.ndarray) -> np.ndarray:
     return np.asarray(np.trace(_square(statistics), axis1=-2, axis2=-1) > 0)
 
 
-F1 = Metric("F1", _f1, answers=_one_cell, right=_on_diagonal)
+F1 = Metric("F1", _f1, answers=_one_cell, right=_on_diagonal, reach=_f1_reach)
 MATTHEWS = Metric("Matthews", _matthews, answers=_one_cell, right=_on_diagonal)

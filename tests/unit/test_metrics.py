@@ -75,6 +75,26 @@ def _translations(count: int, mistakes: int) -> np.ndarray:
     return bleu_statistics(["a b c x e f g h"] * mistakes + sentences[mistakes:], sentences)[0]
 
 
+def test_the_mean_f1_of_classes_knows_how_few_examples_a_class_has() -> None:
+    """A class of 2% has no or one example in half of the samples of 100, and its F1 is 0 in all of their resamples."""
+    prior, answers_of = [0.49, 0.49, 0.02], np.array([[0.85, 0.1, 0.05], [0.1, 0.85, 0.05], [0.2, 0.2, 0.6]])
+    truth = float(F1.of_sums((np.array(prior)[:, None] * answers_of).ravel()))
+    random, outside = np.random.default_rng(0), 0
+    for _ in range(60):
+        labels = random.choice(3, size=100, p=prior)
+        answers = np.array([random.choice(3, p=answers_of[label]) for label in labels])
+        interval = Quality.of(F1, confusion(answers, labels, 3)).interval()
+        outside += not interval.low <= truth <= interval.high
+    assert outside <= 6  # 18 without the exact intervals of each class
+
+
+def test_a_class_that_never_occurs_may_have_any_f1() -> None:
+    labels = np.arange(90) % 2
+    answers = np.where(np.arange(90) % 9 == 0, 1 - labels, labels)
+    interval = Quality.of(F1, confusion(answers, labels, 3)).interval()
+    assert interval.high >= interval.value + 1 / 3
+
+
 def test_translations_without_a_mistake_may_have_some_elsewhere() -> None:
     """Of models with a mistake in 200 sentences 22% have none in 300, and had 100 (100 to 100)."""
     truth = BLEU.of(_translations(200, 1))

@@ -31,7 +31,7 @@ class Comparison:
     mean_without: float
     difference: Interval  # of the means, over heads
     within_layers: Interval  # the same, relative to the mean of the layer
-    top: int  # number of heads in the most important quarter
+    top: int  # number of heads in the most important quarter, and of those equal to its last
     top_with_role: int
     top_expected: float  # by chance
     correlation: Correlation  # of importance with having such a role, by ranks
@@ -97,8 +97,8 @@ def _compared(
     groups = [[head for head in heads if (head in playing) == plays] for plays in (True, False)]
     sides = [[values[head] for head in names] for names in groups]
     within = _within_layers(heads, values)
-    top = max(1, round(TOP * len(heads)))
-    best = sorted(heads, key=lambda head: -values[head])[:top]
+    lowest = sorted((values[head] for head in heads), reverse=True)[max(1, round(TOP * len(heads))) - 1]
+    best = [head for head in heads if values[head] >= lowest]  # all of those that are equal: their order is no rank
     return Comparison(
         measure=label,
         kind=kind,
@@ -109,9 +109,9 @@ def _compared(
         mean_without=sum(sides[1]) / len(sides[1]),
         difference=mean_difference(*sides),
         within_layers=mean_difference(*([within[head] for head in names] for names in groups)),
-        top=top,
+        top=len(best),
         top_with_role=sum(head in playing for head in best),
-        top_expected=top * len(playing) / len(heads),
+        top_expected=len(best) * len(playing) / len(heads),
         correlation=spearman([float(head in playing) for head in heads], [values[head] for head in heads]),
     )
 

@@ -19,9 +19,9 @@ from headcount.record.results.roles import RolesFound
 from headcount.record.results.tradeoff import Tradeoff
 from headcount.report.figure import OUT_OF_SHAPE
 from headcount.report.joined import is_importance
-from headcount.report.sections.curves import orders, spared
+from headcount.report.sections.curves import orders, unharmed
 from headcount.report.subject import Subject
-from headcount.report.table import count, digits_for, plural
+from headcount.report.table import best_of, count, digits_for, plural
 from headcount.report.terms import ROLE_WORDS
 
 _NAMED_HEADS = 3  # most heads that an answer names
@@ -152,7 +152,8 @@ def _needed(ablation: Ablation) -> str:
     extra = f" Without {_listed(spare[:_NAMED_HEADS])} it is even better." if spare else ""
     if ablation.harm(effects[ranked[0]]) <= 0:
         return (
-            f"No single head is needed: switching off any one of {len(effects)} does not harm {metric} at all.{extra}"
+            f"No single head was needed on the examples measured: switching off any one of {len(effects)} did not harm "
+            f"{metric} there.{extra}"
         )
     if not surely:
         return (
@@ -200,7 +201,7 @@ def _spared(subject: Subject) -> str:
     if curves is None or not curves.num_heads:
         return ""
     shares = {
-        order: max(spared(points, curves.higher_is_better) for points in lines)
+        order: max(unharmed(points, curves.higher_is_better) for points in lines)
         for order, lines in orders(curves).items()
         if order != "random"
     }
@@ -217,7 +218,7 @@ def _spared(subject: Subject) -> str:
 
 
 def _smallest(subject: Subject) -> str:
-    """The smallest model of a trade-off, by the way that is best at its size."""
+    """The smallest model of a trade-off, by the way and seed that are best at its size."""
     tradeoffs: Sequence[Tradeoff] = [record.parts for record in subject.of("tradeoff")]
     if not tradeoffs:
         return ""
@@ -226,13 +227,13 @@ def _smallest(subject: Subject) -> str:
     if not points:
         return ""
     keep = min(point.keep for point in points)
-    sign = 1 if parts.higher_is_better else -1
-    best = max((point for point in points if point.keep == keep), key=lambda point: sign * point.after.value)
+    sign, smallest = 1 if parts.higher_is_better else -1, [point for point in points if point.keep == keep]
+    best = max(smallest, key=lambda point: sign * point.after.value)
     pruned = "heads" if parts.pruned == "heads of all kinds" else parts.pruned
     trained = " and trained further" if best.steps else ""
     return (
         f"Pruned to {keep} of {parts.gated} {pruned}{trained}, the smallest model measured has "
-        f"{_instead(parts.whole, best.after)}."
+        f"{_instead(parts.whole, best.after)}{best_of(len(smallest))}."
     )
 
 
@@ -253,8 +254,10 @@ def _speed(subject: Subject) -> str:
     rows = [row for row in speed.rows if row.model != next(iter(speed.models))] if speed else []
     if not rows:
         return ""
-    best = max(rows, key=lambda row: row.faster)
-    return f"The smaller model that was timed is at best {best.faster:.2f} times as fast."
+    best = max(rows, key=lambda row: (row.low > 1, row.faster))
+    if not best.low > 1:
+        return "The smaller model that was timed is not faster for certain in any setting."
+    return f"The smaller model that was timed is at best {best.faster:.2f} times as fast{best_of(len(rows))}."
 
 
 def _instead(before: Quality, after: Quality) -> str:

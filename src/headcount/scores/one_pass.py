@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from torch import nn
@@ -57,7 +57,7 @@ def sums_over(
     """
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=dict(arguments))
     work = {"weights": signature.weights, "data": signature.data, **({} if seed is None else {"seed": seed})}
-    work["sums"] = "products"  # unfinished sums of earlier versions had squares only
+    work["sums"] = "within"  # unfinished sums of earlier versions had no products, or none within batches
     finished = shelf(folder, model, task, {**work, **arguments})
     with evaluating(model, gradients=gradients):
         sums = summed(items, contributed, finished=finished, progress=progress)
@@ -83,25 +83,40 @@ def site_products(values_NH: np.ndarray, sites: Sites) -> np.ndarray:
     return products_HK
 
 
+class Sampled(NamedTuple):
+    """What else means vary over, besides the values that are summed."""
+
+    covariance_HK: np.ndarray  # of the means of a head and each head of its site, see `site_products`
+    units: float  # how many were sampled
+
+
 def mean_scores(
-    model: nn.Module, sums: Arrays, signature: Signature, *, normalize: bool, interval: bool = True
+    model: nn.Module,
+    sums: Arrays,
+    signature: Signature,
+    *,
+    normalize: bool,
+    interval: bool = True,
+    over: Sampled | None = None,
 ) -> Scores:
     """Means of summed values as scores, with their standard error if values are of single examples."""
     sites, mean_H = locate(model), sums["total"] / sums["count"]
-    error_H = _errors(sums, mean_H, sites, normalize=normalize) if interval else None
-    return scores(sites.heads, mean_H, signature, error=error_H, count=sums["count"], normalize=normalize)
+    error_H = _errors(sums, mean_H, sites, normalize=normalize, over=over) if interval else None
+    count = sums["count"] if over is None else np.minimum(sums["count"], over.units)
+    return scores(sites.heads, mean_H, signature, error=error_H, count=count, normalize=normalize)
 
 
-def _errors(sums: Arrays, mean_H: np.ndarray, sites: Sites, *, normalize: bool) -> np.ndarray:
+def _errors(sums: Arrays, mean_H: np.ndarray, sites: Sites, *, normalize: bool, over: Sampled | None) -> np.ndarray:
     """[H]: standard errors of the means; of normalised ones by the delta method, as the norm varies too."""
     count, error_H = float(sums["count"]), np.zeros_like(mean_H)
     norm_H = layer_norms(sites.heads, mean_H) if normalize else np.ones_like(mean_H)
     for _, heads in sites.columns():
         mean_K, width = mean_H[heads], heads.stop - heads.start
-        covariance_KK = sums["products"][heads, :width] / count - np.outer(mean_K, mean_K)
+        covariance_KK = (sums["products"][heads, :width] / count - np.outer(mean_K, mean_K)) / max(count - 1, 1)
+        covariance_KK += over.covariance_HK[heads, :width] if over else 0.0
         share_K = mean_K / norm_H[heads] if normalize else np.zeros_like(mean_K)
         slope_KK = np.eye(width) - np.outer(share_K, share_K)  # of the normalised means, times the norm
-        variance_K = np.einsum("hk,kl,hl->h", slope_KK, covariance_KK, slope_KK) / max(count - 1, 1)
+        variance_K = np.einsum("hk,kl,hl->h", slope_KK, covariance_KK, slope_KK)
         error_H[heads] = np.sqrt(np.maximum(variance_K, 0)) / norm_H[heads]
     return error_H
 

@@ -2,8 +2,8 @@
 
 phi_h is the mean, over random orders, of the increase of the loss when h is removed after the heads before it in the
 order. Redundant heads share their value, whereas ablation gives 0 to both. Each order is sampled with a batch of the
-data, so the interval covers both. An order is truncated (Ghorbani and Zou 2019) once the model is within `tolerance`
-of one without any heads; the remaining heads then get 0.
+data. The interval covers orders and examples: more orders do not make up for few examples. An order is truncated
+(Ghorbani and Zou 2019) once the model is within `tolerance` of one without any heads; the remaining heads then get 0.
 Shapes: B batch, H heads of the model.
 """
 
@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from headcount.errors import UsageError
 from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
-from headcount.scores.one_pass import loss_task, mean_scores, moments, sums_over
+from headcount.scores.one_pass import Sampled, loss_task, mean_scores, moments, site_products, sums_over
 from headcount.scores.pieces import NO_BATCHES, Arrays
 from headcount.scores.score import Scores
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
+from headcount.sites.site import Sites
 from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
 
@@ -38,7 +39,7 @@ def shapley(
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> Scores:
-    """Shapley value of each head for the mean loss of an example, with a 95% interval over random orders.
+    """Shapley value of each head for the mean loss of an example, with a 95% interval over random orders and examples.
 
     permutations: number of random orders; each takes up to one run over a batch per head.
     tolerance: share of the effect of all heads within which an order is truncated; 0 truncates none.
@@ -57,8 +58,11 @@ def shapley(
 
     def contributed(number: int) -> Arrays:
         random = np.random.default_rng([seed_of_model, number])
-        batch = batches[random.choice(len(batches), p=rows / rows.sum())]
-        return moments(marginal(model, task, batch, random.permutation(len(sites.heads)), tolerance)[None], 1, sites)
+        chosen = int(random.choice(len(batches), p=rows / rows.sum()))
+        rises_BH = marginal(model, task, batches[chosen], random.permutation(len(sites.heads)), tolerance)
+        mean_H = rises_BH.mean(0)
+        apart = {"within": site_products(rises_BH - mean_H, sites), "degrees": np.array(len(rises_BH) - 1)}
+        return {**moments(mean_H[None], 1, sites), **apart, "visits": np.eye(len(batches))[chosen]}
 
     arguments = {
         "score": "shapley", "permutations": permutations, "tolerance": tolerance, "normalize": normalize
@@ -67,27 +71,38 @@ def shapley(
         range(permutations), contributed, model, task, arguments, folder=folder, progress=progress, seed=seed,
         gradients=False,
     )  # fmt: skip
-    return mean_scores(model, sums, signature, normalize=normalize)
+    examples = 1 / float((np.square(sums["visits"] / permutations) / rows).sum())  # as many, if visited equally often
+    return mean_scores(
+        model, sums, signature, normalize=normalize, over=Sampled(_of_examples(sums, sites) / examples, examples)
+    )
+
+
+def _of_examples(sums: Arrays, sites: Sites) -> np.ndarray:
+    """[H, K]: covariance over examples of what heads of a site add; with batches of one, that over orders has it."""
+    if sums["degrees"]:
+        return np.asarray(sums["within"] / sums["degrees"])
+    mean_H = sums["total"] / sums["count"]
+    return np.asarray(sums["products"] / sums["count"] - site_products(mean_H[None], sites))
 
 
 def marginal(model: nn.Module, task: Task, batch: Batch, order: np.ndarray, tolerance: float) -> np.ndarray:
-    """[H]: increase of the mean loss of a batch as each head is removed in this order; 0 after truncation."""
+    """[B, H]: increase of each example's loss as each head is removed in this order; 0 after truncation."""
 
-    def loss(mask_H: Tensor) -> float:
+    def loss(mask_H: Tensor) -> np.ndarray:
         with masked(model, mask_H):
-            return float(task.nll(model, batch).double().mean())
+            return np.asarray(task.nll(model, batch).double().cpu().numpy())
 
     mask_H = torch.ones(len(order))
-    before, bare = loss(mask_H), loss(torch.zeros(len(order)))
-    close = tolerance * abs(bare - before)
-    rises_H = np.zeros(len(order))
+    before_B, bare_B = loss(mask_H), loss(torch.zeros(len(order)))
+    close = tolerance * abs((bare_B - before_B).mean())
+    rises_BH = np.zeros((len(before_B), len(order)))
     for head in order:
-        if tolerance and abs(bare - before) <= close:
+        if tolerance and abs((bare_B - before_B).mean()) <= close:
             break
         mask_H[head] = 0.0
-        after = loss(mask_H)
-        rises_H[head], before = after - before, after
-    return rises_H
+        after_B = loss(mask_H)
+        rises_BH[:, head], before_B = after_B - before_B, after_B
+    return rises_BH
 
 
 SCORE = shapley

@@ -47,7 +47,7 @@ def over_runs(
 ) -> Runs:
     """The mean of a number over runs, values[model][seed]; drawn[model][seed] is [R], the number on resampled examples.
 
-    examples: how many there are.
+    examples: how many there are. The interval of a single run is corrected for a long tail of them.
     Units are models, or the seeds of a single model. Below FEW units: mean of the units +- t x sqrt(variance of the
     units / their number + variance over examples). From FEW on, models, their seeds and examples are resampled.
     """

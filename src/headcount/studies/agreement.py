@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
 from headcount.errors import HeadcountError, UsageError
@@ -101,9 +102,19 @@ def overlaps(scores: HeadGrid, exact: HeadGrid) -> tuple[TopOverlap, ...]:
     rows = []
     for share in TOP:
         count = max(1, round(share * len(exact)))
-        best = [set(ranked(grid)[::-1][:count]) for grid in (scores, exact)]
-        rows.append(TopOverlap(share, count, len(best[0] & best[1]) / count, count / len(exact)))
+        ours_H, exact_H = (_in_top(np.array([grid[head] for head in exact.heads]), count) for grid in (scores, exact))
+        rows.append(TopOverlap(share, count, float(ours_H @ exact_H) / count, count / len(exact)))
     return tuple(rows)
+
+
+def _in_top(values_H: np.ndarray, count: int) -> np.ndarray:
+    """[H]: whether a value is among the highest; equal ones share the places that are left for them.
+
+    In the order of the model they would agree with any score that depends on the layer.
+    """
+    lowest = np.sort(values_H)[-count]
+    above_H, equal_H = values_H > lowest, values_H == lowest
+    return above_H + equal_H * ((count - above_H.sum()) / equal_H.sum())
 
 
 def ranked(grid: HeadGrid) -> list[Head]:

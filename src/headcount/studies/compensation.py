@@ -17,7 +17,7 @@ import numpy as np
 from torch import nn
 
 from headcount.heads import HeadGrid
-from headcount.metrics import Metric
+from headcount.metrics import LOSS, Metric
 from headcount.probes.projections import Projection, projected
 from headcount.progress import Progress, silent
 from headcount.pruning.choosers.greedy import CANDIDATES
@@ -33,7 +33,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import SiteKey
-from headcount.statistics import Interval, bootstrap_sums, counted, percentile_interval
+from headcount.statistics import Interval, bootstrap_interval, bootstrap_sums, counted, percentile_interval
 from headcount.surgery.compensate import compensate
 from headcount.tasks.batch import Batch
 from headcount.tasks.overlap import measured_on
@@ -149,6 +149,12 @@ def ratio(above_N: np.ndarray, below_N: np.ndarray, *, resamples: int = 2000) ->
     return Interval(value, float(low), float(high))
 
 
+def excess_loss(loss_N: np.ndarray, full_N: np.ndarray) -> Interval:
+    """Mean of how much larger losses are than those of the full model; a few examples may have most of it."""
+    table = np.stack([loss_N - full_N, np.ones_like(full_N)], axis=1)
+    return bootstrap_interval(table, LOSS.of_sums, resamples=2000)
+
+
 def _greedily(
     model: nn.Module,
     task: Task,
@@ -182,7 +188,7 @@ def _points(curve: Curve, full_N: np.ndarray, heads: int) -> tuple[ExcessPoint, 
     """Excess loss of an example at every point, with its 95% interval over examples."""
     points = []
     for point in curve:
-        excess = ratio(point.loss_N - full_N, np.ones_like(full_N))
+        excess = excess_loss(point.loss_N, full_N)
         removed_heads = tuple(str(head) for head in point.mask.heads if not point.mask[head])
         points.append(ExcessPoint(point.removed, point.removed / heads, *excess, point.seconds, removed_heads))
     return tuple(points)

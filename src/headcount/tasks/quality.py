@@ -46,6 +46,9 @@ class Quality:
         if self.metric is ACCURACY:
             return share_interval(int(table[:, 0].sum()), len(table))
         interval = bootstrap_interval(table, self.metric.of_sums)
+        if self.metric.reach is not None:
+            _, low, high = self.metric.reach(table.sum(0))
+            interval = Interval(interval.value, min(interval.low, low), max(interval.high, high))
         mistakes = 0 if interval.low == interval.high else self.metric.mistakes(table)
         if mistakes is None or mistakes > FEW or isnan(interval.low):
             return interval

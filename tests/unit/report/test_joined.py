@@ -50,6 +50,14 @@ def test_numbers_are_those_of_the_heads() -> None:
     json.dumps(found.to_plain(), allow_nan=False)
 
 
+def test_heads_that_are_equally_important_are_in_the_top_together() -> None:
+    """Else those of the lowest layer would be the most important ones, and roles are often there."""
+    found = joined([roles(dict.fromkeys(HEADS[:3], "positional")), importance([0, 0, 0, 0, 0, 0, 0, 5])])
+    assert found is not None
+    paper = found.parts.comparisons[0]
+    assert (paper.top, paper.top_with_role, paper.top_expected) == (8, 3, pytest.approx(3))
+
+
 def test_what_is_lost_counts_whichever_way_the_metric_goes() -> None:
     record = made.ablation(SITES)
     effects = {head: replace(record.parts.one_out[head], difference=float(at)) for at, head in enumerate(HEADS)}

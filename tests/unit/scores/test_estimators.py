@@ -10,6 +10,7 @@ from torch import Tensor
 import headcount as hc
 from games import game, one_layer
 from headcount.errors import UnknownName, UsageError
+from headcount.statistics import mean_interval
 
 
 def linear(on: Tensor) -> Tensor:
@@ -78,3 +79,23 @@ def test_wrong_options_are_refused() -> None:
         hc.score("attribution-patching", model, task, replace="median")
     with pytest.raises(UsageError, match="permutations must be at least 2"):
         hc.score("shapley", model, task, permutations=1)
+
+
+def test_shapley_values_vary_over_examples_however_many_orders_there_are() -> None:
+    """What a head adds depends on the example alone here: orders do not vary, and the data are six examples."""
+    model, worth_B = one_layer(), torch.linspace(-3, 1, 6, dtype=torch.float64)
+    found = hc.score("shapley", model, game(model, lambda on_BH: worth_B * on_BH[:, 0]), permutations=40)
+    assert found.low is not None
+    assert found.high is not None
+    ends = [float(grid["encoder.0.0"]) for grid in (found, found.low, found.high)]
+    assert ends == pytest.approx([*mean_interval(-worth_B.numpy())])
+
+
+def test_shapley_values_of_batches_of_one_example_vary_over_examples_too() -> None:
+    model = one_layer()
+    task = game(model, lambda on_BH: on_BH[:, 0] * (2 * torch.rand(1, dtype=torch.float64) - 3), rows=1, batches=8)
+    found = hc.score("shapley", model, task, permutations=100)
+    assert found.low is not None
+    assert found.high is not None
+    width = float(found.high["encoder.0.0"] - found.low["encoder.0.0"])
+    assert width > 0.5  # of 100 orders alone: 0.23

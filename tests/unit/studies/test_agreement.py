@@ -40,3 +40,13 @@ def test_overlap_by_hand() -> None:
         (1, 0.0, 0.25), (1, 0.0, 0.25), (2, 0.5, 0.5),
     ]  # fmt: skip
     assert [row.overlap for row in overlaps(exact, exact)] == [1.0, 1.0, 1.0]
+
+
+def test_equal_heads_share_the_places_at_the_top() -> None:
+    """In the order of the model, ablation without any effect would agree with a score that grows with the layer."""
+    heads = [hc.Head("encoder", layer, index) for layer in range(5) for index in range(2)]
+    exact = HeadGrid([(head, 0.0) for head in heads])
+    deep = HeadGrid([(head, head.layer + head.index / 10) for head in heads])
+    assert [row.overlap for row in overlaps(deep, exact)] == pytest.approx(
+        [row.chance for row in overlaps(deep, exact)]
+    )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from headcount.studies.compensation import study_compensation
+from headcount.statistics import Interval
+from headcount.studies.compensation import excess_loss, ratio, study_compensation
 from headcount.tasks.language_modelling import LanguageModelling
 from tokens import sentences, word_tokenizer
 
@@ -26,3 +28,18 @@ def test_texts_without_predictions_are_no_examples() -> None:
     assert alone.full == among.full
     for one, other in zip(alone.compensations["none"], among.compensations["none"], strict=True):
         assert one == replace(other, seconds=one.seconds)
+
+
+def test_the_excess_loss_of_few_examples_may_have_a_long_tail() -> None:
+    """Of 30 log-normal losses, 12% of the percentile intervals leave out the mean, nearly all of them below it."""
+    losses = np.random.default_rng(0).lognormal(size=(200, 30))
+    plain, corrected = (np.array([of(row) for row in losses]) for of in (_percentiles, _excess))
+    assert (corrected[:, 2] < np.exp(0.5)).mean() < 0.75 * (plain[:, 2] < np.exp(0.5)).mean()
+
+
+def _percentiles(losses: np.ndarray) -> Interval:
+    return ratio(losses, np.ones_like(losses))
+
+
+def _excess(losses: np.ndarray) -> Interval:
+    return excess_loss(losses + 1, np.ones_like(losses))

@@ -224,3 +224,11 @@ def test_which_random_orders_were_drawn_is_in_the_interval() -> None:
     assert (found.value, found.low, found.high) == pytest.approx((3.0, 3.0 - half, 3.0 + half))
     assert found.low < 0
     assert found.parts["examples"] == pytest.approx(0)
+
+
+def test_the_gain_over_one_random_order_may_have_a_long_tail_as_a_lead_has() -> None:
+    """Of 30 log-normal losses, 12% of percentile intervals leave out the mean."""
+    losses = np.random.default_rng(0).lognormal(size=30)
+    better, worse = ([Quality.of(LOSS, np.stack([values, np.ones(30)], axis=1))] for values in (0 * losses, losses))
+    found = gain_over([better, worse])
+    assert (found.value, found.low, found.high) == pytest.approx(tuple(lead(better, worse)))

@@ -30,6 +30,18 @@ def spared(points: Sequence[Step], higher_is_better: bool) -> float:
     return reached
 
 
+def unharmed(points: Sequence[Step], higher_is_better: bool) -> float:
+    """The share of heads that can be removed before the value is worse for certain on the same examples.
+
+    The interval of the whole model is far wider than that of a paired change: of 400 answers, if 1% more are lost at
+    each step, the last step within it is worse at p below .05 in 99% of cases. Without paired shares see `spared`.
+    """
+    if any(point.kept is None or isnan(point.kept.high) for point in points):
+        return spared(points, higher_is_better)
+    worse = (number for number, point in enumerate(points) if point.kept and point.kept.high < 1)
+    return points[max(next(worse, len(points)) - 1, 0)].share
+
+
 def share_to_try(parts: Curves, order: str) -> float:
     """The largest measured share of heads that can go by an order, or the smallest step if none can.
 

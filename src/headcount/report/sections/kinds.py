@@ -31,6 +31,14 @@ def _worst(parts: Curves) -> str:
     return max(curves, key=lambda kind: _lost_beyond(curves[kind], parts.higher_is_better))
 
 
+def _costs_most(parts: Curves) -> str:
+    """For certain only if every other kind leads it by the whole interval: one of several alike always costs most."""
+    worst, kinds = _worst(parts), _by_kind(parts)
+    leads = [lead for lead in parts.leads if lead.second == worst and lead.first in kinds]
+    sure = len(leads) == len(kinds) - 1 and all(lead.low > 0 for lead in leads)
+    return f"removing {worst} heads {'costs' if sure else 'seems to cost'} most"
+
+
 def _answer(record: Record[Curves]) -> str:
     parts = record.parts
     shares = [
@@ -39,7 +47,7 @@ def _answer(record: Record[Curves]) -> str:
     ]
     return (
         f"Pruned alone, {', '.join(shares)} heads can be removed before {parts.metric} leaves the 95% interval of "
-        f"the whole model; beyond 60%, removing {_worst(parts)} heads costs most."
+        f"the whole model; beyond 60%, {_costs_most(parts)}."
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from headcount.record import Record
 from headcount.record.results.roles import PlayedHead, RolesFound
 from headcount.report.section import Labelled, Section, table_of
 from headcount.report.table import Column, Rows, Table, best_of, headings, interval
-from headcount.statistics import Interval
+from headcount.statistics import Interval, holm
 
 _DIGITS = 4  # changes of a loss by one head are small
+ALPHA = 0.05  # for all heads together
 
 
 def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
@@ -18,21 +20,34 @@ def _heads(record: Record[RolesFound]) -> dict[str, PlayedHead]:
     return dict(played.by_head) if played else {}
 
 
+def _certain(heads: Mapping[str, PlayedHead]) -> dict[str, Interval]:
+    """The shares of heads that are worth something for certain, by Holm's correction for the number of heads.
+
+    Of 20 heads that are worth nothing, one or more have a share in 36% of cases, as each interval is for one head.
+    """
+    corrected = holm([head.off.p for head in heads.values()])
+    return {
+        name: head.share_kept
+        for (name, head), p in zip(heads.items(), corrected, strict=True)
+        if head.share_kept and p < ALPHA
+    }
+
+
 def _answer(record: Record[RolesFound]) -> str:
     heads = _heads(record)
-    shares = {name: head.share_kept for name, head in heads.items() if head.share_kept}
+    shares = _certain(heads)
     if not shares:
         return (
             f"{len(heads)} heads were replaced by their roles; no head is worth anything for certain, so that what its "
             "role gives of it cannot be told."
         )
     best = max(shares, key=lambda name: shares[name].value)
-    half = sum(share.value >= 0.5 for share in shares.values())
+    half = sum(share.low >= 0.5 for share in shares.values())
     share = shares[best]
     return (
-        f"Of {len(shares)} heads that are worth something for certain, the role alone gives at least half of that for "
-        f"{half}; most for {best}, {heads[best].role} {heads[best].label}: {share.value:.0%} (95% {share.low:.0%} to "
-        f"{share.high:.0%}{best_of(len(shares))})."
+        f"Of {len(shares)} heads that are worth something for certain, the role alone gives at least half of that, by "
+        f"the whole interval, for {half}; most for {best}, {heads[best].role} {heads[best].label}: {share.value:.0%} "
+        f"(95% {share.low:.0%} to {share.high:.0%}{best_of(len(shares))})."
     )
 
 

@@ -63,8 +63,8 @@ def _tables(labelled: Labelled) -> list[Table]:
         "95% interval",
     )  # fmt: skip
     note = (
-        "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind. "
-        "Within layers: importance less the mean of the head's layer."
+        "Roles of the paper: positional, syntactic, rare. The top: the most important quarter of the heads of a kind, "
+        "and heads equal to its last. Within layers: importance less the mean of the head's layer."
     )
     return [table_of("Importance of heads with and without a role", labelled, columns, rows, note=note)]
 

@@ -9,7 +9,7 @@ from headcount.record import Record
 from headcount.record.results.bench import ComparedQuality, Speed
 from headcount.report.figure import short_name
 from headcount.report.section import Labelled, Printed, Section, table_of
-from headcount.report.table import Column, Rows, Table, headings, interval, plural
+from headcount.report.table import Column, Rows, Table, best_of, headings, interval, plural
 from headcount.statistics import Interval
 
 _RATIO = (
@@ -37,7 +37,7 @@ def _answer(record: Record[Speed]) -> str:
         sentences.append(
             f"{gain}{short_name(model)} is faster in {faster} of {len(rows)} settings and slower in {slower}, by the "
             f"interval of each; at best {best.faster:.2f} times as fast (paired ratio, 95% "
-            f"{interval(best, 2)}; {best.what}, batch {best.batch})"
+            f"{interval(best, 2)}; {best.what}, batch {best.batch}{best_of(len(rows))})"
         )
     return "; ".join(sentences) + "."
 
