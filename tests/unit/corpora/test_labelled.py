@@ -144,6 +144,14 @@ def test_plain_text_of_a_table(tmp_path: Path) -> None:
         read_plain(write(tmp_path, "c.tsv", "label\tbody", "1\tone"))
 
 
+@pytest.mark.parametrize("name", ["bank.conllu", "texts.csv", "texts.json", "TEXTS.TSV"])
+def test_formats_whose_lines_are_no_texts_are_no_plain_text(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("text,label\nA dog.,1\n")
+    with pytest.raises(CorpusError, match="not plain text by its name"):
+        read_plain(file)
+
+
 def test_splits_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path, "train.tsv", "label\tsentence", "good\ta", "bad\tb")
     write(tmp_path, "validation.tsv", "label\tcontent", "good\tc")
