@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,18 @@ def test_formats_whose_lines_are_no_texts_are_no_plain_text(tmp_path: Path, name
     file.write_text("text,label\nA dog.,1\n")
     with pytest.raises(CorpusError, match="not plain text by its name"):
         read_plain(file)
+
+
+def test_quotes_of_a_csv_writer_are_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text('text\tlabel\n"He said ""no"" twice."\t0\n"A ""b""."\t1\n')
+    with pytest.warns(UserWarning, match=r"a\.tsv:2 has a cell in quotes with doubled quotes") as warned:
+        read_labelled(file)
+    assert len(warned) == 1
+    file.write_text('text\tlabel\n"No," he said, "no."\t0\n"Fine"\t1\n""\t1\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_labelled(file)
 
 
 def test_splits_of_a_folder(tmp_path: Path) -> None:
