@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.corpora.ragged import Ragged
+from headcount.corpora.target_language import language_token
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.sites.devices import input_device
@@ -57,6 +58,19 @@ def decode(
             count += len(rows)
             progress("translating", count, len(source))
     return written_ids
+
+
+def check_language(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise if the tokenizer writes the language of targets as a token, and the model may begin with another one."""
+    language, settings = language_token(tokenizer), getattr(model, "generation_config", None)
+    starts = [getattr(settings, name, None) for name in ("forced_bos_token_id", "decoder_start_token_id")]
+    starts.append(getattr(getattr(model, "config", None), "decoder_start_token_id", None))
+    if language is not None and language not in starts:
+        name = tokenizer.convert_ids_to_tokens(language)
+        raise UsageError(
+            f"Targets are marked with the token {name} of their language, but the model may write any language. Set "
+            f'"forced_bos_token_id": {language} in generation_config.json (model.generation_config in Python).'
+        )
 
 
 def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:
