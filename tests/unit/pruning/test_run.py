@@ -260,3 +260,18 @@ def test_states_of_another_model_data_or_seed_are_not_gone_on_with(options: dict
         hc.prune(model, task(4), folder=folder, **options)
     with pytest.raises(UsageError, match=r"other settings \(pipeline: "):
         hc.prune(model, task(), folder=folder, seed=5, **options)
+
+
+def test_texts_that_an_earlier_pruning_chose_on_are_not_held_out(tmp_path: Path) -> None:
+    """Heads chosen on A and measured on B, then chosen on B and measured on A: the second quality is of seen texts."""
+    hc.save(zoo.build("bert").eval(), tmp_path / "whole")
+
+    def measured(source: str, out: str, chosen_on: Any, measure: Any) -> Any:
+        pipeline, model = Pipeline(chooser_of("gradient"), hc.Budget(share=0.75)), hc.load(str(tmp_path / source))
+        data, saving = Data(choose=chosen_on, measure=measure), Saving(str(tmp_path / source))
+        return prune_in_folder(pipeline, model, data, tmp_path / out, saving).parts.measured_on
+
+    assert measured("whole", "small", task(1), task(2)).held_out
+    again = measured("small", "smaller", task(2), task(1))
+    assert (again.held_out, again.overlap, len(again.chosen_on)) == (False, 12, 2)
+    assert measured("small", "third", task(2), task(3)).held_out
