@@ -215,3 +215,22 @@ def test_data_sets_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         read_plain("hf:glue:sst2", split="dev", text="body")
     with pytest.raises(CorpusError, match=r"row 0 has a number \(0\) in column 'idx'"):
         read_plain("hf:glue:sst2", split="dev", text="idx")
+
+
+def test_classes_of_the_hub_and_of_the_model_are_matched_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entailment is class 0 of MNLI and class 2 of many models: by number, their accuracy would be that of chance."""
+    import datasets
+
+    names = ["entailment", "neutral", "contradiction"]
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=names)})
+    rows = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "label": [0, 1, 2]}, features=features)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: datasets.DatasetDict({"dev": rows}))
+    model = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_labelled("hf:mnli", classes=model).labels == [2, 1, 0]
+        assert read_labelled("hf:mnli", classes=names).labels == [0, 1, 2]
+        assert read_labelled("hf:mnli").labels == [0, 1, 2]
+        assert read_labelled("hf:mnli", classes=("0", "1", "2")).labels == [0, 1, 2]
+    with pytest.warns(UserWarning, match="labels are taken by number"):
+        assert read_labelled("hf:mnli", classes=("no", "perhaps", "yes")).labels == [0, 1, 2]
