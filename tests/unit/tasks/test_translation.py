@@ -217,3 +217,18 @@ def test_the_output_is_in_the_language_of_the_targets(many_languages: Callable[.
             write(model)
     model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids("deu_Latn")
     assert tokenizer.convert_ids_to_tokens(task.written(model)[0][0]) == "deu_Latn"
+
+
+def test_where_a_model_is_forced_to_end_does_not_depend_on_the_batch(tokenizer: Any, texts: Any) -> None:
+    """Outputs without an end, as Marian and BART end them: at the limit of each sentence, whatever its batch."""
+    torch.manual_seed(0)
+    model = laboratory.model(tokenizer).eval()  # not trained: it never ends
+    model.generation_config.forced_eos_token_id = tokenizer.eos_token_id
+    some = [texts[0][:6], texts[1][:6]]
+    one_by_one, together = make(tokenizer, some, tokens=1), make(tokenizer, some, tokens=4096)
+    rows = np.arange(6)
+    assert together.written(model) == one_by_one.written(model)
+    drafts = together.drafted(model, rows, together.written(model))
+    drafts.improve(model)
+    drafts.finish(model)
+    assert drafts.outputs == one_by_one.written(model)

@@ -54,10 +54,20 @@ def decode(
             written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
             for row, ids in zip(rows, written, strict=True):
                 # Truncated at the limit of the row, not of its batch: the output does not depend on other rows.
-                written_ids[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
+                most = most_new_tokens(model, int(source.lengths[row]))
+                written_ids[row] = [ids[0], *cut(model, ids[1:], most)]
             count += len(rows)
             progress("translating", count, len(source))
     return written_ids
+
+
+def cut(model: PreTrainedModel, ids: list[int], most: int) -> list[int]:
+    """An output, without its start token, of so many tokens at most; some models are forced to end there."""
+    forced, shortened = model.generation_config.forced_eos_token_id, ids[:most]
+    end = forced[0] if isinstance(forced, list) else forced
+    if len(ids) <= most or end is None or end in shortened:
+        return shortened
+    return [*shortened[:-1], end]
 
 
 def check_language(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
