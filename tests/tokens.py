@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast
+from transformers import M2M100Tokenizer, PreTrainedTokenizerFast
 
 
 def word_tokenizer(
@@ -103,3 +105,18 @@ def sentencepiece_tokenizer(size: int = 320) -> PreTrainedTokenizerFast:
     inner.normalizer = normalizers.Sequence(spaces)
     inner.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
     return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
+
+
+def m2m_100(folder: Path, texts: Sequence[str]) -> M2M100Tokenizer:
+    """SentencePiece with a language before each text, English to German; it does not list languages as special."""
+    import sentencepiece
+
+    (folder / "texts.txt").write_text("\n".join(texts))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "texts.txt"), model_prefix=str(folder / "m"), vocab_size=120, hard_vocab_limit=False,
+        bos_id=0, pad_id=1, eos_id=2, unk_id=3, minloglevel=2,
+    )  # fmt: skip
+    inner = sentencepiece.SentencePieceProcessor(model_file=str(folder / "m.model"))
+    vocabulary = {inner.id_to_piece(number): number for number in range(inner.get_piece_size())}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    return M2M100Tokenizer(str(folder / "vocab.json"), str(folder / "m.model"), src_lang="en", tgt_lang="de")

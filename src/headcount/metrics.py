@@ -137,12 +137,12 @@ def _square(sums: np.ndarray) -> np.ndarray:
 
 
 def _f1(sums: np.ndarray) -> np.ndarray:
-    """F1 of class 1 for two classes, else the mean over classes. 0 for a class that never occurs."""
+    """F1 of class 1 for two classes, else the mean over the classes that occur as a label or an answer."""
     table = _square(sums)
     right = np.diagonal(table, axis1=-2, axis2=-1)
     total = table.sum(-1) + table.sum(-2)
     each = 2 * right / np.maximum(total, 1e-300)
-    return each[..., 1] if table.shape[-1] == 2 else each.mean(-1)
+    return each[..., 1] if table.shape[-1] == 2 else each.sum(-1) / np.maximum((total > 0).sum(-1), 1)
 
 
 def _f1_reach(sums: np.ndarray) -> Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -201,6 +202,22 @@ def test_bench(tuned: str, place: Path, tmp_path: Path) -> None:
     assert "of 2 settings" in done.output
     assert (tmp_path / "figures" / "speed.pdf").is_file()
     assert run("bench", tuned, "--batches", "many").exit_code == 2
+
+
+def test_bench_measures_quality_only_of_models_that_read_the_data_alike(
+    tuned: str, place: Path, tmp_path: Path
+) -> None:
+    """Class 0 of one model is class 1 of the other: by the numbers of the first, the second would be wrong."""
+    few = [*work(place), "--batches", "1", "--lengths", "8", "--repeats", "1", "--json"]
+    shutil.copytree(tuned, tmp_path / "same")
+    quality = json.loads(run("bench", tuned, str(tmp_path / "same"), *few).stdout)["parts"]["quality"]
+    assert len({part["value"] for part in quality.values()}) == 1
+    turned = Path(shutil.copytree(tuned, tmp_path / "turned")) / "config.json"
+    names = {"id2label": {"0": "good", "1": "bad"}, "label2id": {"good": 0, "bad": 1}}
+    turned.write_text(json.dumps(json.loads(turned.read_text()) | names))
+    refused = run("bench", tuned, str(turned.parent), *few)
+    assert refused.exit_code == 2
+    assert "reads the data in another way" in refused.output
 
 
 def test_scores_by_presets_and_unknown_studies(tuned: str, place: Path) -> None:

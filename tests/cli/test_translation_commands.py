@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,11 @@ from click.testing import CliRunner, Result
 import headcount as hc
 import laboratory
 from headcount import locks
+from headcount.cli.commands.evaluate import write_translations
 from headcount.cli.main import main
+from headcount.record import Signature
+from headcount.record.result import Quality
+from headcount.record.results.evaluate import Evaluation
 
 SMALL = (
     "--preset tiny --encoder-layers 3 --decoder-layers 2 --width 32 --inner 32 --heads 4 --vocabulary 200 --steps 30 "
@@ -92,6 +97,21 @@ def test_evaluate_keeps_every_sentence(trained: Path, data: Path, tmp_path: Path
         "evaluate", str(trained), "--data", str(data), "--languages", "en,xx", "--limit", "3", "--beams", "1", "--json"
     )
     assert len(json.loads(as_json.stdout)["parts"]["translations"]) == 3
+
+
+def test_translations_of_another_result_do_not_stay_beside_a_record(tmp_path: Path) -> None:
+    quality, file = Quality("BLEU", 20.0, 15.0, 25.0), tmp_path / "translations.txt"
+    parts = Evaluation("translation", quality, {"BLEU": 20.0}, 2, (), (), {}, ("one", "two"))
+    record = hc.Record("evaluate", Signature("m"), parts)
+    other = replace(record, parts=replace(record.parts, translations=None))
+    file.write_text("a file of the user\n")
+    write_translations(file, other)
+    assert file.is_file()
+    write_translations(file, record)
+    record.save(tmp_path / "record.json")
+    assert file.read_text() == "one\ntwo\n"
+    write_translations(file, other)
+    assert not file.exists()
 
 
 def test_translate_reads_stdin_line_by_line(trained: Path, tmp_path: Path) -> None:

@@ -32,11 +32,13 @@ def pieces(tokenizer: PreTrainedTokenizerBase, text: str) -> Pieces:
         ]
         return Pieces(list(encoded["input_ids"]), spans)
     spelled = tokenizer.tokenize(text)
-    ids = tokenizer.build_inputs_with_special_tokens(tokenizer.convert_tokens_to_ids(spelled))
-    special = tokenizer.get_special_tokens_mask(ids, already_has_special_tokens=True)
-    marks = [bool(mark) and token != unknown for token, mark in zip(ids, special, strict=True)]
-    rest = iter(_sought(spelled, text))
-    return Pieces(ids, [None if mark else next(rest) for mark in marks])
+    inner = tokenizer.convert_tokens_to_ids(spelled)
+    ids = tokenizer.build_inputs_with_special_tokens(inner)
+    before = next(start for start in range(len(ids) + 1) if ids[start : start + len(inner)] == inner)
+    special = set(tokenizer.all_special_ids) - {unknown}
+    spans = [None if token in special else span for token, span in zip(inner, _sought(spelled, text), strict=True)]
+    # The language that M2M-100 writes before a text is not among its special tokens.
+    return Pieces(ids, [None] * before + spans + [None] * (len(ids) - before - len(inner)))
 
 
 def piece_spans(tokenizer: PreTrainedTokenizerBase, text: str) -> list[Span | None]:

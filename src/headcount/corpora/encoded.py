@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headcount import journal
 from headcount.corpora.ragged import Ragged
+from headcount.corpora.target_language import target_ids
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -36,7 +37,7 @@ def encode(
 
     def ids(batch: Mapping[str, list[str]]) -> dict[str, Any]:
         source = tokenizer(batch["source"], **cut)["input_ids"]
-        target = tokenizer(text_target=batch["target"], **cut)["input_ids"]
+        target = target_ids(tokenizer, batch["target"], **cut)
         fits = [
             not (drop and max_length) or max(map(len, pair)) <= max_length for pair in zip(source, target, strict=True)
         ]

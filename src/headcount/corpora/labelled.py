@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headcount.corpora.classes import Classes
 from headcount.corpora.location import Location
@@ -49,7 +51,7 @@ def read_labelled(
     pairs: list[str] = []
     labels = Classes(classes)
     skipped: Counter[str] = Counter()
-    for location, row in _rows(data, split):
+    for location, row in _rows(data, split, label, classes):
         if limit is not None and len(texts) == limit:
             break
         if not row:
@@ -83,12 +85,49 @@ def _text_column(row: Row, location: str, *, paired: bool) -> str:
     return text
 
 
-def _rows(data: str | Path, split: str | None) -> Iterator[tuple[str, Row]]:
+def _rows(
+    data: str | Path, split: str | None, label: str | None, classes: Sequence[str] | None
+) -> Iterator[tuple[str, Row]]:
     location = Location.of(data)
     if location.kind == "hub":
-        name = location.hub_name
-        rows = split_of(read_hub(name), split, location.data)
-        return ((f"{name}, row {number}", row) for number, row in enumerate(rows))
+        return _hub_rows(location, split, label, classes)
     if location.kind != "folder":
         return read_rows(location.path)
     return read_rows(split_of(split_files(location.path, SUFFIXES), split, location.data))
+
+
+def _hub_rows(
+    location: Location, split: str | None, label: str | None, classes: Sequence[str] | None
+) -> Iterator[tuple[str, Row]]:
+    """Rows of a data set of the hub, with labels by name if both the data set and the model name their classes.
+
+    They may count them differently: entailment is class 0 of MNLI, and class 2 of many of its models.
+    """
+    name = location.hub_name
+    rows = split_of(read_hub(name), split, location.data)
+    columns: dict[str, Any] = dict(getattr(rows, "features", None) or {})
+    column = label or next((usual for usual in _LABEL if usual in columns), "")
+    names = getattr(columns.get(column), "names", None)
+    spelled = _spelled(names, classes, location.data) if names and classes else None
+    for number, row in enumerate(rows):
+        if spelled and isinstance(row[column], int) and 0 <= row[column] < len(spelled):
+            row = {**row, column: spelled[row[column]]}
+        yield f"{name}, row {number}", row
+
+
+def _spelled(names: Sequence[str], classes: Sequence[str], data: str) -> list[str] | None:
+    """The classes of a model for the class numbers of a data set, by name without regard to case; None if names differ.
+
+    Numbers are then taken as they are, with a warning.
+    """
+    known = {name.casefold(): name for name in classes}
+    if len(known) == len(classes) and all(name.casefold() in known for name in names):
+        return [known[name.casefold()] for name in names]
+    if all(name.isdecimal() for name in classes):  # numbers as names, which say nothing of their order
+        return None
+    warnings.warn(
+        f"The classes of {data} are {', '.join(names[:5])}, those of the model {', '.join(classes[:5])}: labels are "
+        "taken by number. If the model counts its classes in another order, all results are wrong.",
+        stacklevel=2,
+    )
+    return None

@@ -13,6 +13,7 @@ from headcount.corpora.tables import SUFFIXES, TEXT_COLUMNS, find_column, read_r
 from headcount.errors import CorpusError
 
 SUFFIX = ".txt"
+_NOT_LINES = (".conllu", ".conll", ".csv", ".json", ".ndjson", ".xml", ".html", *SUFFIXES)  # a line is not a text
 _OPTION = "text= (--text-column)"
 
 
@@ -57,6 +58,11 @@ def _texts(data: str | Path, split: str | None, column: str | None) -> Iterator[
         raise CorpusError(f"There is no file {file}. Give a text file with one text per line.")
     if file.suffix in SUFFIXES:
         return _from_table(file, column)
+    if file.suffix.lower() in _NOT_LINES:
+        raise CorpusError(
+            f"{file} is not plain text by its name: its lines would be read as texts. Give a file with one text per "
+            "line (.txt), or a table with a column of texts (.tsv, .jsonl)."
+        )
     return read_lines(file)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from headcount.errors import CorpusError
 SUFFIXES = (".tsv", ".jsonl")
 TEXT_COLUMNS = ("text", "sentence", "content", "sentence1", "premise")  # usual names, the likeliest first
 Row = Mapping[str, Any]
+_QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')  # a cell in quotes with the quotes inside it doubled, as CSV writers do
 _TYPES = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
 
 
@@ -91,8 +94,17 @@ def _tsv(path: Path, header: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
         raise CorpusError(
             f"{path}:1 has two columns of the same name: {', '.join(names)}. Column names must be unique."
         )
+    warned = False
     for number, line in lines:
         location, cells = f"{path}:{number}", line.split("\t")
+        if not warned and any(map(_QUOTED.fullmatch, cells)):
+            warned = True
+            warnings.warn(
+                f"{location} has a cell in quotes with doubled quotes inside, as CSV writers put them (to_csv of "
+                "pandas). Cells of .tsv files are read as they stand, with these quotes. If they are not part of the "
+                "text, write the table without quoting, or as .jsonl.",
+                stacklevel=2,
+            )
         if line and len(cells) != len(names):
             raise CorpusError(f"{location} has {len(cells)} columns, expected {len(names)}: {', '.join(names)}.")
         yield location, dict(zip(names, cells, strict=True)) if line else {}

@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from headcount.corpora.alignment import Span, pieces, pieces_of_words, units
+from headcount.corpora.target_language import target_ids
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError
 
@@ -53,8 +54,8 @@ class Encoder:
         if encoded is None or all(span is None for span in encoded.spans):
             self.skipped["empty"] += 1
             return None
-        target_ids = list(self._tokenizer(text_target=target)["input_ids"]) if target is not None else []
-        if max(len(encoded.ids), len(target_ids)) > self._longest:
+        translation_ids = list(target_ids(self._tokenizer, target)) if target is not None else []
+        if max(len(encoded.ids), len(translation_ids)) > self._longest:
             self.skipped[f"more than the model's {self._longest} tokens"] += 1
             return None
         words, arcs = self._syntax(item, encoded.spans) if isinstance(item, Tree) else ([], [])
@@ -65,7 +66,7 @@ class Encoder:
             [span is not None and _is_punctuation(text[span[0] : span[1]]) for span in encoded.spans],
             words,
             arcs,
-            target_ids,
+            translation_ids,
         )
 
     def _syntax(self, tree: Tree, spans: Sequence[Span | None]) -> tuple[list[list[int]], list[tuple[int, int, str]]]:

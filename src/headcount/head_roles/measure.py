@@ -196,9 +196,10 @@ class Measurement:
         resampling: Resampling,
     ) -> None:
         self._model, self._reading = model, reading
-        self._frequencies = frequencies.table(len(tokenizer)) if frequencies else None
         self._original: Any = original_module(model)
         self._config = getattr(self._original, "config", None)
+        size = max(len(tokenizer), getattr(self._config, "vocab_size", None) or 0)  # some tokens are not in the length
+        self._frequencies = frequencies.table(size) if frequencies else None
         self._both = is_encoder_decoder(model)
         self._sites = locate(model)
         self._specials = special_ids(model, tokenizer)

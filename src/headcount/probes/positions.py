@@ -45,9 +45,13 @@ class Positions:
 
 
 def special_ids(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None = None) -> set[int]:
-    """Ids of special tokens, from the tokenizer or the config. The unknown token replaces a word and is not special."""
+    """Ids of special tokens, from the tokenizer or the config. The unknown token replaces a word and is not special.
+
+    The languages of M2M-100 are special, though its tokenizer does not list them.
+    """
     if tokenizer is not None:
-        return {int(token) for token in tokenizer.all_special_ids} - {tokenizer.unk_token_id}
+        languages = getattr(tokenizer, "lang_token_to_id", {}).values()
+        return {int(token) for token in (*tokenizer.all_special_ids, *languages)} - {tokenizer.unk_token_id}
     config = getattr(original_module(model), "config", None)
     ids = [getattr(config, name, None) for name in _IDS]
     flat = [token for value in ids for token in (value if isinstance(value, list) else [value])]

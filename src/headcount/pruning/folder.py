@@ -21,6 +21,7 @@ from accelerate import Accelerator
 from torch import nn
 
 from headcount import journal, locks, processes
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import HeadcountError, UsageError, VerificationError
 from headcount.heads import Head, HeadGrid
 from headcount.pruning.pipeline import Data, Execution, Pipeline
@@ -93,6 +94,7 @@ def prune_in_folder(
         reading: Further settings that determine the result, such as those of the data, as JSON values.
     """
     settings = PruningSettings.of(pipeline, model, data, saving.source, reading)
+    execution = replace(execution, chosen_before=read_chosen_on(saving.source))
     if not pipeline.trains:
         _refuse_training_run(out)
         with _unfinished(out, settings, model, data) if pipeline.chooser.resumes else nullcontext() as search_folder:
@@ -228,7 +230,7 @@ def sweep(
         {name: SweepPoint.of(records[name].parts) for name in pipelines if name in records},
         next(iter(pipelines.values())).chooser.name,
         elsewhere,
-        measured_on([data.training], data.measuring) if measured else None,
+        measured_on([*read_chosen_on(saving.source), data.training], data.measuring) if measured else None,
     )
     fingerprint = data.train.fingerprint if data.train is not None else ""
     record = Record("prune-sweep", Signature(saving.source, weight_hash(model), fingerprint), parts)

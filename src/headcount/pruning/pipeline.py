@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from headcount.heads import HeadGrid
     from headcount.record.results.prune import ChoiceDetails, TrainingStage
+    from headcount.tasks.overlap import Examples
     from headcount.tasks.task import Task
 
 Budgets = Budget | Mapping[str, Budget]
@@ -75,6 +76,7 @@ class Execution:
     save_seconds: float = 60.0  # between states
     measured: Literal["steps", "smaller", "nothing"] = "steps"  # smaller: only the pruned model
     progress: Progress = silent
+    chosen_before: tuple[Examples, ...] = ()  # that heads were chosen on when the model was pruned before
 
     @contextmanager
     def stage_folder(self, stage: str) -> Iterator[Path]:

@@ -34,7 +34,7 @@ from headcount.surgery.plan import check_removable, obstacle
 from headcount.surgery.price import in_heads
 from headcount.surgery.remove import remove
 from headcount.tasks.distilled import distilled
-from headcount.tasks.overlap import Examples, measured_on
+from headcount.tasks.overlap import Examples, Identified, measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
 
@@ -239,6 +239,7 @@ class _Stages:
     ) -> Pruning:
         """The result for the record."""
         mask, pipeline, judge = choice.mask, self.pipeline, self.judge
+        chosen_on: list[Identified] = [*self.execution.chosen_before, *self.seen()]
         quality = {name: measured_quality(value) for name, value in self.qualities.items()}
         steps = [Step.of(mask.map(lambda _: 1), self.qualities["before"]), *curve] if curve else []
         return Pruning(
@@ -256,7 +257,7 @@ class _Stages:
             choice_details=choice.details or ChoiceDetails(),
             metric=judge.metric.name if judge is not None else None,
             higher_is_better=judge.metric.higher_is_better if judge is not None else None,
-            measured_on=measured_on(self.seen(), judge) if judge is not None else None,
+            measured_on=measured_on(chosen_on, judge) if judge is not None else None,
             curve=tuple(step.to_result(pipeline.kinds or mask.kinds) for step in steps) or None,
             compensation=replace(compensation.to_result(), quality=quality.get("cut")) if compensation else None,
             training=training,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.corpora.alignment import pieces
+from headcount.corpora.target_language import target_ids
 from headcount.errors import UsageError
 from headcount.heads import Head
 from headcount.hooks import original_module
@@ -87,7 +88,7 @@ def decoder_ids(
     """The token that a decoder starts with, and the ids of the target; by default of the model's greedy output."""
     start = int(model.config.decoder_start_token_id or 0)
     if target is not None:
-        return start, list(tokenizer(text_target=target)["input_ids"])
+        return start, list(target_ids(tokenizer, target))
     most = 2 * inputs["input_ids"].shape[1] + 10
     return start, model.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=most)[0].tolist()[1:]
 

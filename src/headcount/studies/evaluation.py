@@ -17,7 +17,7 @@ from headcount.sites.inputs import position_limit
 from headcount.studies.workload import warn_of_cuts
 from headcount.tasks.overlap import Examples, measured_on
 from headcount.tasks.task import Task
-from headcount.tasks.translation.decoding import decode
+from headcount.tasks.translation.decoding import check_language, decode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -62,6 +62,7 @@ def translate(
     translations = [""] * len(sentences)
     if not filled:
         return translations
+    check_language(model, tokenizer)
     most = position_limit(model)
     rows = tokenizer([sentences[index] for index in filled], truncation=bool(most), max_length=most)["input_ids"]
     warn_of_cuts(sum(len(row) == most for row in rows), most)

@@ -201,6 +201,8 @@ def _writing(model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], written
         seen = {key: value for key, value in inputs.items() if key in ("input_ids", "attention_mask")}
         start = model(**(arguments | {name: now} if model.config.is_encoder_decoder else seen), use_cache=True)
     cache = start.past_key_values
+    if hasattr(cache, "activate_past_recording"):
+        cache.activate_past_recording()  # a cache of sliding windows forgets what `crop` needs
 
     def writing() -> None:
         with evaluating(model):

@@ -55,7 +55,7 @@ class Classification(TextTask):
         smoothing: float = 0.0,
     ) -> None:
         """pairs: second texts, as in natural language inference. labels: class numbers from 0.
-        metric: accuracy, f1 (of class 1, or the mean over more than two classes) or matthews.
+        metric: accuracy, f1 (of class 1, or the mean over more than two classes, those that occur) or matthews.
         smoothing: label smoothing, in `loss` only.
         """
         self.smoothing, self._labels = smoothing, _class_numbers(labels)

@@ -137,8 +137,8 @@ class Loop:
             yield losses
             model.train()
 
-    def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: Step, number: int) -> Tensor:
-        """One update of the weights. Returns the loss per prediction of this process."""
+    def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: Step, number: int) -> Tensor | None:
+        """One update of the weights. Returns the loss per prediction of this process; None if nothing is predicted."""
         accelerator, recipe = self.accelerator, self.recipe
         rate = recipe.learning_rate(number, self.width)
         for group in optimizer.param_groups:
@@ -154,7 +154,7 @@ class Loop:
         for index, rows in enumerate(chunks):
             last = index == len(chunks) - 1
             with nullcontext() if last else accelerator.no_sync(model), accelerator.autocast():
-                loss = self.task.loss_sum(model, self.task.batch(rows)) / predictions
+                loss = self.task.loss_sum(model, self.task.batch(rows)) / max(1, predictions)
                 accelerator.backward(loss * processes)  # DDP averages over processes
             total += loss.detach()
         if self.partner:
@@ -165,7 +165,7 @@ class Loop:
         optimizer.zero_grad()
         if self.partner:
             self.partner.after(number)
-        return total
+        return total if predictions else None
 
     def _penalise(self, partner: Partner) -> None:
         """Average the partner's gradients over processes, as it is not wrapped, and add those of the penalty."""
@@ -231,8 +231,8 @@ class _Losses:
         self._losses: list[Tensor] = []
         self._tokens, self._seconds = 0, 0.0
 
-    def add(self, loss: Tensor, tokens: int, seconds: float) -> None:
-        self._losses.append(loss)
+    def add(self, loss: Tensor | None, tokens: int, seconds: float) -> None:
+        self._losses += [] if loss is None else [loss]
         self._tokens += tokens
         self._seconds += seconds
 
@@ -240,7 +240,7 @@ class _Losses:
         return [float(loss) for loss in self._losses]
 
     def mean(self) -> Tensor:
-        return torch.stack(self._losses).mean()
+        return torch.stack(self._losses).mean() if self._losses else torch.tensor(torch.nan)
 
     def speed(self) -> float:
         return self._tokens / max(self._seconds, 1e-9)

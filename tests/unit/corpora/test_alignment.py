@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import BertTokenizer, PreTrainedTokenizerFast
 
 import laboratory
+import tokens
 from headcount.corpora.alignment import _sought, piece_spans, pieces, pieces_of_words, units
 from headcount.corpora.grammar.corpus import Grammar
 
@@ -37,7 +38,11 @@ def word_piece(tmp_path: Path) -> Any:
     return BertTokenizer(str(tmp_path / "vocab.txt"))
 
 
-@pytest.mark.parametrize("make", [byte_level, marian, word_piece])
+def m2m_100(tmp_path: Path) -> Any:
+    return tokens.m2m_100(tmp_path, [tree.text for tree in TREES])
+
+
+@pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100])
 def test_pieces_spell_their_words(make: Any, tmp_path: Path) -> None:
     tokenizer = make(tmp_path)
     for tree in TREES:
@@ -66,7 +71,7 @@ def test_slow_tokenizers_are_sought_in_the_text() -> None:
     assert _sought(["x"], "abc") == [(0, 0)]
 
 
-@pytest.mark.parametrize("make", [byte_level, marian, word_piece])
+@pytest.mark.parametrize("make", [byte_level, marian, word_piece, m2m_100])
 def test_pieces_are_what_the_tokenizer_gives(make: Any, tmp_path: Path) -> None:
     tokenizer = make(tmp_path)
     for text in (*(tree.text for tree in TREES), "\u00e9t\u00e9 \u4f60\u597d, dog"):

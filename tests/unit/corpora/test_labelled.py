@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,26 @@ def test_plain_text_of_a_table(tmp_path: Path) -> None:
         read_plain(write(tmp_path, "c.tsv", "label\tbody", "1\tone"))
 
 
+@pytest.mark.parametrize("name", ["bank.conllu", "texts.csv", "texts.json", "TEXTS.TSV"])
+def test_formats_whose_lines_are_no_texts_are_no_plain_text(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("text,label\nA dog.,1\n")
+    with pytest.raises(CorpusError, match="not plain text by its name"):
+        read_plain(file)
+
+
+def test_quotes_of_a_csv_writer_are_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text('text\tlabel\n"He said ""no"" twice."\t0\n"A ""b""."\t1\n')
+    with pytest.warns(UserWarning, match=r"a\.tsv:2 has a cell in quotes with doubled quotes") as warned:
+        read_labelled(file)
+    assert len(warned) == 1
+    file.write_text('text\tlabel\n"No," he said, "no."\t0\n"Fine"\t1\n""\t1\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_labelled(file)
+
+
 def test_splits_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path, "train.tsv", "label\tsentence", "good\ta", "bad\tb")
     write(tmp_path, "validation.tsv", "label\tcontent", "good\tc")
@@ -194,3 +215,22 @@ def test_data_sets_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         read_plain("hf:glue:sst2", split="dev", text="body")
     with pytest.raises(CorpusError, match=r"row 0 has a number \(0\) in column 'idx'"):
         read_plain("hf:glue:sst2", split="dev", text="idx")
+
+
+def test_classes_of_the_hub_and_of_the_model_are_matched_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entailment is class 0 of MNLI and class 2 of many models: by number, their accuracy would be that of chance."""
+    import datasets
+
+    names = ["entailment", "neutral", "contradiction"]
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=names)})
+    rows = datasets.Dataset.from_dict({"text": ["a", "b", "c"], "label": [0, 1, 2]}, features=features)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: datasets.DatasetDict({"dev": rows}))
+    model = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_labelled("hf:mnli", classes=model).labels == [2, 1, 0]
+        assert read_labelled("hf:mnli", classes=names).labels == [0, 1, 2]
+        assert read_labelled("hf:mnli").labels == [0, 1, 2]
+        assert read_labelled("hf:mnli", classes=("0", "1", "2")).labels == [0, 1, 2]
+    with pytest.warns(UserWarning, match="labels are taken by number"):
+        assert read_labelled("hf:mnli", classes=("no", "perhaps", "yes")).labels == [0, 1, 2]

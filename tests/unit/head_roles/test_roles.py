@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import M2M100Config, M2M100ForConditionalGeneration
 
 import headcount as hc
 import zoo
@@ -19,7 +20,9 @@ from headcount.corpora.sentences import Sentences, read_sentences
 from headcount.corpora.tree import Tree
 from headcount.errors import CorpusError, UnknownName, UsageError
 from headcount.head_roles.role import roles as members
+from headcount.probes.positions import special_ids
 from planted import tokenizer, trees
+from tokens import m2m_100
 
 
 def model() -> Any:
@@ -201,3 +204,18 @@ def test_sentences_from_anywhere(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="Give grammar, a treebank"):
         read_sentences(tmp_path / "none.txt")
     assert Sentences(["a"]).fingerprint != Sentences(["b"]).fingerprint
+
+
+def test_languages_of_m2m_100_are_special(tmp_path: Path) -> None:
+    """They stand before every text, have ids beyond the length of the tokenizer, and are not among its special ids."""
+    texts = [tree.text for tree in short()]
+    many, sizes = m2m_100(tmp_path, texts), dict.fromkeys(("encoder_layers", "decoder_layers"), 1)
+    torch.manual_seed(0)
+    translator = M2M100ForConditionalGeneration(
+        M2M100Config(vocab_size=300, d_model=32, encoder_ffn_dim=32, decoder_ffn_dim=32, pad_token_id=1, **sizes)
+    ).eval()
+    found = hc.roles(translator, texts, tokenizer=many, targets=texts, resamples=10)
+    tokens = sum(len(many.tokenize(text)) for text in texts)
+    (near,) = [item for item in found["cross.0.0"] if item.label == "diagonal"]
+    assert near.trials == tokens
+    assert special_ids(translator, many) >= {many.get_lang_id("en"), many.get_lang_id("de")}

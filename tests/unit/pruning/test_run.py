@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import signal
 from dataclasses import replace
@@ -33,6 +34,10 @@ TUNING = hc.Tuning(steps=4, distill=0.5, warmup=1, batch=60, chunk=60, rate=1e-3
 def task(seed: int = 0, count: int = 12) -> Any:
     texts, labels = sentences(count, seed=seed), [number % 2 for number in range(count)]
     return hc.task("classification", texts=texts, labels=labels, tokenizer=word_tokenizer())
+
+
+def read_lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def same(left: nn.Module, right: nn.Module) -> bool:
@@ -260,3 +265,30 @@ def test_states_of_another_model_data_or_seed_are_not_gone_on_with(options: dict
         hc.prune(model, task(4), folder=folder, **options)
     with pytest.raises(UsageError, match=r"other settings \(pipeline: "):
         hc.prune(model, task(), folder=folder, seed=5, **options)
+
+
+def test_steps_on_texts_without_predictions_do_not_spoil_the_loss(tmp_path: Path) -> None:
+    """Texts of one token stand together in a step, of which a language model predicts nothing."""
+    texts = [*sentences(30, shortest=5, longest=6), *["w5"] * 60]
+    data = hc.task("language-modelling", texts=texts, tokenizer=word_tokenizer())
+    hc.prune(
+        zoo.build("llama").eval(), data, choose="magnitude", keep="50%", folder=tmp_path,
+        tune=hc.Tuning(steps=20, batch=20, chunk=20),
+    )  # fmt: skip
+    (line,) = [row for row in read_lines(tmp_path / "tune" / "metrics.jsonl") if "rate" in row]
+    assert 3 < line["loss"] < 7
+
+
+def test_texts_that_an_earlier_pruning_chose_on_are_not_held_out(tmp_path: Path) -> None:
+    """Heads chosen on A and measured on B, then chosen on B and measured on A: the second quality is of seen texts."""
+    hc.save(zoo.build("bert").eval(), tmp_path / "whole")
+
+    def measured(source: str, out: str, chosen_on: Any, measure: Any) -> Any:
+        pipeline, model = Pipeline(chooser_of("gradient"), hc.Budget(share=0.75)), hc.load(str(tmp_path / source))
+        data, saving = Data(choose=chosen_on, measure=measure), Saving(str(tmp_path / source))
+        return prune_in_folder(pipeline, model, data, tmp_path / out, saving).parts.measured_on
+
+    assert measured("whole", "small", task(1), task(2)).held_out
+    again = measured("small", "smaller", task(2), task(1))
+    assert (again.held_out, again.overlap, len(again.chosen_on)) == (False, 12, 2)
+    assert measured("small", "third", task(2), task(3)).held_out

@@ -285,6 +285,18 @@ def test_matthews_of_three_classes_is_gorodkins() -> None:
     assert F1.of(confusion(answers, labels, 3)) == pytest.approx(np.mean(means))
 
 
+def test_f1_is_the_mean_over_classes_that_occur() -> None:
+    """A model of three classes on data of two, as scikit-learn counts; an answer of the third class counts as one."""
+    labels = 2 * DRAW.integers(0, 2, 80)
+    answers = np.where(DRAW.random(80) < 0.8, labels, 2 - labels)
+    one, other = np.eye(3)[answers], np.eye(3)[labels]
+    means = [2 * one[:, c] @ other[:, c] / (one[:, c].sum() + other[:, c].sum()) for c in (0, 2)]
+    assert F1.of(confusion(answers, labels, 3)) == pytest.approx(np.mean(means))
+    third = F1.of(confusion(np.append(answers, 1), np.append(labels, 0), 3))
+    assert third == pytest.approx(np.mean(means) * 2 / 3, abs=0.01)
+    assert F1.of_sums(np.zeros((2, 9))).tolist() == [0.0, 0.0]
+
+
 def test_resampling_is_the_bootstrap_in_constant_memory() -> None:
     """The interval of a ratio of sums agrees with the ordinary bootstrap, whatever the batches."""
     random = np.random.default_rng(0)

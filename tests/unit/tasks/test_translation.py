@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 import sacrebleu
 import torch
+from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizer
 
 import headcount as hc
 import laboratory
 from headcount.errors import UsageError
+from headcount.studies.evaluation import translate
 from headcount.tasks.translation.bleu import bleu, bleu_statistics
 from headcount.tasks.translation.decoding import by_length, decode
 
@@ -188,3 +191,54 @@ def test_hub_marian_tokenizers_work(tmp_path: Path) -> None:
     dev = laboratory.parallel()["dev"]
     task = make(tokenizer, (list(dev["source"]), list(dev["target"])))
     assert task.held_out(laboratory.model(tokenizer))["loss"] > 0
+
+
+@pytest.fixture
+def many_languages() -> Callable[..., Any]:
+    """A tokenizer that marks texts with their language, as that of NLLB does."""
+    letters = ["<s>", "<pad>", "</s>", "<unk>", "\u2581", *"abcdefgh"]
+    return lambda **languages: NllbTokenizer(
+        vocab={letter: number for number, letter in enumerate(letters)}, merges=[], **languages
+    )
+
+
+def test_targets_are_marked_with_their_own_language(many_languages: Callable[..., Any]) -> None:
+    with pytest.raises(UsageError, match="src_lang is eng_Latn, but its tgt_lang is not set"):
+        make(many_languages(), (["a b"], ["c d"]))
+    tokenizer = many_languages(src_lang="eng_Latn", tgt_lang="deu_Latn")
+    task = make(tokenizer, (["a b"], ["c d"]))
+    assert [tokenizer.convert_ids_to_tokens(int(ids[0][0])) for ids in (task.source_ids, task.target_ids)] == [
+        "eng_Latn",
+        "deu_Latn",
+    ]
+
+
+def test_the_output_is_in_the_language_of_the_targets(many_languages: Callable[..., Any]) -> None:
+    tokenizer = many_languages(src_lang="eng_Latn", tgt_lang="deu_Latn")
+    sizes = dict.fromkeys(("encoder_layers", "decoder_layers"), 1) | dict.fromkeys(
+        ("encoder_attention_heads", "decoder_attention_heads"), 2
+    )
+    model = M2M100ForConditionalGeneration(
+        M2M100Config(vocab_size=len(tokenizer), d_model=8, encoder_ffn_dim=8, decoder_ffn_dim=8, **sizes)
+    )
+    task = make(tokenizer, (["a b"], ["c d"]))
+    for write in (task.quality, task.written, lambda live: translate(live, tokenizer, ["a b"])):
+        with pytest.raises(UsageError, match='Set "forced_bos_token_id": '):
+            write(model)
+    model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids("deu_Latn")
+    assert tokenizer.convert_ids_to_tokens(task.written(model)[0][0]) == "deu_Latn"
+
+
+def test_where_a_model_is_forced_to_end_does_not_depend_on_the_batch(tokenizer: Any, texts: Any) -> None:
+    """Outputs without an end, as Marian and BART end them: at the limit of each sentence, whatever its batch."""
+    torch.manual_seed(0)
+    model = laboratory.model(tokenizer).eval()  # not trained: it never ends
+    model.generation_config.forced_eos_token_id = tokenizer.eos_token_id
+    some = [texts[0][:6], texts[1][:6]]
+    one_by_one, together = make(tokenizer, some, tokens=1), make(tokenizer, some, tokens=4096)
+    rows = np.arange(6)
+    assert together.written(model) == one_by_one.written(model)
+    drafts = together.drafted(model, rows, together.written(model))
+    drafts.improve(model)
+    drafts.finish(model)
+    assert drafts.outputs == one_by_one.written(model)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+from headcount.errors import UsageError
+
+if TYPE_CHECKING:
+    from headcount.tasks.task import Task
 
 _OF_DATA = (
     "task", "split", "limit", "metric", "batch_size", "max_length", "beams", "lowercase", "languages", "columns",
@@ -53,12 +58,34 @@ def COMMAND(
             work = replace(work, task=work.task or data.inferred_task(model, loading))
         task = work.build(model, loading) if work else None
         models = {name: _load(name, loading, work) for name in dict.fromkeys((model, *pruned_models))}
+        if work is not None and task is not None:
+            _check_inputs(models, task, loading, replace(work, reference=model))
     with show.Bars() as bars:
         record = speed(models, bench=bench, task=task, progress=bars.show)
     small = (
         f"headcount prune {shlex.quote(model)} --keep ... --out SMALLER; headcount bench {shlex.quote(model)} SMALLER"
     )
     output.present(record, "" if pruned_models else small)
+
+
+def _check_inputs(models: Mapping[str, Any], task: Task, loading: options.Loading, work: data.Workload) -> None:
+    """Raise if the tokenizer or the classes of a checkpoint give other inputs than those of the first model."""
+    from torch import nn
+
+    from headcount.checkpoints.companions import find_file
+    from headcount.tasks.batch import fingerprint
+
+    first, inputs = next(iter(models)), fingerprint(task.batches())
+    for name, model in models.items():
+        if name == first or not isinstance(model, nn.Module):
+            continue
+        own_tokenizer = find_file(name, "tokenizer_config.json", loading.revision)
+        if own_tokenizer is not None and fingerprint(work.build(name, loading).batches()) != inputs:
+            raise UsageError(
+                f"{name} reads the data in another way than {first}: its tokenizer gives other tokens, its classes "
+                "have other numbers, or its limit is another. Measure the quality of each with headcount evaluate, "
+                "and leave out --data here."
+            )
 
 
 def _load(name: str, loading: options.Loading, work: data.Workload | None) -> Any:

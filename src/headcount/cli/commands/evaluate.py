@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headcount.cli import data, options
+
+if TYPE_CHECKING:
+    from headcount.record import Record
+    from headcount.record.results.evaluate import Evaluation
 
 _OF_WRITING = ("beams", "length_penalty", "lowercase", "tokens", "languages", "columns", "longest")
 _OF_DATA = ("max_length", "text_column", "label", "pair", "split", "length_penalty", "beams")
@@ -43,7 +48,6 @@ def COMMAND(
     lm-eval:TASK[,TASK] the lm-evaluation-harness measures, on its own data; --data is then a folder with further task
     files.
     """
-    from headcount import journal
     from headcount.checkpoints.chosen_on import read_chosen_on
     from headcount.cli import show
     from headcount.studies.evaluation import evaluate
@@ -59,9 +63,8 @@ def COMMAND(
     with show.Bars() as bars:
         data_name = work.task if work.by_harness else f"{work.source.data} {work.source.split}"
         record = evaluate(live, task, name=model, data=data_name, chosen_on=chosen_on, progress=bars.show)
-    if output.out and record.parts.translations is not None:
-        lines = "".join(f"{line}\n" for line in record.parts.translations)
-        journal.write_text(output.out / "translations.txt", lines)
+    if output.out:
+        write_translations(output.out / "translations.txt", record)
     quoted = shlex.quote(model)
     next_command = (
         f"echo 'A sentence.' | headcount translate {quoted}"
@@ -74,6 +77,19 @@ def COMMAND(
             f"--measure-task {shlex.quote(work.task)} --out DIR"
         )
     output.present(record, next_command)
+
+
+def write_translations(file: Path, record: Record[Evaluation]) -> None:
+    """Write the translations of a result, one per line; without any, those of the result before it do not stay."""
+    from headcount import journal
+    from headcount.record.model_folder import folder_record
+
+    if record.parts.translations is not None:
+        journal.write_text(file, "".join(f"{line}\n" for line in record.parts.translations))
+        return
+    replaced = folder_record(str(file.parent), "evaluate")
+    if replaced is not None and replaced.parts.translations is not None:
+        file.unlink(missing_ok=True)
 
 
 def _check(work: data.Workload) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.corpora.ragged import Ragged
+from headcount.corpora.target_language import language_token
 from headcount.errors import UsageError
 from headcount.progress import Progress, silent
 from headcount.sites.devices import input_device
@@ -53,10 +54,33 @@ def decode(
             written = _generate(model, source.padded(rows, padding), padding, beams, length_penalty)
             for row, ids in zip(rows, written, strict=True):
                 # Truncated at the limit of the row, not of its batch: the output does not depend on other rows.
-                written_ids[row] = ids[: 1 + most_new_tokens(model, int(source.lengths[row]))]
+                most = most_new_tokens(model, int(source.lengths[row]))
+                written_ids[row] = [ids[0], *cut(model, ids[1:], most)]
             count += len(rows)
             progress("translating", count, len(source))
     return written_ids
+
+
+def cut(model: PreTrainedModel, ids: list[int], most: int) -> list[int]:
+    """An output, without its start token, of so many tokens at most; some models are forced to end there."""
+    forced, shortened = model.generation_config.forced_eos_token_id, ids[:most]
+    end = forced[0] if isinstance(forced, list) else forced
+    if len(ids) <= most or end is None or end in shortened:
+        return shortened
+    return [*shortened[:-1], end]
+
+
+def check_language(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise if the tokenizer writes the language of targets as a token, and the model may begin with another one."""
+    language, settings = language_token(tokenizer), getattr(model, "generation_config", None)
+    starts = [getattr(settings, name, None) for name in ("forced_bos_token_id", "decoder_start_token_id")]
+    starts.append(getattr(getattr(model, "config", None), "decoder_start_token_id", None))
+    if language is not None and language not in starts:
+        name = tokenizer.convert_ids_to_tokens(language)
+        raise UsageError(
+            f"Targets are marked with the token {name} of their language, but the model may write any language. Set "
+            f'"forced_bos_token_id": {language} in generation_config.json (model.generation_config in Python).'
+        )
 
 
 def most_new_tokens(model: PreTrainedModel, source_tokens: int) -> int:

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from headcount.sites.devices import input_device
-from headcount.tasks.translation.decoding import most_new_tokens
+from headcount.tasks.translation.decoding import cut, most_new_tokens
 
 _ROOM = 4  # positions after the longest draft, for outputs that become longer
 
@@ -97,7 +97,7 @@ class Drafts:
         """Store the output of a pending row, truncated at its limit."""
         row = int(self.pending_P[index])
         tokens = int((self.source_BT[row] != self.padding).sum())
-        self.outputs[row] = ids[: most_new_tokens(model, tokens)]
+        self.outputs[row] = cut(model, ids, most_new_tokens(model, tokens))
 
     def _run(self, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
         """[P, L]: the prediction of every token of the drafts; and the output of the encoder."""

@@ -31,7 +31,7 @@ from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
 from headcount.tasks.texts import check_length, warn_of_unknown_words
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
-from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, decode
+from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, check_language, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
 
 IGNORED = -100  # label of padding
@@ -196,6 +196,7 @@ class Translation(Task):
         return not self.in_one_run and self._decoding["beams"] == 1 and can_draft(model)
 
     def written(self, model: nn.Module, rows: np.ndarray | None = None) -> list[list[int]]:
+        check_language(model, self.tokenizer)
         source = self.source_ids if rows is None else Ragged.of([self.source_ids[row] for row in rows])
         padding, end = self.tokenizer.pad_token_id, self.tokenizer.eos_token_id
         rows_of_ids = decode(model, source, padding=padding, tokens=self._tokens, **self._decoding)
@@ -213,6 +214,7 @@ class Translation(Task):
     def translations(self, model: nn.Module, *, progress: Progress = silent) -> list[str]:
         """The model's output for each source sentence."""
         self.check(model)
+        check_language(model, self.tokenizer)
         padding = self.tokenizer.pad_token_id
         ids = decode(model, self.source_ids, padding=padding, tokens=self._tokens, progress=progress, **self._decoding)
         return [str(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
