@@ -150,18 +150,20 @@ def _f1_reach(sums: np.ndarray) -> Interval:
 
     F1 of a class is 2 q / (1 + q), where q is the share of right ones among the examples that have the class as label
     or answer. Resamples of one example, or none, are all alike: of 100 examples with a class of 2%, 34% of the
-    bootstrap's intervals of the mean over classes left out the truth. A class that never occurs may have any F1.
+    bootstrap's intervals of the mean over classes left out the truth. The mean is over the classes that occur.
     """
     table = _square(np.asarray(sums, dtype=np.float64))
     right_K = np.diagonal(table)
     either_K = table.sum(-1) + table.sum(-2) - right_K
     pairs = [(round(right), round(either)) for right, either in zip(right_K, either_K, strict=True)]
     pairs = pairs[1:] if len(pairs) == 2 else pairs
-    shares_S3 = np.array([share_interval(*pair) for pair in pairs if pair[1]]).reshape(-1, 3)
-    f1_S3, never = 2 * shares_S3 / (1 + shares_S3), len(pairs) - len(shares_S3)
-    below, above = (np.linalg.norm(f1_S3[:, 0] - f1_S3[:, end]) for end in (1, 2))
-    value = f1_S3[:, 0].sum()
-    return Interval(*(float(number) / len(pairs) for number in (value, value - below, value + above + never)))
+    shares_S3 = np.array([share_interval(*pair) for pair in pairs if pair[1]])
+    if not len(shares_S3):
+        return Interval(0.0, 0.0, 1.0)
+    f1_S3 = 2 * shares_S3 / (1 + shares_S3)
+    below, above = (np.linalg.norm(f1_S3[:, 0] - f1_S3[:, end]) / len(f1_S3) for end in (1, 2))
+    value = f1_S3[:, 0].mean()
+    return Interval(float(value), float(value - below), float(value + above))
 
 
 def _matthews(sums: np.ndarray) -> np.ndarray:
