@@ -16,6 +16,7 @@ from headcount.checkpoints.companions import find_file
 from headcount.record import Record
 from headcount.record.result import Quality
 from headcount.record.results.prune import Costs, Pruning
+from headcount.statistics import Comparison
 
 _CARRIED = ("license", "license_name", "license_link", "language", "pipeline_tag", "datasets")
 _TAGS = ["headcount", "pruned", "attention-heads"]
@@ -73,13 +74,15 @@ def _quality(parts: Pruning) -> list[str]:
     if not stages:
         return []
     rows = [f"| {name} | {stage.value:.4g} | {_interval(stage)} |" for name, stage in stages.items()]
+    if parts.change is not None:
+        rows.append(f"| change, on the same examples | {parts.change.difference:+.4g} | {_interval(parts.change)} |")
     held_out = parts.measured_on is None or parts.measured_on.held_out is not False
     note = [] if held_out else ["", "Measured on texts that heads were chosen on, so the quality is overestimated."]
     metric = next(iter(stages.values())).metric
     return ["## Quality", f"| | {metric} | 95% interval |", "|---|---|---|", *rows, *note, ""]
 
 
-def _interval(quality: Quality) -> str:
+def _interval(quality: Quality | Comparison) -> str:
     return "none" if isnan(quality.low) else f"{quality.low:.4g} to {quality.high:.4g}"
 
 

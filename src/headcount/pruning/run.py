@@ -27,6 +27,7 @@ from headcount.selection.budget import Budget
 from headcount.selection.select import counted_layers
 from headcount.sites.fingerprint import model_seed, weight_hash
 from headcount.sites.locate import locate
+from headcount.statistics import Comparison
 from headcount.surgery.compensate import Compensation, compensate
 from headcount.surgery.cost import cost
 from headcount.surgery.exercise import exercise
@@ -257,12 +258,18 @@ class _Stages:
             choice_details=choice.details or ChoiceDetails(),
             metric=judge.metric.name if judge is not None else None,
             higher_is_better=judge.metric.higher_is_better if judge is not None else None,
+            change=self._change(),
             measured_on=measured_on(chosen_on, judge) if judge is not None else None,
             curve=tuple(step.to_result(pipeline.kinds or mask.kinds) for step in steps) or None,
             compensation=replace(compensation.to_result(), quality=quality.get("cut")) if compensation else None,
             training=training,
             fault=fault or None,
         )
+
+    def _change(self) -> Comparison | None:
+        """The quality at the end less that of the whole model, if both were measured."""
+        before, after = (self.qualities.get(name) for name in ("before", "after"))
+        return after.against(before) if before is not None and after is not None else None
 
     def seen(self) -> Iterable[Task]:
         """Data that heads were chosen, calibrated or trained on."""

@@ -20,7 +20,7 @@ from headcount.record.results.agreement import Agreement, OrderCost, TopOverlap
 from headcount.scores.score import Scores, members, options_of, score
 from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, Correlation, spearman
+from headcount.statistics import Correlation, spearman
 from headcount.tasks.overlap import measured_on
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import Task
@@ -146,8 +146,4 @@ def _without(model: nn.Module, task: Task, removed: Sequence[Head]) -> Quality:
 
 
 def _cost(base: Quality, quality: Quality, exact: Quality, removed: int, heads: int) -> OrderCost:
-    def against(other: Quality) -> Comparison:
-        (comparison,) = quality.metric.compare(other.statistics, quality.statistics[None], resamples=1000)
-        return comparison
-
-    return OrderCost(removed / heads, removed, quality.value, against(base), against(exact))
+    return OrderCost(removed / heads, removed, quality.value, quality.against(base), quality.against(exact))

@@ -29,8 +29,6 @@ from headcount.timing import TimedCall, Times, interleave
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_RESAMPLES = 1000
-
 
 @dataclass(frozen=True)
 class Bench:
@@ -130,8 +128,7 @@ def _quality(subjects: Mapping[str, Subject], task: Task, progress: Progress) ->
         progress("measuring quality", number, len(subjects))
     compared = {}
     for name, quality in measured.items():
-        first = next(iter(measured.values())).statistics
-        (against,) = task.metric.compare(first, quality.statistics[None], resamples=_RESAMPLES)
+        against = quality.against(next(iter(measured.values())))
         compared[name] = ComparedQuality(
             task.metric.name,
             *quality.interval(),

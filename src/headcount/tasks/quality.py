@@ -10,7 +10,9 @@ import numpy as np
 
 from headcount.metrics import ACCURACY, FEW, Metric
 from headcount.record import Signature
-from headcount.statistics import Interval, bootstrap_interval, counted, share_interval
+from headcount.statistics import Comparison, Interval, bootstrap_interval, counted, share_interval
+
+_RESAMPLES = 1000  # of a comparison
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Quality:
     def of(cls, metric: Metric, statistics: np.ndarray, signature: Signature | None = None) -> Quality:
         """The quality that follows from the statistics of all examples."""
         return cls(metric.name, metric.of(statistics), statistics, signature or Signature(), metric)
+
+    def against(self, reference: Quality) -> Comparison:
+        """This quality less that of a reference on the same examples, paired."""
+        (comparison,) = self.metric.compare(reference.statistics, self.statistics[None], resamples=_RESAMPLES)
+        return comparison
 
     def interval(self) -> Interval:
         """The value with its 95% interval over examples; that of accuracy is exact.

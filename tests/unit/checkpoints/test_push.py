@@ -45,6 +45,7 @@ def test_a_card_says_what_was_done_and_carries_the_licence_over(tmp_path: Path) 
     assert "base_model: someone/first" in head
     assert "# base without 2 of its 12 attention heads" in body
     assert "| | perplexity | 95% interval |" in body
+    assert "| change, on the same examples | " in body
     assert "| whole model | 15 | 14 to 16 |\n| heads removed | 17.5 | 16.5 to 18.5 |" in body
     assert "| parameters | 1,000 | 900 | -10.0% |" in body
     assert "`decoder.0.1`, `decoder.2.3`" in body

@@ -77,6 +77,8 @@ def test_a_search_is_compensated_and_tuned_as_by_hand(tmp_path: Path) -> None:
     assert parts.quality.after.value == measure.quality(small).value
     assert parts.training["tuning"].steps == 4
     assert parts.measured_on.held_out
+    assert parts.change == measure.quality(small).against(measure.quality(model))
+    assert parts.change.difference == pytest.approx(parts.quality.after.value - parts.quality.before.value)
 
 
 def test_heads_that_are_given_can_be_tuned_and_need_no_task_otherwise() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headcount.record.result import MeasuredOn, Quality, Result, Step
 from headcount.record.results.inspect import Cost
 from headcount.record.results.train import EpochMeasured
+from headcount.statistics import Comparison
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,7 @@ class Pruning(Result):
     choice_details: ChoiceDetails
     metric: str | None = None
     higher_is_better: bool | None = None
+    change: Comparison | None = None  # quality at the end less that of the whole model, paired by example
     measured_on: MeasuredOn | None = None  # None if quality was not measured
     curve: tuple[Step, ...] | None = None  # quality after each step, with heads masked
     compensation: CompensationFit | None = None

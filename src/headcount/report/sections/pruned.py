@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import isnan
 
 from headcount.record import Record
 from headcount.record.result import Quality, Step
@@ -32,10 +33,20 @@ def _answer(record: Record[Pruning]) -> str:
     if stages:
         digits = max(digits_for(stage.value) for stage in stages.values())
         values = ", ".join(f"{name} {stage.value:.{digits}f}" for name, stage in stages.items())
-        answer += f"; {stages[next(iter(stages))].metric}: {values}"
+        answer += f"; {stages[next(iter(stages))].metric}: {values}{_change(parts, digits)}"
     if parts.measured_on is not None and parts.measured_on.held_out is False:
         answer += ", which is optimistic: it was measured on the texts that heads were chosen on"
     return f"{answer}.{_training(parts)}"
+
+
+def _change(parts: Pruning, digits: int) -> str:
+    """The change from the whole model to the end with its paired interval, which is narrower than those of both."""
+    change = parts.change
+    if change is None or isnan(change.low):
+        return ""
+    return (
+        f" (change {change.difference:+.{digits}f}, 95% {change.low:+.{digits}f} to {change.high:+.{digits}f}, paired)"
+    )
 
 
 def _training(parts: Pruning) -> str:
@@ -59,18 +70,19 @@ def _tables(labelled: Labelled) -> list[Table]:
     def row(record: Record[Pruning]) -> Rows:
         parts, stages = record.parts, record.parts.stages
         removed = Counter(name.split(".")[0] for name in parts.removed_heads)
-        end = list(stages.values())[-1] if stages else None
+        end, change = list(stages.values())[-1] if stages else None, parts.change
         return [
             [
                 parts.method, len(parts.heads), ", ".join(f"{count} {kind}" for kind, count in removed.items()),
                 *(stages[name].value if name in stages else None for name in stage_names),
-                interval(end, 3),
+                interval(end, 3), change.difference if change else None, interval(change, 3),
                 parts.cost.before.parameters, parts.cost.after.parameters,
             ]
         ]  # fmt: skip
 
     columns = headings("method", "heads left", "heads gone")
     columns += [*(Column(name, 3) for name in stage_names), Column("95% interval of the last stage")]
+    columns += [Column("change", 3), Column("95% interval of the change, paired")]
     columns += headings("parameters before", "parameters after")
     metrics = dict.fromkeys(stage.metric for _, record in labelled for stage in record.parts.stages.values())
     note = f"{' and '.join(metrics)} at each stage of pruning." if stage_names else ""
