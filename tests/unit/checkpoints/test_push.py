@@ -39,14 +39,15 @@ def test_a_card_says_what_was_done_and_carries_the_licence_over(tmp_path: Path) 
     base.mkdir()
     (base / "README.md").write_text("---\nlicense: apache-2.0\nbase_model: someone/first\n---\n# Base\n")
     parts = made.pruning(REMOVED, [f"decoder.1.{index}" for index in range(10)], before=QUALITY, after=CUT)
+    parts["change"] = {"difference": 2.5, "low": 2.25, "high": 2.75, "p": 0.001}
     write_card(tmp_path, made.typed("prune", Signature(model=str(base)), parts), source=str(base))
     head, _, body = (tmp_path / "README.md").read_text().removeprefix("---\n").partition("\n---\n")
     assert "license: apache-2.0" in head
     assert "base_model: someone/first" in head
     assert "# base without 2 of its 12 attention heads" in body
     assert "| | perplexity | 95% interval |" in body
-    assert "| change, on the same examples | " in body
-    assert "| whole model | 15 | 14 to 16 |\n| heads removed | 17.5 | 16.5 to 18.5 |" in body
+    assert "| whole model | 15 | 14 to 16 |\n| heads removed | 17.5 | 16.5 to 18.5 |\n| change, on the same" in body
+    assert "| change, on the same examples | +2.5 | 2.25 to 2.75 |" in body
     assert "| parameters | 1,000 | 900 | -10.0% |" in body
     assert "`decoder.0.1`, `decoder.2.3`" in body
     assert str(tmp_path) not in head + body
