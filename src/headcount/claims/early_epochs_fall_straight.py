@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headcount.claims.claim import NORMAL, Claim, Measurement, above, deviation, missing, pooled
-from headcount.claims.steps import SEEN, studied
+from headcount.claims.steps import NO_DYNAMICS, SEEN, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
@@ -58,7 +58,7 @@ def _straighter(dynamics: Dynamics) -> Interval | None:
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     runs, seen = studied(models, Dynamics)
     if not runs:
-        return missing(SEEN if seen else "no record of dynamics: the model's folder has no checkpoints of its epochs")
+        return missing(SEEN if seen else NO_DYNAMICS)
     intervals = [gap for dynamics in runs if (gap := _straighter(dynamics)) is not None]
     if not intervals:
         last = max(epoch.epoch for dynamics in runs for epoch in dynamics.by_epoch)

@@ -7,7 +7,7 @@ from math import inf
 
 from headcount.claims.claim import Claim, Measurement, above, averaged, missing, pooled
 from headcount.claims.early_epochs_fall_straight import LATE
-from headcount.claims.steps import SEEN, at, kept, studied
+from headcount.claims.steps import NO_DYNAMICS, SEEN, at, kept, studied
 from headcount.claims.studied import StudiedModel
 from headcount.record.results.dynamics import Dynamics, Epoch
 from headcount.statistics import Interval
@@ -23,7 +23,7 @@ def _kept(epoch: Epoch, dynamics: Dynamics) -> Interval | None:
 def _measure(models: Sequence[StudiedModel]) -> Measurement:
     runs, seen = studied(models, Dynamics)
     if not runs:
-        return missing(SEEN if seen else "no record of dynamics: the model's folder has no checkpoints of its epochs")
+        return missing(SEEN if seen else NO_DYNAMICS)
     late = [[epoch for epoch in dynamics.by_epoch if epoch.epoch >= LATE and epoch.value] for dynamics in runs]
     if not any(late):
         last = max(epoch.epoch for dynamics in runs for epoch in dynamics.by_epoch)

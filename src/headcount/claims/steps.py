@@ -14,6 +14,7 @@ from headcount.statistics import Interval
 
 AnyStep = TypeVar("AnyStep", bound=PruningStep)
 Pruned = TypeVar("Pruned", Curves, Dynamics)
+NO_DYNAMICS = "no record of dynamics, which needs a model folder with checkpoints of its epochs"
 SEEN = "heads were ranked on the very examples that they are measured on, or on more than a tenth of them"
 
 _CLOSE = 0.05  # largest distance of a step from the requested share
