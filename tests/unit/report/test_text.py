@@ -251,6 +251,10 @@ def test_every_stage_of_pruning_is_named() -> None:
     searched = records.changed(record, quality={**quality, "cut": records.quality(28.0)})
     assert list(searched.parts.stages) == ["whole model", "after lstsq", "after tuning"]
     assert SECTIONS["pruned"].tables([("a", searched)])[1].title == "Quality after each step, after lstsq"
+    start, *rest = (encode(point) for point in searched.parts.curve)
+    unchanged = records.changed(searched, curve=[start, start, *rest])
+    assert list(unchanged.parts.stages) == stages, "several steps are masked, also if compensation changes nothing"
+    assert SECTIONS["pruned"].tables([("a", unchanged)])[1].title == "Quality after each step, heads masked"
     plain = made.pruned(made.even(2, 4))
     assert "BLEU: whole model 30.00, heads removed 28.00" in SECTIONS["pruned"].answer(plain)
 

@@ -209,7 +209,8 @@ class Pruning(Result):
             return None
         last = self.curve[-1]
         masked = Quality(cut.metric, last.value, last.low, last.high)
-        return None if masked == cut else masked  # the same: the curve has no masked step, its last one is compensated
+        compensated = len(self.curve) == 2 and masked == cut  # a search has one step; those of scores are all masked
+        return None if compensated else masked
 
     @property
     def gates(self) -> Gates | None:
