@@ -211,7 +211,8 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
         if pruned.curve:
             order = pruned.method.removeprefix("rank-")
             scale = {"metric": pruned.metric, "higher_is_better": pruned.higher_is_better}
-            lines.append(_line(f"smaller model by {order}", order, encode(pruned.curve), scale, heads, True))
+            label = f"pruned by {order}, {pruned.stage_of_steps}"
+            lines.append(_line(label, order, encode(pruned.curve), scale, heads, True))
     return lines
 
 

@@ -195,6 +195,12 @@ class Pruning(Result):
         return {name: quality for name, quality in measured.items() if quality is not None}
 
     @property
+    def stage_of_steps(self) -> str:
+        """What had been done to the model at the steps of its curve."""
+        compensated = self.compensation is not None and self._masked is None
+        return self._cut if compensated else "heads masked"
+
+    @property
     def _cut(self) -> str:
         """What had been done to the model before tuning."""
         if self.pipeline.endswith("/scratch"):
