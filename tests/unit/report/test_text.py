@@ -234,6 +234,9 @@ def test_random_weights_are_not_called_the_pruned_model() -> None:
     quality = {"before": records.quality(30.0), "cut": records.quality(0.1), "after": records.quality(9.0)}
     record = records.changed(pruned(2), quality=quality, pipeline="rank-gradient/scratch", compensation=None)
     assert "new random weights 0.100" in SECTIONS["pruned"].answer(record)
+    stage = {"trained": "all weights", "steps": 40, "seconds": 1.0, "epochs": [], "rate": 1e-3, "warmup": 2}
+    gates = records.changed(record, pipeline="l0/scratch", training={"gates": stage, "tuning": stage})
+    assert "heads removed 0.100" in SECTIONS["pruned"].answer(gates), "gates have trained the new weights"
 
 
 def test_every_stage_of_pruning_is_named() -> None:

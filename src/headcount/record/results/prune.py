@@ -195,6 +195,11 @@ class Pruning(Result):
         return {name: quality for name, quality in measured.items() if quality is not None}
 
     @property
+    def from_random(self) -> bool:
+        """Whether training began with new random weights: before gates if there are any, else after removal."""
+        return self.pipeline.endswith("/scratch")
+
+    @property
     def stage_of_steps(self) -> str:
         """What had been done to the model at the steps of its curve."""
         compensated = self.compensation is not None and self._masked is None
@@ -203,7 +208,7 @@ class Pruning(Result):
     @property
     def _cut(self) -> str:
         """What had been done to the model before tuning."""
-        if self.pipeline.endswith("/scratch"):
+        if self.from_random and "gates" not in self.training:
             return "new random weights"
         return f"after {self.compensation.method}" if self.compensation else "heads removed"
 
