@@ -373,6 +373,16 @@ def test_steps_of_pruning_are_named_by_what_had_been_done_to_the_model() -> None
     assert labels == ["pruned by gradient, heads masked", "pruned by gradient, after lstsq"]
 
 
+@pytest.mark.parametrize(("value", "shown"), [(21.3498673, "21.3"), (123456.4, "123456")])
+def test_the_page_rounds_numbers_once(value: float, shown: str) -> None:
+    """Not to 21.35 first, and then to 21.4."""
+    step = encode(made.pruned(SITES).parts.curve[-1])
+    record = records.changed(made.pruned(SITES), curve=[step, {**step, "value": value}])
+    (line,) = payload(subjects([record]))["subjects"][0]["curves"]
+    digits = len(shown.partition(".")[2])
+    assert f"{line['points'][-1]['value']:.{digits}f}" == shown
+
+
 def test_a_record_out_of_shape_leaves_the_rest_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = made.curves(SITES)
     lines = broken.parts.curves
