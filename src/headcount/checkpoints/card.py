@@ -64,6 +64,9 @@ def _way(parts: Pruning) -> str:
     words = ["heads chosen by hand" if parts.method == "given" else f"heads chosen by {parts.method}"]
     words += [f"compensated for by {parts.compensation.method}"] if parts.compensation else []
     stages = {"gates": "trained with gates", "tuning": "fine-tuned"}
+    if parts.from_random:
+        first = {"gates": "trained with gates"} if "gates" in parts.training else {"tuning": "trained"}
+        stages |= {name: f"{done} from new random weights" for name, done in first.items()}
     words += [f"{stages[name]} for {stage.steps} steps ({stage.trained})" for name, stage in parts.training.items()]
     return ", ".join(words)
 

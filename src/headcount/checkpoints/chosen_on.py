@@ -33,8 +33,11 @@ def write_chosen_on(folder: Path, examples: Iterable[Examples]) -> None:
 def read_chosen_on(model: str) -> tuple[Examples, ...]:
     """The examples that the heads of a model were chosen on; none if it was not pruned, or is not a local folder.
 
+    model: a folder or hub id; empty for a model without one.
     Of a folder without the file, only the hash of all examples together is known, from its record.
     """
+    if not model:
+        return ()
     file = Path(model) / FILE
     if not file.is_file():
         record = folder_record(model, "prune")

@@ -130,11 +130,11 @@ class _Stages:
         curve = self._curve(model, choice)
         replaced = self._replace_weights(model, choice)
         compensation, small, fault = self._remove(model, replaced)
-        if curve and compensation is None and replaced is choice:
+        if curve and compensation is None and replaced is choice and not fault:
             self.qualities["cut"] = curve[-1].quality  # masked and pruned model are equivalent
         else:
             self._measure("cut", small)
-        if "before" in self.qualities and not curve and not pipeline.chooser.trains:
+        if "before" in self.qualities and not curve and replaced is choice and not (pipeline.chooser.trains or fault):
             curve = [Step.of(choice.mask, self.qualities["cut"])]
         training = {"gates": choice.training} if choice.training else {}
         if pipeline.tunes and not fault:

@@ -28,6 +28,7 @@ from headcount.report.subject import Subject
 
 EXAMPLES = 16  # most sentences on the page
 CARD_EVIDENCE = 8  # most lines of evidence on a card
+_DIGITS = 10  # of numbers: the page rounds them again, and subtracts them, so it needs more than it shows
 
 
 def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _goes_at(points: Sequence[Mapping[str, Any]], index: int) -> float | None:
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return float(f"{value:.5g}")
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def _by_head(values: Mapping[str, object] | None, heads: list[str]) -> list[Any] | None:
@@ -173,7 +174,7 @@ def _clearest(roles: RolesFound) -> dict[str, list[dict[str, Any]]]:
 
 
 def _rounded(value: Any) -> Any:
-    """Plain JSON with numbers of as many digits as the page shows at most."""
+    """Plain JSON with numbers of so many digits that what the page shows of them is right."""
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, list):
@@ -211,7 +212,8 @@ def _curves(subject: Subject, heads: list[str]) -> list[dict[str, Any]]:
         if pruned.curve:
             order = pruned.method.removeprefix("rank-")
             scale = {"metric": pruned.metric, "higher_is_better": pruned.higher_is_better}
-            lines.append(_line(f"smaller model by {order}", order, encode(pruned.curve), scale, heads, True))
+            label = f"pruned by {order}, {pruned.stage_of_steps}"
+            lines.append(_line(label, order, encode(pruned.curve), scale, heads, True))
     return lines
 
 

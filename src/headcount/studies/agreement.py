@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import HeadcountError, UsageError
 from headcount.heads import Head, HeadGrid
 from headcount.probes.masks import masked
@@ -59,7 +60,7 @@ def agreement(
         metric=measured.metric.name,
         higher_is_better=measured.metric.higher_is_better,
         num_heads=len(exact),
-        measured_on=measured_on([task], measured),
+        measured_on=measured_on([*read_chosen_on(name), task], measured),
         by_method={method: {str(head): float(scores[head]) for head in scores} for method, scores in by_method.items()},
         spearman={method: _spearman(scores, exact) for method, scores in by_method.items() if method != EXACT},
         overlap={method: overlaps(scores, exact) for method, scores in by_method.items() if method != EXACT},

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.heads import HeadGrid
 from headcount.metrics import LOSS, Metric
 from headcount.probes.projections import Projection, projected
@@ -111,7 +112,7 @@ def study_compensation(
         metric=quality.metric.name,
         num_heads=len(heads),
         order=order,
-        measured_on=measured_on([task], measure_on),
+        measured_on=measured_on([*read_chosen_on(name), task], measure_on),
         full=Whole(float(full_N.mean()), measured_quality(quality)),
         compensations={way: _points(curve, full_N, len(heads)) for way, curve in curves.items()},
         course=course,

@@ -13,6 +13,7 @@ from itertools import permutations
 import numpy as np
 from torch import nn
 
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.errors import UsageError
 from headcount.progress import Progress, named, silent
 from headcount.pruning.ranking import Order, Restrictions, Step, counts_to, curve
@@ -92,7 +93,7 @@ def pruning_curves(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
         value=quality.value,
-        measured_on=measured_on([task], measured),
+        measured_on=measured_on([*read_chosen_on(name), task], measured),
         num_heads=len(locate(model).heads),
         curves=tuple(line.result() for line in lines if line.kinds == kinds),
         against_random=against_random,

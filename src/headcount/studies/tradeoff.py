@@ -18,6 +18,7 @@ import numpy as np
 from torch import nn
 
 from headcount import journal, processes
+from headcount.checkpoints.chosen_on import read_chosen_on
 from headcount.metrics import Metric
 from headcount.probes.gated import VARIANTS
 from headcount.progress import Progress, silent
@@ -85,7 +86,7 @@ def tradeoff(
     parts = Tradeoff(
         metric=quality.metric.name,
         higher_is_better=quality.metric.higher_is_better,
-        measured_on=measured_on([data.training, data.choosing], data.measuring),
+        measured_on=measured_on([*read_chosen_on(name), data.training, data.choosing], data.measuring),
         whole=measured_quality(quality),
         gated=gated,
         of=dict(Counter(head.kind for head in heads)),

@@ -72,6 +72,13 @@ def test_a_card_names_every_stage_and_gives_the_quality_at_the_end(
     assert "heads chosen by greedy, compensated for by lstsq, fine-tuned for 40 steps (all weights)." in tuned
     assert "| after lstsq | 17.5 | 16.5 to 18.5 |\n| after tuning | 15.5 | 14 to 16 |" in tuned
     assert "overestimated" not in tuned
+    scratch = {"quality": quality, "method": "fisher", "pipeline": "fisher/scratch"}
+    assert "trained from new random weights for 40 steps (all weights)." in card(
+        tmp_path, **scratch, training={"tuning": tuning}
+    )
+    gates = card(tmp_path, **{**scratch, "pipeline": "l0/scratch"}, training={"gates": tuning, "tuning": tuning})
+    assert "trained with gates from new random weights for 40 steps (all weights), fine-tuned for 40 steps" in gates
+    assert "| heads removed | 17.5 | 16.5 to 18.5 |\n| after tuning | 15.5" in gates, "weights that gates have trained"
     named = card(tmp_path, method="given", measured_on=None, metric=None)
     assert "heads chosen by hand." in named
     assert "## Quality" not in named

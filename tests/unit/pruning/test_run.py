@@ -120,6 +120,18 @@ def test_from_scratch_the_heads_are_those_of_the_trained_model() -> None:
     assert not torch.allclose(result.model.state_dict()[name], model.state_dict()[name], atol=0.05)
 
 
+def test_the_quality_of_new_weights_is_not_that_of_masked_heads() -> None:
+    model, data, measure = zoo.build("bert").eval(), task(), task(3, 40)
+    mask = hc.locate(model).mask(off=["encoder.0.*"])
+    scratch = hc.Tuning(steps=1, tuner="scratch", batch=60, chunk=60)
+    new = hc.prune(model, data, choose=mask, tune=scratch, measure_on=measure).record.parts
+    assert new.curve is None
+    assert list(new.stages) == ["whole model", "new random weights", "after tuning"]
+    ranked = hc.prune(model, data, keep="50%", tune=scratch, measure_on=measure)
+    with hc.masked(model, ranked.mask):
+        assert ranked.record.parts.curve[-1].value == measure.quality(model).value
+
+
 def test_models_do_not_share_random_numbers_of_training() -> None:
     """New weights, gates and the order of data would otherwise be the same in all models of a study."""
     model, data = zoo.build("bert").eval(), task()

@@ -363,6 +363,26 @@ def test_a_trade_off_alone_counts_the_heads_that_no_point_keeps() -> None:
     assert payload(subjects([pruned]))["subjects"][0]["curves"] == []
 
 
+def test_steps_of_pruning_are_named_by_what_had_been_done_to_the_model() -> None:
+    """With compensation the smaller model has another quality than the model with its heads masked."""
+    fitted = {"method": "lstsq", "data": "", "rows": 9, "sites": {}, "quality": records.quality(29.0)}
+    quality = {"before": records.quality(30.0), "cut": records.quality(29.0), "after": records.quality(29.0)}
+    ranked = records.changed(made.pruned(SITES), quality=quality, compensation=fitted)
+    searched = records.changed(ranked, quality={**quality, "cut": records.quality(28.0)})
+    labels = [payload(subjects([record]))["subjects"][0]["curves"][0]["label"] for record in (ranked, searched)]
+    assert labels == ["pruned by gradient, heads masked", "pruned by gradient, after lstsq"]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(21.3498673, "21.3"), (123456.4, "123456")])
+def test_the_page_rounds_numbers_once(value: float, shown: str) -> None:
+    """Not to 21.35 first, and then to 21.4."""
+    step = encode(made.pruned(SITES).parts.curve[-1])
+    record = records.changed(made.pruned(SITES), curve=[step, {**step, "value": value}])
+    (line,) = payload(subjects([record]))["subjects"][0]["curves"]
+    digits = len(shown.partition(".")[2])
+    assert f"{line['points'][-1]['value']:.{digits}f}" == shown
+
+
 def test_a_record_out_of_shape_leaves_the_rest_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = made.curves(SITES)
     lines = broken.parts.curves

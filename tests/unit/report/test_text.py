@@ -234,6 +234,9 @@ def test_random_weights_are_not_called_the_pruned_model() -> None:
     quality = {"before": records.quality(30.0), "cut": records.quality(0.1), "after": records.quality(9.0)}
     record = records.changed(pruned(2), quality=quality, pipeline="rank-gradient/scratch", compensation=None)
     assert "new random weights 0.100" in SECTIONS["pruned"].answer(record)
+    stage = {"trained": "all weights", "steps": 40, "seconds": 1.0, "epochs": [], "rate": 1e-3, "warmup": 2}
+    gates = records.changed(record, pipeline="l0/scratch", training={"gates": stage, "tuning": stage})
+    assert "heads removed 0.100" in SECTIONS["pruned"].answer(gates), "gates have trained the new weights"
 
 
 def test_every_stage_of_pruning_is_named() -> None:
@@ -251,6 +254,10 @@ def test_every_stage_of_pruning_is_named() -> None:
     searched = records.changed(record, quality={**quality, "cut": records.quality(28.0)})
     assert list(searched.parts.stages) == ["whole model", "after lstsq", "after tuning"]
     assert SECTIONS["pruned"].tables([("a", searched)])[1].title == "Quality after each step, after lstsq"
+    start, *rest = (encode(point) for point in searched.parts.curve)
+    unchanged = records.changed(searched, curve=[start, start, *rest])
+    assert list(unchanged.parts.stages) == stages, "several steps are masked, also if compensation changes nothing"
+    assert SECTIONS["pruned"].tables([("a", unchanged)])[1].title == "Quality after each step, heads masked"
     plain = made.pruned(made.even(2, 4))
     assert "BLEU: whole model 30.00, heads removed 28.00" in SECTIONS["pruned"].answer(plain)
 

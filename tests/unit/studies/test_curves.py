@@ -13,6 +13,7 @@ from transformers import BertConfig, BertForSequenceClassification, LlamaConfig,
 
 import headcount as hc
 import laboratory
+from headcount.checkpoints.chosen_on import write_chosen_on
 from headcount.errors import UsageError
 from headcount.metrics import LOSS
 from headcount.record import Record
@@ -20,6 +21,7 @@ from headcount.record.results.curves import Curves
 from headcount.studies.curves import CurvePlan, gain_over, lead, pruning_curves
 from headcount.studies.dynamics import dynamics, epochs_of
 from headcount.studies.speed import Bench, speed
+from headcount.tasks.overlap import Examples
 from headcount.tasks.quality import Quality
 from tokens import sentences, word_tokenizer
 
@@ -232,3 +234,15 @@ def test_the_gain_over_one_random_order_may_have_a_long_tail_as_a_lead_has() -> 
     better, worse = ([Quality.of(LOSS, np.stack([values, np.ones(30)], axis=1))] for values in (0 * losses, losses))
     found = gain_over([better, worse])
     assert (found.value, found.low, found.high) == pytest.approx(tuple(lead(better, worse)))
+
+
+def test_texts_that_the_heads_of_a_pruned_model_were_chosen_on_are_not_held_out(tmp_path: Path) -> None:
+    first, second = (
+        hc.task("classification", texts=sentences(6, seed=seed), labels=[0, 1] * 3, tokenizer=word_tokenizer())
+        for seed in (1, 2)
+    )
+    write_chosen_on(tmp_path, [Examples.of(second)])
+    plan = CurvePlan(orders=("magnitude",), random=0, step=1.0, by_kind=False)
+    for name, overlap in (("", 0), (str(tmp_path), 6)):
+        measured = pruning_curves(classifier(), first, measure_on=second, plan=plan, name=name).parts.measured_on
+        assert (measured.overlap, measured.held_out) == (overlap, not overlap)

@@ -242,3 +242,26 @@ def test_where_a_model_is_forced_to_end_does_not_depend_on_the_batch(tokenizer: 
     drafts.improve(model)
     drafts.finish(model)
     assert drafts.outputs == one_by_one.written(model)
+
+
+_RULES = {
+    "encoder_repetition_penalty": 9.0,
+    "exponential_decay_length_penalty": (1, 9.0),
+    "sequence_bias": [[[5], 99.0]],
+}
+
+
+@pytest.mark.parametrize("rule", _RULES)
+def test_drafts_are_not_used_where_a_rule_of_generation_changes_the_output(
+    rule: str, tokenizer: Any, texts: Any
+) -> None:
+    torch.manual_seed(0)
+    model = laboratory.model(tokenizer).eval()
+    task = make(tokenizer, [texts[0][:4], texts[1][:4]])
+    assert task.drafts(model)
+    setattr(model.generation_config, rule, _RULES[rule])
+    drafts = task.drafted(model, np.arange(4), task.written(model))
+    while len(drafts.pending_P):
+        drafts.improve(model)
+    assert drafts.outputs != task.written(model)
+    assert not task.drafts(model)

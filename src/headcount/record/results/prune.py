@@ -197,9 +197,20 @@ class Pruning(Result):
         return {name: quality for name, quality in measured.items() if quality is not None}
 
     @property
+    def from_random(self) -> bool:
+        """Whether training began with new random weights: before gates if there are any, else after removal."""
+        return self.pipeline.endswith("/scratch")
+
+    @property
+    def stage_of_steps(self) -> str:
+        """What had been done to the model at the steps of its curve."""
+        compensated = self.compensation is not None and self._masked is None
+        return self._cut if compensated else "heads masked"
+
+    @property
     def _cut(self) -> str:
         """What had been done to the model before tuning."""
-        if self.pipeline.endswith("/scratch"):
+        if self.from_random and "gates" not in self.training:
             return "new random weights"
         return f"after {self.compensation.method}" if self.compensation else "heads removed"
 
@@ -211,7 +222,8 @@ class Pruning(Result):
             return None
         last = self.curve[-1]
         masked = Quality(cut.metric, last.value, last.low, last.high)
-        return None if masked == cut else masked  # the same: the curve has no masked step, its last one is compensated
+        compensated = len(self.curve) == 2 and masked == cut  # a search has one step; those of scores are all masked
+        return None if compensated else masked
 
     @property
     def gates(self) -> Gates | None:

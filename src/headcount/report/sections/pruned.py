@@ -95,16 +95,9 @@ def _tables(labelled: Labelled) -> list[Table]:
 def _details(record: Record[Pruning]) -> list[Table]:
     """Details of one pruned model, and its costs."""
     parts = record.parts
-    tables = [_curve_table(parts.curve, parts.metric or "quality", _measured_as(parts))] if parts.curve else []
+    tables = [_curve_table(parts.curve, parts.metric or "quality", parts.stage_of_steps)] if parts.curve else []
     tables += [_compensation_table(parts.compensation)] if parts.compensation else []
     return [*tables, cost_table({"before": parts.cost.before, "after": parts.cost.after})]
-
-
-def _measured_as(parts: Pruning) -> str:
-    """What was done to the model at the steps of its curve."""
-    if parts.compensation is None or "heads masked" in parts.stages:
-        return "heads masked"
-    return f"after {parts.compensation.method}"
 
 
 def _curve_table(curve: Sequence[Step], metric: str, stage: str) -> Table:

@@ -19,6 +19,11 @@ from transformers.modeling_outputs import BaseModelOutput
 from headcount.sites.devices import input_device
 from headcount.tasks.translation.decoding import cut, most_new_tokens
 
+_FACTORS = ("repetition_penalty", "encoder_repetition_penalty", "guidance_scale")  # 1 changes nothing
+_RULES = (  # of generation, which a single pass over a whole draft does not follow
+    "encoder_no_repeat_ngram_size", "sequence_bias", "exponential_decay_length_penalty", "watermarking_config",
+    "stop_strings", "no_repeat_ngram_size", "min_length", "min_new_tokens", "begin_suppress_tokens",
+)  # fmt: skip
 _ROOM = 4  # positions after the longest draft, for outputs that become longer
 
 
@@ -26,12 +31,9 @@ def can_draft(model: PreTrainedModel) -> bool:
     """Whether the model decodes greedily without rules that depend on earlier output."""
     settings = model.generation_config
     return not (
-        (settings.repetition_penalty or 1.0) != 1.0
-        or settings.no_repeat_ngram_size
-        or settings.min_length
-        or settings.min_new_tokens
+        any((getattr(settings, name, None) or 1.0) != 1.0 for name in _FACTORS)
+        or any(getattr(settings, name, None) for name in _RULES)
         or settings.forced_bos_token_id is not None
-        or settings.begin_suppress_tokens
         or any(len(word) > 1 for word in settings.bad_words_ids or ())
     )
 
