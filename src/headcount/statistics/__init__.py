@@ -32,3 +32,4 @@ from headcount.statistics.significance import holm as holm
 from headcount.statistics.significance import mcnemar as mcnemar
 from headcount.statistics.significance import paired_shares as paired_shares
 from headcount.statistics.significance import permutation_of_groups as permutation_of_groups
+from headcount.statistics.skewness import mean_ends as mean_ends

@@ -35,13 +35,29 @@ def standard_error(drawn: np.ndarray, examples: int) -> np.ndarray:
 
 def skewness(drawn: np.ndarray, examples: int) -> np.ndarray:
     """Skewness of a number on resamples [R, ...], corrected for their few examples; 0 without variance."""
-    n = max(examples, 3)
     with np.errstate(invalid="ignore"):  # infinite numbers have none
         away = drawn - drawn.mean(0)
-        cubes, squares = (away**3).mean(0), (away**2).mean(0)
-        ratio = np.divide(cubes, squares**1.5, out=np.zeros_like(squares), where=squares > 0)
-    most = _REACH / _quantile(examples)
+        return _corrected((away**3).mean(0), (away**2).mean(0), examples)
+
+
+def _corrected(cubes: np.ndarray, squares: np.ndarray, examples: float) -> np.ndarray:
+    """Skewness of a mean from its third and second moment without correction for few examples; 0 without variance."""
+    n, most = max(examples, 3), _REACH / _quantile(examples)
+    ratio = np.divide(cubes, squares**1.5, out=np.zeros_like(squares), where=squares > 0)
     return np.clip(ratio * sqrt(n * (n - 1)) / (n - 2), -most, most)
+
+
+def mean_ends(mean: np.ndarray, error: np.ndarray, cubes: np.ndarray, examples: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of 95% t-intervals of means, the one on the side of a long tail moved outwards; NaN for one example.
+
+    error: standard errors of the means. cubes: their third central moments, see `_corrected`.
+    """
+    if examples <= 1:
+        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    a = _corrected(cubes, np.square(error) * (examples - 1) / examples, examples)
+    half, tail = (-hall_inverse(-_quantile(examples), size) * error for size in (np.zeros_like(a), np.abs(a)))
+    tail = np.maximum(half, tail)
+    return mean - np.where(a < 0, tail, half), mean + np.where(a > 0, tail, half)
 
 
 def widen(low: np.ndarray, high: np.ndarray, drawn: np.ndarray, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +83,7 @@ def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int) -> np.ndarr
     return np.asarray(2 * t.sf(size, max(examples - 1, 1)))
 
 
-def _quantile(examples: int) -> float:
+def _quantile(examples: float) -> float:
     from scipy.stats import t
 
-    return float(t.ppf(0.975, max(examples - 1, 1)))
+    return float(t.ppf(0.975, examples - 1 if examples > 1 else 1))
