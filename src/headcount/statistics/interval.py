@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.statistics.bootstrap import bootstrap_sums, counted, percentile_interval
-from headcount.statistics.skewness import widen
+from headcount.statistics.skewness import influences, widen
 
 
 class Interval(NamedTuple):
@@ -95,7 +95,8 @@ def bootstrap_interval(
     """A function of summed statistics [N, ...], with its 95% interval over examples, corrected for a long tail."""
     table = counted(statistics)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
-    low, high = widen(*percentile_interval(drawn, units=len(table)), drawn, len(table))
+    influence = influences(table, of_sums)
+    low, high = widen(*percentile_interval(drawn, units=len(table)), drawn, len(table), influence)
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))
 
 
