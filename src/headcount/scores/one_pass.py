@@ -57,7 +57,7 @@ def sums_over(
     """
     signature = Signature(weights=weight_hash(model), data=task.fingerprint, seed=seed, arguments=dict(arguments))
     work = {"weights": signature.weights, "data": signature.data, **({} if seed is None else {"seed": seed})}
-    work["sums"] = "within"  # unfinished sums of earlier versions had no products, or none within batches
+    work["sums"] = "cubes"  # unfinished sums of earlier versions had no products, none within batches or no cubes
     finished = shelf(folder, model, task, {**work, **arguments})
     with evaluating(model, gradients=gradients):
         sums = summed(items, contributed, finished=finished, progress=progress)
@@ -68,8 +68,8 @@ def sums_over(
 
 def moments(values_NH: np.ndarray, count: float | np.ndarray, sites: Sites) -> Arrays:
     """What `mean_scores` needs, as a contribution to sums. count: what the sum of the values is divided by."""
-    products_HK = site_products(values_NH, sites)
-    return {"total": values_NH.sum(0), "products": products_HK, "count": np.asarray(count, dtype=float)}
+    products = {"products": site_products(values_NH, sites), "cubes": _site_cubes(values_NH, sites)}
+    return {"total": values_NH.sum(0), **products, "count": np.asarray(count, dtype=float)}
 
 
 def site_products(values_NH: np.ndarray, sites: Sites) -> np.ndarray:
@@ -81,6 +81,17 @@ def site_products(values_NH: np.ndarray, sites: Sites) -> np.ndarray:
     for _, heads in sites.columns():
         products_HK[heads, : heads.stop - heads.start] = values_NH[:, heads].T @ values_NH[:, heads]
     return products_HK
+
+
+def _site_cubes(values_NH: np.ndarray, sites: Sites) -> np.ndarray:
+    """[H, K, K]: the same, of the products of a head and each two heads of its site."""
+    widest = max(site.num_heads for site in sites)
+    cubes_HKK = np.zeros((values_NH.shape[1], widest, widest))
+    for _, heads in sites.columns():
+        values_NK, width = values_NH[:, heads], heads.stop - heads.start
+        pairs_NP = (values_NK[:, :, None] * values_NK[:, None]).reshape(len(values_NK), width**2)
+        cubes_HKK[heads, :width, :width] = (values_NK.T @ pairs_NP).reshape(width, width, width)
+    return cubes_HKK
 
 
 class Sampled(NamedTuple):
@@ -99,26 +110,59 @@ def mean_scores(
     interval: bool = True,
     over: Sampled | None = None,
 ) -> Scores:
-    """Means of summed values as scores, with their standard error if values are of single examples."""
+    """Means of summed values as scores, with their 95% intervals if values are of single examples."""
     sites, mean_H = locate(model), sums["total"] / sums["count"]
-    error_H = _errors(sums, mean_H, sites, normalize=normalize, over=over) if interval else None
-    count = sums["count"] if over is None else np.minimum(sums["count"], over.units)
-    return scores(sites.heads, mean_H, signature, error=error_H, count=count, normalize=normalize)
+    if not interval:
+        return scores(sites.heads, mean_H, signature, normalize=normalize)
+    error_H, cubes_H = _spread(sums, mean_H, sites, normalize=normalize, over=over)
+    count = float(sums["count"] if over is None else np.minimum(sums["count"], over.units))
+    return scores(sites.heads, mean_H, signature, error=error_H, cubes=cubes_H, count=count, normalize=normalize)
 
 
-def _errors(sums: Arrays, mean_H: np.ndarray, sites: Sites, *, normalize: bool, over: Sampled | None) -> np.ndarray:
-    """[H]: standard errors of the means; of normalised ones by the delta method, as the norm varies too."""
-    count, error_H = float(sums["count"]), np.zeros_like(mean_H)
+def _spread(
+    sums: Arrays, mean_H: np.ndarray, sites: Sites, *, normalize: bool, over: Sampled | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """[H] each: standard errors of the means, and their third central moments.
+
+    Of normalised means by the delta method, as the norm varies too.
+    """
+    count, error_H, cubes_H = float(sums["count"]), np.zeros_like(mean_H), np.zeros_like(mean_H)
     norm_H = layer_norms(sites.heads, mean_H) if normalize else np.ones_like(mean_H)
     for _, heads in sites.columns():
         mean_K, width = mean_H[heads], heads.stop - heads.start
-        covariance_KK = (sums["products"][heads, :width] / count - np.outer(mean_K, mean_K)) / max(count - 1, 1)
+        products_KK = sums["products"][heads, :width] / count
+        covariance_KK = (products_KK - np.outer(mean_K, mean_K)) / max(count - 1, 1)
         covariance_KK += over.covariance_HK[heads, :width] if over else 0.0
         share_K = mean_K / norm_H[heads] if normalize else np.zeros_like(mean_K)
         slope_KK = np.eye(width) - np.outer(share_K, share_K)  # of the normalised means, times the norm
         variance_K = np.einsum("hk,kl,hl->h", slope_KK, covariance_KK, slope_KK)
         error_H[heads] = np.sqrt(np.maximum(variance_K, 0)) / norm_H[heads]
-    return error_H
+        cubes_H[heads] = _linear_cubes(sums["cubes"][heads, :width, :width] / count, products_KK, mean_K, slope_KK)
+        cubes_H[heads] /= count**2
+        if normalize:
+            cubes_H[heads] += _bend(covariance_KK @ slope_KK.T, share_K, norm_H[heads])
+        cubes_H[heads] /= norm_H[heads] ** 3
+    return error_H, cubes_H
+
+
+def _linear_cubes(
+    cubes_KKK: np.ndarray, products_KK: np.ndarray, mean_K: np.ndarray, slope_KK: np.ndarray
+) -> np.ndarray:
+    """[K]: third central moments of the values times each row of slopes, from mean products of values."""
+    middle_K = slope_KK @ mean_K
+    raw_K = np.einsum("hk,kij,hi,hj->h", slope_KK, cubes_KKK, slope_KK, slope_KK, optimize=True)
+    square_K = np.einsum("hk,kl,hl->h", slope_KK, products_KK, slope_KK)
+    return np.asarray(raw_K - 3 * middle_K * square_K + 2 * middle_K**3)
+
+
+def _bend(moved_KK: np.ndarray, share_K: np.ndarray, norm_K: np.ndarray) -> np.ndarray:
+    """[K]: what the bend of m / |m| adds to the third central moments of the means: 3 v' (second derivatives) v.
+
+    moved_KK: for each head v, the covariance of the means with the linear part, as a column.
+    """
+    along_K = share_K @ moved_KK
+    bent_K = share_K * (3 * along_K**2 - np.square(moved_KK).sum(0)) - 2 * np.diagonal(moved_KK) * along_K
+    return np.asarray(3 * bent_K / norm_K)
 
 
 def mean_over_examples(

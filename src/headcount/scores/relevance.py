@@ -75,11 +75,13 @@ def relevance(
     conservation = summary(sums)
     if bias != "redistribute":  # "redistribute" can amplify rounding without bound: only report it
         check(conservation)
-    mean_H, error_H = _mean_and_error(sums)
+    mean_H, error_H, cubes_H = _mean_and_spread(sums)
     counts = {"examples": int(sums["examples"]), "predictions": int(sums["predictions"])}
     details = {**counts, **conservation, "leads": _leads(sums, mean_H, sites)}
     count = float(sums["examples"])
-    return scores(sites.heads, mean_H, signature, error=error_H, count=count, normalize=False, details=details)
+    return scores(
+        sites.heads, mean_H, signature, error=error_H, cubes=cubes_H, count=count, normalize=False, details=details
+    )
 
 
 def _predicting(task: Task | None, target: str, chunk: int) -> Task:
@@ -153,12 +155,17 @@ def _trimmed(batch: Mapping[str, object]) -> Batch:
 
 
 def _moments(shares_BH: np.ndarray, counts_B: np.ndarray) -> Sums:
-    """Sum s, s^2, s c and c^2 over examples; s is the sum of shares of an example, c its number of predictions."""
+    """Sum s, s^2, s c, c^2, s^3, s^2 c, s c^2 and c^3 over examples.
+
+    s is the sum of shares of an example, c its number of predictions.
+    """
+    counts_B1 = counts_B[:, None].astype(np.float64)
     return {
         "shares": shares_BH.sum(0),
         "squares": np.square(shares_BH).sum(0),
         "mixed": (shares_BH * counts_B[:, None]).sum(0),
         "counts": np.square(counts_B).sum(),
+        "third": np.stack([(shares_BH ** (3 - power) * counts_B1**power).sum(0) for power in range(4)]),
         "predictions": counts_B.sum(),
         "examples": np.array(len(counts_B)),
     }
@@ -194,15 +201,18 @@ def _added(parts: Iterator[Sums] | list[Sums]) -> Sums:
     return total
 
 
-def _mean_and_error(sums: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return [H] the mean over predictions and its standard error over examples.
+def _mean_and_spread(sums: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return [H] the mean over predictions, its standard error over examples and its third central moment.
 
-    The standard error is sqrt(n / (n - 1) sum (s - mean c)^2) / sum c.
+    With d = s - mean c, the standard error is sqrt(n / (n - 1) sum d^2) / sum c. The third moment is that of the sum of
+    d, and of its division by a number of predictions that varies: (sum d^3 - 6 sum c d sum d^2 / sum c) / (sum c)^3.
     """
-    mean_H = sums["shares"] / sums["predictions"]
-    squares_H = sums["squares"] - 2 * mean_H * sums["mixed"] + np.square(mean_H) * sums["counts"]
+    mean_H, predictions = sums["shares"] / sums["predictions"], sums["predictions"]
+    squares_H = np.maximum(sums["squares"] - 2 * mean_H * sums["mixed"] + np.square(mean_H) * sums["counts"], 0)
     bessel = sums["examples"] / max(float(sums["examples"]) - 1, 1)
-    return mean_H, np.sqrt(bessel * np.maximum(squares_H, 0)) / sums["predictions"]
+    cubes_H = np.sum([[1], [-3], [3], [-1]] * mean_H ** np.arange(4)[:, None] * sums["third"], axis=0)
+    cubes_H -= 6 * (sums["mixed"] - mean_H * sums["counts"]) * squares_H / predictions
+    return mean_H, np.sqrt(bessel * squares_H) / predictions, cubes_H / predictions**3
 
 
 SCORE = relevance

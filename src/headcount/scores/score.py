@@ -13,7 +13,7 @@ from headcount.errors import UsageError, check_type
 from headcount.heads import Head, HeadGrid
 from headcount.record import Signature
 from headcount.registry import Registry
-from headcount.statistics import half_width
+from headcount.statistics import mean_ends
 from headcount.tasks.task import Task
 
 
@@ -67,22 +67,22 @@ def scores(
     signature: Signature,
     *,
     error: np.ndarray | None = None,
-    count: float | np.ndarray = 0,
+    cubes: np.ndarray | None = None,
+    count: float = 0,
     normalize: bool,
     details: Mapping[str, Any] | None = None,
 ) -> Scores:
     """Scores from numbers in the order of `heads`, with a t-interval if their standard error is given.
 
-    error: of the scores as they are returned. count: number of examples, or other values, that it was computed from;
-    one gives no interval.
+    error: of the scores as they are returned. cubes: their third central moments, if values may have a long tail.
+    count: number of examples, or other values, that both were computed from; one gives no interval.
     normalize: divide by the L2 norm over the heads of each layer and kind; a layer of zeros stays zero.
     """
     values = values / layer_norms(heads, values) if normalize else values
     low = high = None
     if error is not None:
-        half = half_width(error, count)
-        low = HeadGrid(list(zip(heads, values - half, strict=True)))
-        high = HeadGrid(list(zip(heads, values + half, strict=True)))
+        ends = mean_ends(values, error, np.zeros_like(values) if cubes is None else cubes, count)
+        low, high = (HeadGrid(list(zip(heads, end, strict=True))) for end in ends)
     return Scores(list(zip(heads, values, strict=True)), signature=signature, low=low, high=high, details=details)
 
 

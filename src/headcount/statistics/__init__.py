@@ -22,6 +22,7 @@ from headcount.statistics.interval import half_width as half_width
 from headcount.statistics.interval import mean_difference as mean_difference
 from headcount.statistics.interval import mean_interval as mean_interval
 from headcount.statistics.interval import median_interval as median_interval
+from headcount.statistics.interval import ratio_interval as ratio_interval
 from headcount.statistics.interval import share_interval as share_interval
 from headcount.statistics.runs import Runs as Runs
 from headcount.statistics.runs import over_runs as over_runs
@@ -32,3 +33,4 @@ from headcount.statistics.significance import holm as holm
 from headcount.statistics.significance import mcnemar as mcnemar
 from headcount.statistics.significance import paired_shares as paired_shares
 from headcount.statistics.significance import permutation_of_groups as permutation_of_groups
+from headcount.statistics.skewness import mean_ends as mean_ends

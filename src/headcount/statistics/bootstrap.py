@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headcount.statistics.skewness import t_test, widen
+from headcount.statistics.skewness import influences, t_test, widen
 
 _CHUNK = 1000  # resamples
 _MOST_COUNTS = 4_000_000  # examples times resamples of a chunk, 8 bytes each; as many are cached
@@ -95,8 +95,9 @@ def paired_bootstrap(
     )
     nearer_V = (np.abs(drawn_BV - difference_V) < np.abs(difference_V) - 1e-12).sum(0)  # NaN is not nearer
     p_V = np.maximum((1 + len(drawn_BV) - nearer_V) / (len(drawn_BV) + 1), 2.0 ** (1 - examples))
-    p_V = np.fmax(p_V, t_test(difference_V, drawn_BV, examples))
-    low_V, high_V = widen(*percentile_interval(drawn_BV, units=examples), drawn_BV, examples)
+    influence_NV = influences(together, lambda sums: (scores := of_sums(sums))[:, 1:] - scores[:, :1])
+    p_V = np.fmax(p_V, t_test(difference_V, drawn_BV, examples, influence_NV))
+    low_V, high_V = widen(*percentile_interval(drawn_BV, units=examples), drawn_BV, examples, influence_NV)
     return [Comparison(*map(float, row)) for row in zip(difference_V, low_V, high_V, p_V, strict=True)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.statistics.bootstrap import bootstrap_sums, counted, percentile_interval
-from headcount.statistics.skewness import widen
+from headcount.statistics.skewness import influences, widen
 
 
 class Interval(NamedTuple):
@@ -95,5 +95,20 @@ def bootstrap_interval(
     """A function of summed statistics [N, ...], with its 95% interval over examples, corrected for a long tail."""
     table = counted(statistics)
     drawn = np.concatenate([of_sums(sums) for sums in bootstrap_sums(table, resamples=resamples, seed=seed)])
-    low, high = widen(*percentile_interval(drawn, units=len(table)), drawn, len(table))
+    influence = influences(table, of_sums)
+    low, high = widen(*percentile_interval(drawn, units=len(table)), drawn, len(table), influence)
     return Interval(float(of_sums(table.sum(0))), float(low), float(high))
+
+
+def ratio_interval(above: np.ndarray, below: np.ndarray, *, units: int) -> tuple[float, float]:
+    """Ends of the 95% interval of a ratio, from both of its sides on resamples [R] of so many examples.
+
+    Corrected for a long tail: with log-normal numbers, 9 to 16% of 30 examples' intervals left out the truth. Not where
+    the divisor may be 0, as the ratio has no standard deviation there.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.asarray(above / below)
+    low, high = percentile_interval(drawn, units=units)
+    if (below > 0).all() or (below < 0).all():
+        low, high = widen(low, high, drawn, units)
+    return float(low), float(high)

@@ -6,6 +6,7 @@ correction is Hall's transformation of the t-statistic (1992). It only widens in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -35,24 +36,56 @@ def standard_error(drawn: np.ndarray, examples: int) -> np.ndarray:
 
 def skewness(drawn: np.ndarray, examples: int) -> np.ndarray:
     """Skewness of a number on resamples [R, ...], corrected for their few examples; 0 without variance."""
-    n = max(examples, 3)
     with np.errstate(invalid="ignore"):  # infinite numbers have none
         away = drawn - drawn.mean(0)
-        cubes, squares = (away**3).mean(0), (away**2).mean(0)
-        ratio = np.divide(cubes, squares**1.5, out=np.zeros_like(squares), where=squares > 0)
-    most = _REACH / _quantile(examples)
+        return _corrected((away**3).mean(0), (away**2).mean(0), examples)
+
+
+def _corrected(cubes: np.ndarray, squares: np.ndarray, examples: float) -> np.ndarray:
+    """Skewness of a mean from its third and second moment without correction for few examples; 0 without variance."""
+    n, most = max(examples, 3), _REACH / _quantile(examples)
+    ratio = np.divide(cubes, squares**1.5, out=np.zeros_like(squares), where=squares > 0)
     return np.clip(ratio * sqrt(n * (n - 1)) / (n - 2), -most, most)
 
 
-def widen(low: np.ndarray, high: np.ndarray, drawn: np.ndarray, examples: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of a 95% interval, moved outwards where a number on resamples [R, ...] has a long tail."""
-    a = skewness(drawn, examples)
-    length = -hall_inverse(-_quantile(examples), np.abs(a)) * standard_error(drawn, examples)
-    low = np.where(a < 0, np.minimum(low, drawn.mean(0) - length), low)
-    return low, np.where(a > 0, np.maximum(high, drawn.mean(0) + length), high)
+def mean_ends(mean: np.ndarray, error: np.ndarray, cubes: np.ndarray, examples: float) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of 95% t-intervals of means, the one on the side of a long tail moved outwards; NaN for one example.
+
+    error: standard errors of the means. cubes: their third central moments, see `_corrected`.
+    """
+    if examples <= 1:
+        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    a = _corrected(cubes, np.square(error) * (examples - 1) / examples, examples)
+    half, tail = (-hall_inverse(-_quantile(examples), size) * error for size in (np.zeros_like(a), np.abs(a)))
+    tail = np.maximum(half, tail)
+    return mean - np.where(a < 0, tail, half), mean + np.where(a > 0, tail, half)
 
 
-def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int) -> np.ndarray:
+def influences(table: np.ndarray, of_sums: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """[N, ...]: how far each example of statistics [N, ..., C] moves a function of their sums; their mean is 0.
+
+    The skewness of a ratio is not that of its t-statistic: where long texts have another loss than short ones, they
+    decide its numerator and divisor together, so that the ratio on resamples is symmetric, and too narrow.
+    """
+    without = of_sums(table.sum(0) - table)
+    return np.asarray((len(table) - 1) * (without.mean(0) - without))
+
+
+def widen(
+    low: np.ndarray, high: np.ndarray, drawn: np.ndarray, examples: int, influence: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of a 95% interval, moved outwards where a number on resamples [R, ...] has a long tail.
+
+    influence: of each example on the number, see `influences`; its tail counts too.
+    """
+    for a in _skewnesses(drawn, examples, influence):
+        length = -hall_inverse(-_quantile(examples), np.abs(a)) * standard_error(drawn, examples)
+        low = np.where(a < 0, np.minimum(low, drawn.mean(0) - length), low)
+        high = np.where(a > 0, np.maximum(high, drawn.mean(0) + length), high)
+    return low, high
+
+
+def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int, influence: np.ndarray | None = None) -> np.ndarray:
     """Two-sided p of a difference, whose values on resamples are `drawn` [R, ...]; 0 if they do not vary.
 
     Corrected for a long tail on the other side of 0, where few examples may have missed what is in it.
@@ -63,11 +96,22 @@ def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int) -> np.ndarr
     distance = np.divide(difference, error, out=np.full_like(error, np.inf), where=error > 0)
     sign, size = np.sign(difference), np.abs(distance)
     finite = np.where(error > 0, size, 0.0)
-    size = np.where(error > 0, np.clip(hall(finite, sign * skewness(drawn, examples)), 0.0, finite), size)
+    for a in _skewnesses(drawn, examples, influence):
+        size = np.where(error > 0, np.clip(hall(finite, sign * a), 0.0, size), size)
     return np.asarray(2 * t.sf(size, max(examples - 1, 1)))
 
 
-def _quantile(examples: int) -> float:
+def _skewnesses(drawn: np.ndarray, examples: int, influence: np.ndarray | None) -> list[np.ndarray]:
+    """Of a number on resamples, and of the mean influence of an example; 0 where that is not defined."""
+    found = [skewness(drawn, examples)]
+    if influence is not None:
+        with np.errstate(invalid="ignore"):
+            squares, cubes = (influence**2).mean(0) / examples, (influence**3).mean(0) / examples**2
+            found.append(np.nan_to_num(_corrected(cubes, squares, examples)))
+    return found
+
+
+def _quantile(examples: float) -> float:
     from scipy.stats import t
 
-    return float(t.ppf(0.975, max(examples - 1, 1)))
+    return float(t.ppf(0.975, examples - 1 if examples > 1 else 1))

@@ -28,7 +28,7 @@ from headcount.probes.masks import masked
 from headcount.progress import Progress, silent
 from headcount.record.results.roles import Played, PlayedHead
 from headcount.sites.locate import locate
-from headcount.statistics import Comparison, Interval, bootstrap_sums, counted, percentile_interval
+from headcount.statistics import Comparison, Interval, bootstrap_sums, counted, ratio_interval
 from headcount.tasks.factory import task
 from headcount.tasks.task import Task
 
@@ -125,10 +125,12 @@ def _share_kept(metric: Metric, statistics_N3C: np.ndarray, off: Comparison, see
     if not worst < 0:
         return None
 
-    def share(sums: np.ndarray) -> np.ndarray:
+    def effects(sums: np.ndarray) -> np.ndarray:
+        """[..., 2]: of the head, and of what it does besides its role."""
         value = metric.of_sums(sums)
-        return np.asarray(1 - (value[..., 2] - value[..., 0]) / (value[..., 1] - value[..., 0]))
+        return np.asarray(value[..., 1:] - value[..., :1])
 
-    drawn = np.concatenate([share(sums) for sums in bootstrap_sums(statistics_N3C, resamples=_RESAMPLES, seed=seed)])
-    low, high = percentile_interval(drawn, units=len(statistics_N3C))
-    return Interval(float(share(statistics_N3C.sum(0))), float(low), float(high))
+    drawn = np.concatenate([effects(sums) for sums in bootstrap_sums(statistics_N3C, resamples=_RESAMPLES, seed=seed)])
+    effect, lost = effects(statistics_N3C.sum(0))
+    low, high = ratio_interval(drawn[:, 1], drawn[:, 0], units=len(statistics_N3C))
+    return Interval(float(1 - lost / effect), 1 - high, 1 - low)

@@ -27,8 +27,9 @@ from headcount.record import Record
 from headcount.record.results.roles import Best, Evidence, PaperNumbers, PositionalHeads, RareHead, RolesFound
 from headcount.record.results.score import Scoring
 from headcount.statistics import Correlation, spearman
-from headcount.studies.playing import play
+from headcount.studies.playing import play, texts_of
 from headcount.tasks.task import Task
+from headcount.tasks.texts import warn_of_repeats
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -61,6 +62,7 @@ def look(
         raise UsageError(
             f"The record of study {relevance.study!r} has no scores; give one written by `headcount score`."
         )
+    warn_of_repeats(texts_of(sentences))
     measured = roles(
         model, sentences, tokenizer=tokenizer, targets=sentences.targets, frequencies=frequencies,
         progress=progress, **options,

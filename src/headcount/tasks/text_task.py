@@ -21,7 +21,7 @@ from headcount.metrics import Metric
 from headcount.tasks.batch import Batch, Batches, chunks, fingerprint
 from headcount.tasks.quality import Quality
 from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
-from headcount.tasks.texts import warn_of_unknown_words
+from headcount.tasks.texts import warn_of_repeats, warn_of_unknown_words
 
 
 class TextTask(Task):
@@ -45,6 +45,7 @@ class TextTask(Task):
         self._texts, self._pairs = check_texts(texts), None if pairs is None else check_texts(pairs, "pairs")
         _check_tokenizer(tokenizer, max_length, paired=pairs is not None)
         warn_of_unknown_words(self._texts, tokenizer)
+        warn_of_repeats(self._texts if self._pairs is None else list(zip(self._texts, self._pairs, strict=False)))
         _warn_of_double_starts(self._texts, tokenizer)
         self.tokenizer, self._max_length = tokenizer, max_length
         self._chunks = list(chunks(len(self._texts), batch_size))

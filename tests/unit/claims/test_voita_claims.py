@@ -215,7 +215,7 @@ def test_offsets_that_two_languages_share_make_no_agreement() -> None:
         offsets = np.repeat(random.normal(0.4, 0.2, 4), 2)  # both directions of a relation have the same offset
         models = []
         for language in ("rich", "bare"):
-            accuracies = 0.5 + np.repeat(random.normal(0, 0.1, 4), 2) + random.normal(0, 0.02, (2, 8))
+            accuracies = 0.9 + np.repeat(random.normal(0, 0.1, 4), 2) + random.normal(0, 0.02, (2, 8))
             models += [
                 model(
                     roles(leads=(row - offsets).tolist(), offsets=offsets.tolist()),
@@ -225,6 +225,20 @@ def test_offsets_that_two_languages_share_make_no_agreement() -> None:
             ]
         held += decide(CLAIMS["V6"], models).holds is True
     assert held <= 4
+
+
+def test_heads_that_are_no_better_than_offsets_make_no_agreement() -> None:
+    """Unrelated heads of which one has a fixed position: the best is at least as good as the offset in both models."""
+    random, held = np.random.default_rng(1), 0
+    for _ in range(100):
+        offsets = np.repeat(random.uniform(0.2, 0.9, 4), 2) + random.normal(0, 0.03, 8)
+        models = []
+        for language in ("rich", "bare"):
+            own = 0.45 + np.repeat(random.normal(0, 0.14, 4), 2) + random.normal(0, 0.03, 8)
+            leads = np.maximum(own - offsets, 0).tolist()
+            models.append(model(roles(leads=leads, offsets=offsets.tolist()), source={"data": f"grammar:{language}"}))
+        held += decide(CLAIMS["V6"], models).holds is True
+    assert held <= 5
 
 
 def test_domains_are_compared_within_a_language() -> None:
@@ -302,7 +316,7 @@ def test_confidence_is_about_models_not_about_one_head() -> None:
 def test_relations_of_two_languages_do_not_multiply_with_models() -> None:
     """Ten models of each language that all follow the same eight relations are one draw of relations, not ten."""
     random = np.random.default_rng(3)
-    profile = {"rich": random.normal(0, 0.2, 8), "bare": random.normal(0, 0.2, 8)}
+    profile = {"rich": random.normal(0.5, 0.1, 8), "bare": random.normal(0.5, 0.1, 8)}
 
     def models(count: int) -> list[StudiedModel]:
         return [

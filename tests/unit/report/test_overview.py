@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import records
 import subjects as made
 from headcount.head_roles.role import roles as role_members
@@ -9,7 +11,9 @@ from headcount.record import Record
 from headcount.record.codec import encode
 from headcount.report.overview import overview
 from headcount.report.payload import payload
+from headcount.report.section import Section
 from headcount.report.sections.ablation import SECTION
+from headcount.report.sections.alone import SECTION as ALONE
 from headcount.report.subject import subjects
 from headcount.report.terms import ROLE_WORDS
 
@@ -69,6 +73,18 @@ def test_a_head_that_harms_nothing_does_not_matter_most() -> None:
     unsure = SECTION.answer(ablation(effect(0, sure=False), effect(-2, sure=False)))
     assert "encoder.0.1 seems to matter most" in unsure
     assert "encoder.0.1 matters most" in SECTION.answer(ablation(effect(0, sure=False), effect(-2, sure=True)))
+
+
+@pytest.mark.parametrize("section", [SECTION, ALONE])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_one_of_several_alike_does_not_matter_most(section: Section, sign: int) -> None:
+    """Of ten heads alike, one was said to matter most in all of 100 draws."""
+    near, far = ({**effect(sign * size, sure=True)} for size in (-5, -9))
+    for other, seems in (({**near, "difference": sign * -5.1}, True), (far, False)):
+        bests = {f"encoder.{index}": {"head": f"encoder.{index}.0", **row} for index, row in enumerate((near, other))}
+        answer = section.answer(ablation(near, other, all_but_one=bests, higher_is_better=sign > 0))
+        assert ("seems to" in answer) == seems
+        assert ("optimistic" in answer) == (section is ALONE)
 
 
 def test_values_of_fewer_examples_are_not_compared_with_that_of_the_whole_model() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from headcount.statistics import Interval
-from headcount.studies.compensation import excess_loss, ratio, study_compensation
+from headcount.statistics import Interval, bootstrap_sums, percentile_interval
+from headcount.studies.compensation import excess_loss, study_compensation
 from headcount.tasks.language_modelling import LanguageModelling
 from tokens import sentences, word_tokenizer
 
@@ -38,7 +38,8 @@ def test_the_excess_loss_of_few_examples_may_have_a_long_tail() -> None:
 
 
 def _percentiles(losses: np.ndarray) -> Interval:
-    return ratio(losses, np.ones_like(losses))
+    (drawn,) = bootstrap_sums(losses, resamples=1000)
+    return Interval(losses.mean(), *map(float, percentile_interval(drawn / len(losses), units=len(losses))))
 
 
 def _excess(losses: np.ndarray) -> Interval:

@@ -8,7 +8,9 @@ import pytest
 
 import headcount as hc
 import zoo
+from headcount.corpora.sentences import Sentences
 from headcount.errors import UsageError
+from headcount.studies.roles import look
 from tokens import sentences, word_tokenizer
 
 
@@ -67,3 +69,19 @@ def test_words_that_the_tokenizer_does_not_know_are_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hc.task("language-modelling", texts=["w5 w6 w7 w8 w9 Hund"], tokenizer=tokenizer)
+
+
+def test_texts_that_repeat_others_are_warned_of() -> None:
+    """With half of the texts copies of the others, 17% of the intervals of a loss left out the truth."""
+    tokenizer, texts = word_tokenizer(), sentences(20)
+    with pytest.warns(UserWarning, match=r"50% of the 40 texts are the same as others\. .* intervals are too narrow"):
+        hc.task("language-modelling", texts=texts * 2, tokenizer=tokenizer)
+    with pytest.warns(UserWarning, match="50% of the 40 texts"):
+        hc.task("translation", source=texts * 2, target=sentences(40, seed=1), tokenizer=tokenizer)
+    with pytest.warns(UserWarning, match="50% of the 40 texts"):
+        look(zoo.build("bert"), Sentences(texts * 2), tokenizer, resamples=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hc.task("language-modelling", texts=[*texts, texts[0]], tokenizer=tokenizer)
+        pairs = {"texts": [texts[0]] * 20, "pairs": texts, "labels": [0, 1] * 10}
+        hc.task("classification", **pairs, tokenizer=tokenizer)

@@ -82,5 +82,12 @@ class Ablation(Result):
         """How much worse the model is without a head; positive is worse."""
         return -effect.difference if self.higher_is_better else effect.difference
 
+    def harms_most(self, name: str, effects: Mapping[str, Effect]) -> bool:
+        """Whether one effect harms more than all others for certain: one of ten that are alike always harms most."""
+        ends = {
+            key: (-row.high, -row.low) if self.higher_is_better else (row.low, row.high) for key, row in effects.items()
+        }
+        return all(ends[name][0] > high for key, (_, high) in ends.items() if key != name)
+
 
 RESULT = Ablation

@@ -26,7 +26,8 @@ def _answer(record: Record[Ablation]) -> str:
             "so only sizes can be compared: a value above zero does not by itself mean that a head matters."
         )
     harmful = parts.harm(effects[worst]) > 0
-    matters = "matters most" if effects[worst].corrected < alpha else "seems to matter most"
+    sure = effects[worst].corrected < alpha and parts.harms_most(worst, effects)
+    matters = "matters most" if sure else "seems to matter most"
     most = f"{worst} {matters}" if harmful else f"no head's absence harmed it here, not even that of {worst}"
     return (
         f"{metric} is {parts.value:.{digits_for(parts.value)}f} with all heads. Of {len(effects)} heads "

@@ -24,9 +24,11 @@ def _answer(record: Record[Ablation]) -> str:
     best = parts.all_but_one or {}
     fine = sum(not (effect.corrected < parts.alpha and parts.harm(effect) > 0) for effect in best.values())
     site, change = _worst(parts)
+    suffers = "suffers" if parts.harms_most(site, best) else "seems to suffer"
+    chosen = "" if parts.alone_held_out else ", chosen on the same data, which is optimistic"
     return (
-        f"In {fine} of {len(best)} layers the best head alone is not significantly worse than all of them together; "
-        f"{site} suffers most ({change}).{too_few(parts)}"
+        f"In {fine} of {len(best)} layers the best head alone is not significantly worse than all of them together"
+        f"{chosen}; {site} {suffers} most ({change}).{too_few(parts)}"
     )
 
 

@@ -29,7 +29,7 @@ from headcount.tasks.batch import Batch, Batches, fingerprint
 from headcount.tasks.quality import Evaluation, Quality
 from headcount.tasks.soundness import check_finite, check_ids
 from headcount.tasks.task import USUAL, Reading, Task, check_texts, chosen_metric
-from headcount.tasks.texts import check_length, warn_of_unknown_words
+from headcount.tasks.texts import check_length, warn_of_repeats, warn_of_unknown_words
 from headcount.tasks.translation.bleu import COLUMNS, METRIC, bleu_statistics
 from headcount.tasks.translation.decoding import LENGTH_PENALTY, by_length, check_language, decode
 from headcount.tasks.translation.drafts import Drafts, can_draft
@@ -72,6 +72,7 @@ class Translation(Task):
         if len(source) != len(target):
             raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
         warn_of_unknown_words(source, tokenizer)
+        warn_of_repeats(source)  # of several translations of a sentence, the encoder's part is the same
         self.source, self.target = source, target
         self.source_ids, self.target_ids = encoded
         self.tokenizer, self.smoothing = tokenizer, smoothing
