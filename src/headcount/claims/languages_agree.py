@@ -40,7 +40,8 @@ def _measure(models: Sequence[StudiedModel]) -> Measurement:
     languages = ", ".join(sorted({language for _, language in by_language}))
     runs = min(min(len(left), len(right)) for left, right in pairs)
     studied = sum(len(by_language[group]) for group in set(chain.from_iterable(compared)))
-    return Measurement(interval, above(interval, 0.0), studied, runs, f"target: {languages}")
+    holds = above(interval, 0.0) if runs > 1 else None  # two models differ by their seeds too
+    return Measurement(interval, holds, studied, runs, f"target: {languages}")
 
 
 def _correlation(left: Sequence[Relations], right: Sequence[Relations]) -> Interval | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _SAMPLE = 100  # texts that are looked at for unknown words
+_MOST_COMPARED = 100_000  # texts that are compared with each other: all have to be in memory
 _REPEATED = 0.1  # share of repeated examples above which intervals are doubted: 20% make 9% of them wrong, 50% make 17%
 _UNKNOWN = 0.2  # share of unknown tokens above which a tokenizer is doubted
 
@@ -53,10 +54,11 @@ def warn_of_unknown_words(texts: Sequence[str], tokenizer: PreTrainedTokenizerBa
 
 def warn_of_repeats(examples: Sequence[Hashable]) -> None:
     """Warn if many examples are copies of others: every interval and p-value takes examples as independent."""
-    share = 1 - len(set(examples)) / max(1, len(examples))
+    sample = examples[:_MOST_COMPARED]
+    share = 1 - len(set(sample)) / max(1, len(sample))
     if share > _REPEATED:
         warnings.warn(
-            f"{share:.0%} of the {len(examples)} texts are the same as others. Each counts as one more text: if they "
+            f"{share:.0%} of {len(sample)} texts are the same as others. Each counts as one more text: if they "
             "are copies, intervals are too narrow and p-values too small. Give every text once.",
             stacklevel=4,
         )

@@ -74,11 +74,11 @@ def test_words_that_the_tokenizer_does_not_know_are_warned_of() -> None:
 def test_texts_that_repeat_others_are_warned_of() -> None:
     """With half of the texts copies of the others, 17% of the intervals of a loss left out the truth."""
     tokenizer, texts = word_tokenizer(), sentences(20)
-    with pytest.warns(UserWarning, match=r"50% of the 40 texts are the same as others\. .* intervals are too narrow"):
+    with pytest.warns(UserWarning, match=r"50% of 40 texts are the same as others\. .* intervals are too narrow"):
         hc.task("language-modelling", texts=texts * 2, tokenizer=tokenizer)
-    with pytest.warns(UserWarning, match="50% of the 40 texts"):
+    with pytest.warns(UserWarning, match="50% of 40 texts"):
         hc.task("translation", source=texts * 2, target=sentences(40, seed=1), tokenizer=tokenizer)
-    with pytest.warns(UserWarning, match="50% of the 40 texts"):
+    with pytest.warns(UserWarning, match="50% of 40 texts"):
         look(zoo.build("bert"), Sentences(texts * 2), tokenizer, resamples=10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

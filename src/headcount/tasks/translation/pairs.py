@@ -69,10 +69,10 @@ class Translation(Task):
         self.metric = chosen_metric(metric, METRICS, self.name)
         if encoded is None:
             encoded = _encoded(check_texts(source, "source"), check_texts(target, "target"), tokenizer, max_length)
+            warn_of_repeats(source)  # of several translations of a sentence, the encoder's part is the same
         if len(source) != len(target):
             raise UsageError(f"There are {len(source)} source and {len(target)} target sentences; they come in pairs.")
         warn_of_unknown_words(source, tokenizer)
-        warn_of_repeats(source)  # of several translations of a sentence, the encoder's part is the same
         self.source, self.target = source, target
         self.source_ids, self.target_ids = encoded
         self.tokenizer, self.smoothing = tokenizer, smoothing
