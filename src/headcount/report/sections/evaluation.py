@@ -46,6 +46,6 @@ SECTION = Section(
     parts=("quality",),
     command="headcount evaluate MODEL --task TASK --data DATA --out DIR",
     answer=_answer,
-    method="Measured on the texts named above; the interval is a bootstrap over examples.",
+    method="Measured on the texts named above; the interval is over examples, which count as independent.",
     tables=_tables,
 )
