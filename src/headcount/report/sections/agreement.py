@@ -7,7 +7,7 @@ from math import isnan
 from headcount.record import Record
 from headcount.record.results.agreement import Agreement
 from headcount.report.section import Labelled, Section, table_of
-from headcount.report.table import Column, Rows, Table, best_of, headings, interval
+from headcount.report.table import Column, Rows, Table, best_of, digits_for, headings, interval
 
 
 def _answer(record: Record[Agreement]) -> str:
@@ -23,6 +23,9 @@ def _answer(record: Record[Agreement]) -> str:
 
 
 def _tables(labelled: Labelled) -> list[Table]:
+    costs_of_orders = [row for _, record in labelled for rows in record.parts.pruning.values() for row in rows]
+    digits = digits_for(max((abs(row.change.difference) for row in costs_of_orders), default=1.0))
+
     def agreement(record: Record[Agreement]) -> Rows:
         parts = record.parts
         return [
@@ -32,14 +35,14 @@ def _tables(labelled: Labelled) -> list[Table]:
 
     def costs(record: Record[Agreement]) -> Rows:
         return [
-            [method, 100 * row.share, row.change.difference, interval(row.change, 2)]
+            [method, 100 * row.share, row.change.difference, interval(row.change, digits)]
             for method, rows in record.parts.pruning.items()
             for row in rows
         ]  # fmt: skip
 
     overlaps = [Column(f"of the best {share}%, %", 0) for share in (10, 25, 50)]
     ranks = headings("score", Column("Spearman's r", 2), "95% interval", *overlaps)
-    changes = headings("order", Column("heads gone, %", 0), Column("change", 2, signed=True), "95% interval")
+    changes = headings("order", Column("heads gone, %", 0), Column("change", digits, signed=True), "95% interval")
     refused = {method: reason for _, record in labelled for method, reason in record.parts.refused.items()}
     note = " ".join(f"{method} is left out: {reason}" for method, reason in refused.items())
     title = f"Change of {labelled[0][1].parts.metric} as the lowest heads of each score are removed"
