@@ -57,7 +57,7 @@ def languages(holds: bool) -> Planted:
     models = []
     for language in ("rich", "bare"):
         other = leads if language == "rich" or holds else leads[::-1]
-        models.append(model(roles(leads=other), source={"data": f"grammar:{language}"}))
+        models += [model(roles(leads=other), source={"data": f"grammar:{language}"})] * 5
     return models
 
 

@@ -99,7 +99,10 @@ def ends(examples: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return mean_ends(mean, error, ((rest**3).sum(0) - varying) / counts.sum() ** 3, len(counts))
 
 
-@pytest.mark.parametrize("rule", members.names())
+@pytest.mark.parametrize(
+    "rule",
+    [name if name in ("ding", "zplus2019") else pytest.param(name, marks=pytest.mark.slow) for name in members.names()],
+)
 def test_translations_against_single_predictions(translation: tuple[Any, Any], rule: str) -> None:
     model, tokenizer = translation
     task = pairs(tokenizer, 2)

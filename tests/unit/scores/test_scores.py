@@ -76,7 +76,7 @@ def test_intervals_of_normalised_scores_have_the_noise_of_the_norm() -> None:
     assert (missed / 300 < 0.12).all()
 
 
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_intervals_of_scores_reach_into_a_long_tail(normalize: bool) -> None:
     """Of 16 log-normal examples, 13 and 12% of plain t-intervals left out the truth."""
     model = zoo.build("bert")
