@@ -66,7 +66,7 @@ def _way(parts: Pruning) -> str:
     stages = {"gates": "trained with gates", "tuning": "fine-tuned"}
     if parts.from_random:
         first = {"gates": "trained with gates"} if "gates" in parts.training else {"tuning": "trained"}
-        stages |= {name: f"{done} from new random weights" for name, done in first.items()}
+        stages |= {name: f"{action} from new random weights" for name, action in first.items()}
     words += [f"{stages[name]} for {stage.steps} steps ({stage.trained})" for name, stage in parts.training.items()]
     return ", ".join(words)
 

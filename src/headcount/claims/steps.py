@@ -22,9 +22,9 @@ _CLOSE = 0.05  # largest distance of a step from the requested share
 
 def studied(models: Sequence[StudiedModel], kind: type[Pruned]) -> tuple[list[Pruned], bool]:
     """The results of this kind on examples that heads were hardly ranked on, and whether others were left out."""
-    found = [parts for model in models if (parts := model.first(kind))]
-    held_out = [parts for parts in found if not parts.measured_on.much_seen]
-    return held_out, len(held_out) < len(found)
+    results = [parts for model in models if (parts := model.first(kind))]
+    held_out = [parts for parts in results if not parts.measured_on.much_seen]
+    return held_out, len(held_out) < len(results)
 
 
 def at(points: Sequence[AnyStep], share: float) -> AnyStep | None:

@@ -103,12 +103,12 @@ def t_test(difference: np.ndarray, drawn: np.ndarray, examples: int, influence: 
 
 def _skewnesses(drawn: np.ndarray, examples: int, influence: np.ndarray | None) -> list[np.ndarray]:
     """Of a number on resamples, and of the mean influence of an example; 0 where that is not defined."""
-    found = [skewness(drawn, examples)]
+    skewnesses = [skewness(drawn, examples)]
     if influence is not None:
         with np.errstate(invalid="ignore"):
             squares, cubes = (influence**2).mean(0) / examples, (influence**3).mean(0) / examples**2
-            found.append(np.nan_to_num(_corrected(cubes, squares, examples)))
-    return found
+            skewnesses.append(np.nan_to_num(_corrected(cubes, squares, examples)))
+    return skewnesses
 
 
 def _quantile(examples: float) -> float:

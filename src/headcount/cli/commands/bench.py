@@ -79,8 +79,8 @@ def _check_inputs(models: Mapping[str, Any], task: Task, loading: options.Loadin
     for name, model in models.items():
         if name == first or not isinstance(model, nn.Module):
             continue
-        own_tokenizer = find_file(name, "tokenizer_config.json", loading.revision)
-        if own_tokenizer is not None and fingerprint(work.build(name, loading).batches()) != inputs:
+        tokenizer_file = find_file(name, "tokenizer_config.json", loading.revision)
+        if tokenizer_file is not None and fingerprint(work.build(name, loading).batches()) != inputs:
             raise UsageError(
                 f"{name} reads the data in another way than {first}: its tokenizer gives other tokens, its classes "
                 "have other numbers, or its limit is another. Measure the quality of each with headcount evaluate, "

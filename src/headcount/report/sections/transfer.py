@@ -24,10 +24,10 @@ def _answer(record: Record[Ablation]) -> str:
     pearson = _other(record).pearson
     if isnan(pearson.r):
         return "Undecided: on one of the two data sets no head changes the metric."
-    found = f"changes correlate with Pearson's r = {pearson.r:.2f} (95% {interval(pearson, 2)})"
+    correlation = f"changes correlate with Pearson's r = {pearson.r:.2f} (95% {interval(pearson, 2)})"
     if pearson.low <= 0 <= pearson.high:  # of 8 unrelated heads, 32% have an r of .2 or more
-        return f"It is open whether heads that matter on one data set matter on the other: {found}."
-    return f"Heads that matter on one data set {_words(pearson.r)} matter on the other: {found}."
+        return f"It is open whether heads that matter on one data set matter on the other: {correlation}."
+    return f"Heads that matter on one data set {_words(pearson.r)} matter on the other: {correlation}."
 
 
 def _tables(labelled: Labelled) -> list[Table]:
