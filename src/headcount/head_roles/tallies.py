@@ -6,7 +6,7 @@ Shapes: B batch, H heads of a site, L labels of all roles, R resamples, O offset
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ import torch
 from headcount.head_roles.evidence import MIN_TRIALS, HalvedEvidence
 from headcount.head_roles.reading import Reading
 from headcount.head_roles.role import FURTHEST, Role
-from headcount.statistics import Interval, half_width, percentile_interval
+from headcount.statistics import Interval, RatioSums, percentile_interval
 
 
 @dataclass(frozen=True)
@@ -25,79 +25,37 @@ class Column:
     label: str
 
 
-@dataclass
-class _Sums:
-    """Sums over sentences from which the value of a label, its error and its test are computed."""
+def binomial_p(sums: RatioSums, label: int, threshold: float, *, signed: bool = False) -> np.ndarray:
+    """[H]: one-sided binomial p-value that the share of hits is below the threshold, over sentences.
 
-    hits_HL: np.ndarray
-    trials_L: np.ndarray
-    hits_squared_HL: np.ndarray
-    hits_by_trials_HL: np.ndarray
-    trials_squared_L: np.ndarray
+    Trials of a sentence may depend on each other, so n is not their number but (sum of trials)^2 / (sum of squared
+    trials): the number of sentences if all have equally many trials. The test is then exact, and conservative if
+    trials depend less on each other; a variance estimated from few misses would not be. signed: values are between
+    -1 and 1.
+    """
+    from scipy.special import betainc
 
-    @classmethod
-    def none(cls, heads: int, width: int) -> _Sums:
-        return cls(*(np.zeros(shape) for shape in ((heads, width), width, (heads, width), (heads, width), width)))
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
-
-    def add(self, hits_BHL: np.ndarray, trials_BL: np.ndarray) -> None:
-        hits_BHL, trials_BL = hits_BHL.astype(np.float64), trials_BL.astype(np.float64)
-        self.hits_HL += hits_BHL.sum(0)
-        self.trials_L += trials_BL.sum(0)
-        self.hits_squared_HL += np.square(hits_BHL).sum(0)
-        self.hits_by_trials_HL += (hits_BHL * trials_BL[:, None]).sum(0)
-        self.trials_squared_L += np.square(trials_BL).sum(0)
-
-    def p(self, label: int, threshold: float, *, signed: bool = False) -> np.ndarray:
-        """[H]: one-sided binomial p-value that the share of hits is below the threshold, over sentences.
-
-        Trials of a sentence may depend on each other, so n is not their number but (sum of trials)^2 / (sum of squared
-        trials): the number of sentences if all have equally many trials. The test is then exact, and conservative if
-        trials depend less on each other; a variance estimated from few misses would not be. signed: values are between
-        -1 and 1.
-        """
-        from scipy.special import betainc
-
-        share_H = self.hits_HL[:, label] / self.trials_L[label]
-        if signed:
-            share_H, threshold = (1 + share_H) / 2, (1 + threshold) / 2
-        if threshold >= 1:
-            return np.ones_like(share_H)
-        count = self.sentences(label)
-        hits_H = np.clip(share_H * count, 1e-12, count)
-        return betainc(hits_H, count - hits_H + 1, max(threshold, 0.0))  # P(X >= hits) for real numbers
-
-    def sentences(self, label: int) -> float:
-        """As many as would vary alike if all had equally many trials: (sum of trials)^2 / (sum of squared trials)."""
-        trials, squares = float(self.trials_L[label]), float(self.trials_squared_L[label])
-        return trials**2 / squares if squares else 0.0
-
-    def intervals(self, label: int) -> list[Interval]:
-        """The share of hits of each head, with a 95% interval over sentences; NaN without trials."""
-        trials, sentences = float(self.trials_L[label]), self.sentences(label)
-        if not trials:
-            return [Interval(float("nan"), float("nan"), float("nan"))] * len(self.hits_HL)
-        share_H = self.hits_HL[:, label] / trials
-        squares_H = self.hits_squared_HL[:, label] - 2 * share_H * self.hits_by_trials_HL[:, label]
-        squares_H += np.square(share_H) * self.trials_squared_L[label]  # of hits - share x trials, over sentences
-        bessel = sentences / max(sentences - 1, 1e-300)
-        half_H = half_width(np.sqrt(bessel * np.maximum(squares_H, 0.0)) / trials, sentences)
-        ends = without_misses(share_H, share_H - half_H, share_H + half_H, sentences)
-        return [Interval(*map(float, row)) for row in zip(share_H, *ends, strict=True)]
+    share_H, count = sums.value[:, label], float(sums.sentences[0, label])
+    if signed:
+        share_H, threshold = (1 + share_H) / 2, (1 + threshold) / 2
+    if threshold >= 1:
+        return np.ones_like(share_H)
+    hits_H = np.clip(share_H * count, 1e-12, count)
+    return betainc(hits_H, count - hits_H + 1, max(threshold, 0.0))  # P(X >= hits) for real numbers
 
 
 def without_misses(
-    value_H: np.ndarray, low_H: np.ndarray, high_H: np.ndarray, sentences: float
+    value_HL: np.ndarray, low_HL: np.ndarray, high_HL: np.ndarray, sentences_L: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ends of intervals of shares; if all trials were hits, or none, the far end is the exact one over sentences.
 
     Resamples of hits alone are all alike: a head that hits 97% of 30 sentences would have 1 (1 to 1) in 40% of cases.
     """
-    exact = 0.025 ** (1 / sentences) if sentences else np.nan
-    alike_H = low_H == high_H
-    return np.where(alike_H & (value_H == 1), exact, low_H), np.where(alike_H & (value_H == 0), 1 - exact, high_H)
+    with np.errstate(divide="ignore"):
+        exact_L = 0.025 ** (1 / sentences_L)
+    alike_HL = low_HL == high_HL
+    low_HL = np.where(alike_HL & (value_HL == 1), exact_L, low_HL)
+    return low_HL, np.where(alike_HL & (value_HL == 0), 1 - exact_L, high_HL)
 
 
 class Tally:
@@ -106,7 +64,8 @@ class Tally:
     def __init__(self, columns: Sequence[Column], heads: int, resamples: int) -> None:
         width = len(columns) + 2
         self.columns = tuple(columns)
-        self._sums = [_Sums.none(heads, width) for _ in range(2)]  # of sentences with even and with odd numbers
+        # hits [H, L] and trials [1, L] of sentences with even and with odd numbers
+        self._halves = [RatioSums.none((heads, width), (1, width)) for _ in range(2)]
         self.chance_L = np.zeros(width)
         self.drawn_hits_RHL = np.zeros((resamples, heads, width), dtype=np.float32)
         self.drawn_trials_RL = np.zeros((resamples, width), dtype=np.float32)
@@ -123,8 +82,9 @@ class Tally:
     ) -> None:
         """Add one batch. counts: how often each sentence is in each resample. numbers: indices of the sentences."""
         rows, heads, width = hits_BHL.shape
-        for half, sums in enumerate(self._sums):
-            sums.add(hits_BHL[numbers_B % 2 == half], trials_BL[numbers_B % 2 == half])
+        for half in range(2):
+            mine_B = numbers_B % 2 == half
+            self._halves[half] += RatioSums.of(hits_BHL[mine_B], trials_BL[mine_B, None])
         self.chance_L += chance_BL.sum(0, dtype=np.float64)
         _add_product(self.drawn_hits_RHL.reshape(-1, heads * width), counts_RB, hits_BHL.reshape(rows, -1))
         _add_product(self.drawn_trials_RL, counts_RB, trials_BL)
@@ -132,45 +92,45 @@ class Tally:
             self.offsets_2LO[:, start : start + table_2LO.shape[1]] += table_2LO
 
     @property
-    def hits_HL(self) -> np.ndarray:
-        return self._sums[0].hits_HL + self._sums[1].hits_HL
+    def sums(self) -> RatioSums:
+        """Of hits [H, L] and trials [1, L] of all sentences."""
+        return self._halves[0] + self._halves[1]
 
     @property
     def trials_L(self) -> np.ndarray:
-        return self._sums[0].trials_L + self._sums[1].trials_L
+        return self.sums.b[0]
 
     def values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """[H, L] each: hits / trials and its 95% interval; NaN without trials."""
+        """[H, L] each: hits / trials and its 95% interval over sentences; NaN without trials."""
+        sums = self.sums
+        sentences_L = sums.sentences[0]
         with np.errstate(invalid="ignore", divide="ignore"):
-            value_HL = self.hits_HL / self.trials_L
             drawn_RHL = self.drawn_hits_RHL / self.drawn_trials_RL[:, None]
-        both, ends = self._sums[0] + self._sums[1], []
-        for label, value_H in enumerate(value_HL.T):
-            sentences = both.sentences(label)
-            ends.append(
-                without_misses(value_H, *percentile_interval(drawn_RHL[..., label], units=sentences), sentences)
-            )
+        ends = [
+            percentile_interval(drawn_RHL[..., label], units=sentences) for label, sentences in enumerate(sentences_L)
+        ]
         low_HL, high_HL = (np.stack(rows, axis=1) for rows in zip(*ends, strict=True))
-        return value_HL, low_HL, high_HL
+        return sums.value, *without_misses(sums.value, *sums.widen(low_HL, high_HL), sentences_L)
 
     def evidence(self, roles: Mapping[str, Role], reading: Reading) -> list[list[HalvedEvidence]]:
         """The evidence of each head, with verdicts not corrected yet. Labels without trials are left out."""
-        by_head: list[list[HalvedEvidence]] = [[] for _ in self.hits_HL]
-        values_HL, trials_L = self.values(), self.trials_L
-        both = self._sums[0] + self._sums[1]
+        values_HL, sums, trials_L = self.values(), self.sums, self.trials_L
+        by_head: list[list[HalvedEvidence]] = [[] for _ in sums.a]
+        halves = [_intervals(half) for half in self._halves]
         for index, column in enumerate(self.columns):
             if not trials_L[index]:
                 continue
             baseline = self.baseline(index)
             threshold = roles[column.role].threshold(column.label, baseline, reading)
-            p_H = both.p(index, threshold, signed=column.label in getattr(roles[column.role], "signed", ()))
-            halves = [half.intervals(index) for half in self._sums]
+            signed = column.label in getattr(roles[column.role], "signed", ())
+            p_H = binomial_p(sums, index, threshold, signed=signed)
             for head, (value, low, high) in enumerate(zip(*(part[:, index] for part in values_HL), strict=True)):
                 holds = bool(low >= threshold and low > baseline) if trials_L[index] >= MIN_TRIALS else None
                 by_head[head].append(
                     HalvedEvidence(
                         column.role, column.label, float(value), baseline, threshold, float(low), float(high),
-                        int(trials_L[index]), holds, float(p_H[head]), None, (halves[0][head], halves[1][head]),
+                        int(trials_L[index]), holds, float(p_H[head]), None,
+                        (halves[0][head, index], halves[1][head, index]),
                         self.odd_baseline(index),
                     )
                 )  # fmt: skip
@@ -190,8 +150,16 @@ class Tally:
         in 400 trials, not 12.5%.
         """
         even, odd = self.offsets_2LO[:, column, 1:-1]
-        trials = float(self._sums[1].trials_L[column])
+        trials = float(self._halves[1].b[0, column])
         return float(odd[even.argmax()] / trials) if even.any() and trials else self.baseline(column)
+
+
+def _intervals(sums: RatioSums) -> dict[tuple[int, int], Interval]:
+    """The share of hits of each head and label, by their indices, with a 95% t-interval over sentences."""
+    sentences_1L = sums.sentences
+    ends = without_misses(sums.value, *sums.ends(sentences_1L), sentences_1L)
+    table_3HL = np.stack(np.broadcast_arrays(sums.value, *ends))
+    return {index: Interval(*map(float, table_3HL[:, *index])) for index in np.ndindex(*table_3HL.shape[1:])}
 
 
 def _add_product(total: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:

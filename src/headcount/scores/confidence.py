@@ -27,7 +27,7 @@ from headcount.sites.fingerprint import weight_hash
 from headcount.sites.locate import locate
 from headcount.sites.running import evaluating
 from headcount.sites.site import Site
-from headcount.statistics import Resampling, percentile_interval
+from headcount.statistics import RatioSums, Resampling, percentile_interval
 from headcount.tasks.batch import Batch, rows_of
 from headcount.tasks.task import Task
 
@@ -74,7 +74,8 @@ class _Sums:
         self._model, self._specials, self._resampling = model, specials, resampling
         self._heads = locate(model).heads
         self._place = {head: index for index, head in enumerate(self._heads)}
-        self._total = np.zeros((3, len(self._heads)))  # weights, weights on specials, queries
+        self._special = np.zeros(len(self._heads))  # weights on specials
+        self._ratios = RatioSums.none((len(self._heads),), (len(self._heads),))  # of weights to queries
         self._drawn = np.zeros((resampling.resamples, 2, len(self._heads)))  # weights, queries
         self._batch: Batch = {}
         self._rows: np.ndarray = np.zeros(0)
@@ -98,19 +99,21 @@ class _Sums:
     def end(self) -> None:
         numbers = np.arange(self._seen, self._seen + self._rows.shape[1])
         self._seen += len(numbers)
-        self._total += self._rows.sum(1)
+        self._special += self._rows[1].sum(0)
+        self._ratios += RatioSums.of(self._rows[0], self._rows[2])
         self._drawn += np.tensordot(self._resampling.counts(numbers), self._rows[[0, 2]], axes=(1, 1))
 
     def scores(self, signature: Signature) -> Confidence:
-        weight_H, special_H, queries_H = self._total
+        queries_H = self._ratios.b
         if not queries_H.any():
             raise UsageError("No sentence has a token besides specials: there is nothing to measure confidence on.")
         with np.errstate(invalid="ignore", divide="ignore"):
-            value_H, left_out_H = weight_H / queries_H, special_H / queries_H
-            low_H, high_H = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1], units=self._seen)
+            left_out_H = self._special / queries_H
+            ends = percentile_interval(self._drawn[:, 0] / self._drawn[:, 1], units=self._seen)
+        low_H, high_H = self._ratios.widen(*ends)
         grids = [HeadGrid(list(zip(self._heads, map(float, row), strict=True))) for row in (low_H, high_H, left_out_H)]
         confidences = Confidence(
-            list(zip(self._heads, map(float, value_H), strict=True)),
+            list(zip(self._heads, map(float, self._ratios.value), strict=True)),
             signature=signature,
             low=grids[0],
             high=grids[1],

@@ -24,6 +24,7 @@ from headcount.statistics.interval import mean_interval as mean_interval
 from headcount.statistics.interval import median_interval as median_interval
 from headcount.statistics.interval import ratio_interval as ratio_interval
 from headcount.statistics.interval import share_interval as share_interval
+from headcount.statistics.ratio import RatioSums as RatioSums
 from headcount.statistics.runs import Runs as Runs
 from headcount.statistics.runs import over_runs as over_runs
 from headcount.statistics.runs import t_interval as t_interval

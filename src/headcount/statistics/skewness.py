@@ -41,21 +41,24 @@ def skewness(drawn: np.ndarray, examples: int) -> np.ndarray:
         return _corrected((away**3).mean(0), (away**2).mean(0), examples)
 
 
-def _corrected(cubes: np.ndarray, squares: np.ndarray, examples: float) -> np.ndarray:
+def _corrected(cubes: np.ndarray, squares: np.ndarray, examples: ArrayLike) -> np.ndarray:
     """Skewness of a mean from its third and second moment without correction for few examples; 0 without variance."""
-    n, most = max(examples, 3), _REACH / _quantile(examples)
+    n, most = np.maximum(examples, 3), _REACH / _quantile(examples)
     ratio = np.divide(cubes, squares**1.5, out=np.zeros_like(squares), where=squares > 0)
-    return np.clip(ratio * sqrt(n * (n - 1)) / (n - 2), -most, most)
+    return np.clip(ratio * np.sqrt(n * (n - 1)) / (n - 2), -most, most)
 
 
-def mean_ends(mean: np.ndarray, error: np.ndarray, cubes: np.ndarray, examples: float) -> tuple[np.ndarray, np.ndarray]:
+def mean_ends(
+    mean: np.ndarray, error: np.ndarray, cubes: np.ndarray, examples: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """Ends of 95% t-intervals of means, the one on the side of a long tail moved outwards; NaN for one example.
 
-    error: standard errors of the means. cubes: their third central moments, see `_corrected`.
+    error: standard errors of the means. cubes: their third central moments, see `_corrected`. examples: one number of
+    them for all means, or one for each.
     """
-    if examples <= 1:
-        return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    a = _corrected(cubes, np.square(error) * (examples - 1) / examples, examples)
+    examples = np.asarray(examples, dtype=np.float64)
+    error = np.where(examples > 1, error, np.nan)
+    a = _corrected(cubes, np.square(error) * (examples - 1) / np.maximum(examples, 1), examples)
     half, tail = (-hall_inverse(-_quantile(examples), size) * error for size in (np.zeros_like(a), np.abs(a)))
     tail = np.maximum(half, tail)
     return mean - np.where(a < 0, tail, half), mean + np.where(a > 0, tail, half)
@@ -111,7 +114,8 @@ def _skewnesses(drawn: np.ndarray, examples: int, influence: np.ndarray | None) 
     return skewnesses
 
 
-def _quantile(examples: float) -> float:
+def _quantile(examples: ArrayLike) -> np.ndarray:
     from scipy.stats import t
 
-    return float(t.ppf(0.975, examples - 1 if examples > 1 else 1))
+    count = np.asarray(examples, dtype=np.float64)
+    return np.asarray(t.ppf(0.975, np.where(count > 1, count - 1, 1.0)))

@@ -47,7 +47,9 @@ def test_halves_are_every_other_sentence() -> None:
         sentences = trials_N.sum() ** 2 / (trials_N**2).sum()
         error = np.sqrt(sentences / (sentences - 1) * ((hits_N - share * trials_N) ** 2).sum()) / trials_N.sum()
         half_width = stats.t.ppf(0.975, sentences - 1) * error
-        assert one.halves[half] == pytest.approx((share, share - half_width, share + half_width))
+        found = one.halves[half]
+        assert (found.value, found.high) == pytest.approx((share, share + half_width))
+        assert share - 2 * half_width < found.low < share - half_width  # some sentences have far fewer hits
 
 
 @pytest.mark.parametrize("sentences", [12, 30])
