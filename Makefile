@@ -8,7 +8,7 @@ LOCK ?= requirements.lock
 # sha256 of the CPU build of torch for Linux, which is not on PyPI; pip prefers a hash of PyPI wherever one is given.
 TORCH_CPU_HASH := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
-.PHONY: venv demo test test-slow chaos fuzz bench docs style lint lock clean
+.PHONY: venv demo test test-slow chaos fuzz error-rates bench docs style lint lock clean
 
 venv: .venv/.fresh
 
@@ -38,6 +38,10 @@ chaos: venv
 # 100,000 mutated files for every reader, about two minutes of CPU; SEED=1 for others.
 fuzz: venv
 	$(THREADS) nice -n 10 $(BIN)/python tests/fuzz --cases 100000 --seed $(SEED)
+
+# How often intervals leave out the truth and p-values are small by chance; half an hour on one core. SEED=1 for others.
+error-rates: venv
+	$(THREADS) $(BIN)/python tests/error_rates --seed $(SEED)
 
 bench: venv
 	$(BIN)/python -m benchmarks

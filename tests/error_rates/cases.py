@@ -1,0 +1,276 @@
+"""Cases: a number of headcount, the population it is measured on, and the rate of errors that is promised for it.
+
+`docs/results/error-rates.md` has the rates of all cases; each promise is a row of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from error_rates.populations import EFFECTS, ONE_IN_TEN, Draw, Random, answers, classes, losses, texts, translations
+from headcount.metrics import ACCURACY, F1, LOSS, MATTHEWS, PERPLEXITY, Metric
+from headcount.statistics import (
+    Interval,
+    RatioSums,
+    Resampling,
+    holm,
+    mean_difference,
+    mean_ends,
+    median_interval,
+    over_runs,
+    pearson,
+    percentile_interval,
+    ratio_interval,
+    spearman,
+    t_interval,
+)
+from headcount.tasks.quality import Quality
+from headcount.tasks.translation.bleu import METRIC as BLEU
+
+Trial = Callable[[Random, int], bool]  # one measurement on so many examples -> whether it errs
+_MANY = 400_000  # examples whose value is the truth
+
+
+@dataclass(frozen=True)
+class Case:
+    """A number measured again and again on a population."""
+
+    number: str
+    population: str
+    trial: Trial
+    sizes: tuple[int, ...]
+    promise: float  # most errors, as a share
+    nominal: float = 0.05
+
+    @property
+    def name(self) -> str:
+        return f"{self.number}, {self.population}"
+
+
+def _left_out(interval: Interval, truth: float) -> bool:
+    return not interval.low <= truth <= interval.high
+
+
+def _metric(metric: Metric, population: str, draw: Draw, promise: float, sizes: tuple[int, ...]) -> Case:
+    @cache
+    def truth() -> float:
+        return metric.of(draw(np.random.default_rng(12345), _MANY))
+
+    def trial(random: Random, size: int) -> bool:
+        return _left_out(Quality.of(metric, draw(random, size)).interval(), truth())
+
+    return Case(metric.name, population, trial, sizes, promise)
+
+
+def _paired(metric: Metric, population: str, draw: Draw, worse: Draw, promise: float, sizes: tuple[int, ...]) -> Case:
+    """The second model changes every example into that of another population with the same number."""
+
+    @cache
+    def truth() -> float:
+        random = np.random.default_rng(12345)
+        return metric.of(worse(random, _MANY)) - metric.of(draw(random, _MANY))
+
+    def trial(random: Random, size: int) -> bool:
+        first, second = draw(random, size), worse(random, size)
+        row = Quality.of(metric, second).against(Quality.of(metric, first))
+        return not row.low <= truth() <= row.high
+
+    return Case(f"change of {metric.name}", population, trial, sizes, promise)
+
+
+def _changed_answers(lost: float, won: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    def trial(random: Random, size: int) -> bool:
+        first = random.random(size) < 0.85
+        chance = random.random(size)
+        second = np.where(first, chance >= lost / 0.85, chance < won / 0.15)
+        pair = [np.stack([right, np.ones(size)], axis=1).astype(float) for right in (first, second)]
+        row = Quality.of(ACCURACY, pair[1]).against(Quality.of(ACCURACY, pair[0]))
+        return not row.low <= won - lost <= row.high
+
+    return Case("change of accuracy", f"{lost:.0%} of answers lost, {won:.0%} won", trial, sizes, promise)
+
+
+def _p_value(effects: str, level: float, heads: int, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Heads without an effect; an error is a p-value below the level, after Holm's correction."""
+
+    def trial(random: Random, size: int) -> bool:
+        effects_HN = EFFECTS[effects](random, (heads, size))
+        reference = np.stack([np.zeros(size), np.ones(size)], axis=1)
+        variants = np.stack([effects_HN, np.ones_like(effects_HN)], axis=-1)
+        rows = LOSS.compare(reference, variants, resamples=1000)
+        return bool(holm([row.p for row in rows]).min() < level)
+
+    what = f"p below {level:g}" + (f" of any of {heads} heads (Holm)" if heads > 1 else "")
+    return Case(what, f"effects {effects}", trial, sizes, promise, level)
+
+
+def _correlation(name: str, r: float, tail: bool, promise: float, sizes: tuple[int, ...]) -> Case:
+    correlate = {"Pearson": pearson, "Spearman": spearman}[name]
+
+    def pairs(random: Random, size: int) -> np.ndarray:
+        both = random.multivariate_normal([0, 0], [[1, r], [r, 1]], size).T
+        return np.exp(both) if tail else both
+
+    @cache
+    def truth() -> float:
+        from scipy.stats import spearmanr
+
+        x, y = pairs(np.random.default_rng(12345), _MANY)
+        return float(np.corrcoef(x, y)[0, 1] if name == "Pearson" else spearmanr(x, y).statistic)
+
+    def trial(random: Random, size: int) -> bool:
+        row = correlate(*pairs(random, size))
+        return not row.low <= truth() <= row.high
+
+    population = f"r = {r:g} of {'log-normal' if tail else 'normal'} scores"
+    return Case(f"{name}'s correlation", population, trial, sizes, promise)
+
+
+def _score(effects: str, promise: float, sizes: tuple[int, ...]) -> Case:
+    def trial(random: Random, size: int) -> bool:
+        values = EFFECTS[effects](random, (size,))
+        away = values - values.mean()
+        error = np.array([values.std(ddof=1) / size**0.5])
+        low, high = mean_ends(np.array([values.mean()]), error, np.array([(away**3).mean() / size**2]), size)
+        return not low[0] <= 0 <= high[0]
+
+    return Case("mean score of a head", f"examples {effects}", trial, sizes, promise)
+
+
+def _share(spread: float, slope: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Confidence of a head, or its share of hits, which changes with the length of a sentence."""
+
+    def draw(random: Random, size: int) -> tuple[np.ndarray, np.ndarray]:
+        length = np.ceil(20 * random.lognormal(sigma=spread, size=size))
+        weight = np.clip(0.5 + slope * np.log(length / 20) + 0.08 * random.normal(size=size), 0.02, 1)
+        return weight * length, length
+
+    @cache
+    def truth() -> float:
+        above, below = draw(np.random.default_rng(12345), _MANY)
+        return float(above.sum() / below.sum())
+
+    @cache
+    def counts(size: int) -> np.ndarray:
+        return Resampling(1000).counts(range(size))
+
+    def trial(random: Random, size: int) -> bool:
+        above, below = draw(random, size)
+        ends = percentile_interval((counts(size) @ above) / (counts(size) @ below), units=size)
+        low, high = RatioSums.of(above, below).widen(*ends)
+        return not low <= truth() <= high
+
+    population = f"lengths of sentences log-normal, sd {spread:g}" + (", confidence falls with them" if slope else "")
+    return Case("confidence of a head", population, trial, sizes, promise)
+
+
+def _models(spread: str, examples: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """Runs: size is the number of models; all are measured on the same examples."""
+
+    def trial(random: Random, size: int) -> bool:
+        shared = examples * random.normal()
+        values = EFFECTS[spread](random, (size,)) + shared
+        resampled = examples * random.normal(size=200)  # the same examples for all models
+        drawn = [[value + resampled] for value in values]
+        runs = over_runs([[value] for value in values], drawn, examples=100)
+        return not runs.low <= 0 <= runs.high
+
+    return Case("mean over models", f"models {spread}, examples {examples:g} of their sd", trial, sizes, promise)
+
+
+def _counts_of_models(promise: float, sizes: tuple[int, ...]) -> Case:
+    """A share of 20 heads in each model."""
+
+    def trial(random: Random, size: int) -> bool:
+        return _left_out(t_interval(random.binomial(20, 0.4, size) / 20, grain=1 / 20), 0.4)
+
+    return Case("mean share over models", "20 heads of each model, 40%", trial, sizes, promise)
+
+
+def _groups(promise: float, sizes: tuple[int, ...]) -> Case:
+    def trial(random: Random, size: int) -> bool:
+        means = np.exp(0.5), np.exp(0.125)
+        groups = random.lognormal(sigma=1, size=max(2, size // 6)), random.lognormal(sigma=0.5, size=size)
+        return _left_out(mean_difference(*groups, rounds=2000), means[0] - means[1])
+
+    return Case("difference of two kinds of heads", "log-normal, sd 1 and .5, one to six", trial, sizes, promise)
+
+
+def _ratio(noise: float, promise: float, sizes: tuple[int, ...]) -> Case:
+    """The share of what removal costs that compensation leaves: .6 of log-normal costs."""
+
+    def trial(random: Random, size: int) -> bool:
+        below = random.lognormal(size=size)
+        above = 0.6 * below + noise * random.normal(size=size)
+        counts = random.multinomial(size, np.full(size, 1 / size), size=1000)
+        low, high = ratio_interval(counts @ above, counts @ below, units=size)
+        return not low <= 0.6 <= high
+
+    return Case("ratio of costs", f"log-normal, noise {noise:g}", trial, sizes, promise)
+
+
+def _speed(promise: float, sizes: tuple[int, ...]) -> Case:
+    def trial(random: Random, size: int) -> bool:
+        return _left_out(median_interval(1.2 * np.exp(0.05 * random.normal(size=size))), 1.2)
+
+    return Case("ratio of speeds", "repeats log-normal, sd .05", trial, sizes, promise)
+
+
+def cases() -> Iterator[Case]:
+    """All cases, in the order of the page."""
+    few, usual, many = (10, 30, 100, 300), (30, 100, 300), (100, 300, 1000)
+    for right in (0.6, 0.9, 0.98):
+        yield _metric(ACCURACY, f"{right:.0%} right", answers(right), 0.05, (20, 100, 500))
+    yield _metric(F1, "two classes, 10% and 90%, 90% right", classes((0.9, 0.1), 0.9), 0.06, (60, 200, 600))
+    yield _metric(F1, "eight classes, Zipf, 80% right", classes(_zipf(8), 0.8), 0.08, (60, 200, 600))
+    yield _metric(MATTHEWS, "two classes, 30% and 70%, 90% right", classes((0.7, 0.3), 0.9), 0.07, (60, 200, 600))
+    for effects in EFFECTS:
+        promise = {"normal": 0.06, "exponential": 0.07}.get(effects, 0.1)
+        sizes = usual if effects == ONE_IN_TEN else few  # of ten examples, a third have none of one in ten
+        yield _metric(LOSS, f"texts of one length, losses {effects}", losses(effects), promise, sizes)
+    yield _metric(LOSS, "lengths log-normal, sd .5, loss falls with them", texts(0.5, -0.6), 0.08, usual)
+    yield _metric(LOSS, "lengths log-normal, sd 1, loss falls with them", texts(1.0, -0.6), 0.1, usual)
+    yield _metric(PERPLEXITY, "lengths log-normal, sd .5", texts(0.5, 0.0), 0.07, usual)
+    yield _metric(BLEU, "one translation in ten has a mistake", translations(0.1, 0.0), 0.06, many)
+    yield _metric(BLEU, "one in ten has a mistake, one in 100 no right word", translations(0.1, 0.01), 0.1, many)
+    yield _changed_answers(0.05, 0.01, 0.06, (50, 200, 600))
+    yield _changed_answers(0.2, 0.1, 0.06, (50, 200, 600))
+    yield _paired(
+        LOSS, "losses log-normal, others in each model", losses("log-normal"), losses("log-normal"), 0.07, few
+    )
+    yield _paired(BLEU, "mistakes in 10 and 15%", translations(0.1, 0.0), translations(0.15, 0.0), 0.07, many)
+    for effects in EFFECTS:
+        promise, sizes = (
+            (0.06 if effects in ("normal", "exponential") else 0.08),
+            usual if effects == ONE_IN_TEN else few,
+        )
+        yield _p_value(effects, 0.05, 1, promise, sizes)
+    for effects in EFFECTS:
+        yield _p_value(effects, 0.01, 40, {"log-normal": 0.08}.get(effects, 0.02), (50, 200))
+    for name in ("Pearson", "Spearman"):
+        for r in (0.0, 0.5, 0.9):
+            yield _correlation(name, r, tail=False, promise=0.09, sizes=(12, 20, 72))
+        yield _correlation(name, 0.0, tail=True, promise=0.05, sizes=(12, 20, 72))
+    for effects in EFFECTS:
+        promise, sizes = {"normal": 0.06, "exponential": 0.08}.get(effects, 0.1), (16, 32, 128)
+        yield _score(effects, promise, sizes[1:] if effects == ONE_IN_TEN else sizes)
+    yield _share(0.5, 0.0, 0.06, usual)
+    yield _share(0.5, -0.12, 0.08, usual)
+    yield _share(1.0, -0.12, 0.12, usual)
+    for spread in ("normal", "exponential", "log-normal"):
+        promise = {"normal": 0.06, "exponential": 0.1}.get(spread, 0.16)
+        yield _models(spread, 0.1, promise, (3, 5, 8, 12))
+    yield _counts_of_models(0.07, (2, 3, 5, 8))
+    yield _groups(0.12, (12, 48))
+    yield _ratio(0.3, 0.09, usual)
+    yield _ratio(1.0, 0.1, usual)
+    yield _speed(0.05, (7, 15, 30))
+
+
+def _zipf(count: int) -> tuple[float, ...]:
+    shares = 1 / np.arange(1, count + 1)
+    return tuple(float(share) for share in shares / shares.sum())
