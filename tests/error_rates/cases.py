@@ -194,10 +194,10 @@ def _counts_of_models(promise: float, sizes: tuple[int, ...]) -> Case:
 def _groups(promise: float, sizes: tuple[int, ...]) -> Case:
     def trial(random: Random, size: int) -> bool:
         means = np.exp(0.5), np.exp(0.125)
-        groups = random.lognormal(sigma=1, size=max(2, size // 6)), random.lognormal(sigma=0.5, size=size)
+        groups = random.lognormal(sigma=1, size=size // 3), random.lognormal(sigma=0.5, size=size)
         return _left_out(mean_difference(*groups, rounds=2000), means[0] - means[1])
 
-    return Case("difference of two kinds of heads", "log-normal, sd 1 and .5, one to six", trial, sizes, promise)
+    return Case("difference of two kinds of heads", "log-normal, sd 1 and .5, a third as many", trial, sizes, promise)
 
 
 def _ratio(noise: float, promise: float, sizes: tuple[int, ...]) -> Case:
@@ -265,7 +265,7 @@ def cases() -> Iterator[Case]:
         promise = {"normal": 0.06, "exponential": 0.1}.get(spread, 0.16)
         yield _models(spread, 0.1, promise, (3, 5, 8, 12))
     yield _counts_of_models(0.07, (2, 3, 5, 8))
-    yield _groups(0.12, (12, 48))
+    yield _groups(0.15, (24, 72, 144))
     yield _ratio(0.3, 0.09, usual)
     yield _ratio(1.0, 0.1, usual)
     yield _speed(0.05, (7, 15, 30))
