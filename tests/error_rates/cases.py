@@ -17,6 +17,7 @@ from headcount.statistics import (
     Interval,
     RatioSums,
     Resampling,
+    difference_within,
     holm,
     mean_difference,
     mean_ends,
@@ -200,6 +201,19 @@ def _groups(promise: float, sizes: tuple[int, ...]) -> Case:
     return Case("difference of two kinds of heads", "log-normal, sd 1 and .5, a third as many", trial, sizes, promise)
 
 
+def _within_layers(marked: tuple[int, ...], layer: int, promise: float) -> Case:
+    """Heads with a role are worth 1 more than others of their layer; layers differ by as much."""
+    layers = np.repeat(np.arange(len(marked)), layer)
+    marks = np.concatenate([np.arange(layer) < count for count in marked])
+
+    def trial(random: Random, size: int) -> bool:
+        values = layers + marks + random.normal(size=size)
+        return _left_out(difference_within(values, marks, layers, rounds=2000), 1.0)
+
+    population = f"{', '.join(map(str, marked))} of {layer} heads of each layer have a role"
+    return Case("difference of heads within layers", population, trial, (len(layers),), promise)
+
+
 def _ratio(noise: float, promise: float, sizes: tuple[int, ...]) -> Case:
     """The share of what removal costs that compensation leaves: .6 of log-normal costs."""
 
@@ -266,6 +280,8 @@ def cases() -> Iterator[Case]:
         yield _models(spread, 0.1, promise, (3, 5, 8, 12))
     yield _counts_of_models(0.07, (2, 3, 5, 8))
     yield _groups(0.15, (24, 72, 144))
+    yield _within_layers((10, 8, 4, 1, 0, 0), 12, 0.06)
+    yield _within_layers((3, 2, 0), 4, 0.06)
     yield _ratio(0.3, 0.09, usual)
     yield _ratio(1.0, 0.1, usual)
     yield _speed(0.05, (7, 15, 30))
