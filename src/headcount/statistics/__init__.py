@@ -35,4 +35,5 @@ from headcount.statistics.significance import examples_for as examples_for
 from headcount.statistics.significance import holm as holm
 from headcount.statistics.significance import mcnemar as mcnemar
 from headcount.statistics.significance import paired_shares as paired_shares
+from headcount.statistics.skewness import influences as influences
 from headcount.statistics.skewness import mean_ends as mean_ends
