@@ -6,7 +6,7 @@ from headcount.record import Record
 from headcount.record.results.ablate import Ablation
 from headcount.report.headmap import HeadMap
 from headcount.report.measured import too_few
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 
@@ -106,6 +106,7 @@ SECTION = Section(
         "paired difference over examples; corrected p-values use Holm's method over all heads of the model."
     ),
     tables=_tables,
+    alike=metric_of,
     sketch=_sketch,
     figures=("ablation-map", "ablation-histogram"),
     printed=_printed,

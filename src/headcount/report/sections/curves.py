@@ -10,7 +10,7 @@ import numpy as np
 from headcount.record import Record
 from headcount.record.result import Step
 from headcount.record.results.curves import Curves
-from headcount.report.section import Labelled, Printed, Section, table_of
+from headcount.report.section import Labelled, Printed, Section, metric_of, table_of
 from headcount.report.table import Column, Rows, Table, digits_for, headings, interval
 
 _MEANS = {"random": "random (mean)"}  # orders that stand for the mean of several
@@ -148,6 +148,7 @@ SECTION = Section(
         "each step. Bands are 95% intervals over examples; random orders are the control."
     ),
     tables=_tables,
+    alike=metric_of,
     figures=("pruning-curves",),
     printed=_printed,
 )
