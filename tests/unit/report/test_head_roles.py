@@ -15,7 +15,7 @@ def test_a_record_without_relevance_is_sorted_by_confidence_and_the_other_is_not
     assert "model-a, encoder: relevance" in titles
     assert "model-b, encoder: confidence" in titles
     assert "model-b, encoder: relevance" not in titles
-    assert "sorted by relevance, those of model-b by confidence (no relevance was measured);" in drawing.caption
+    assert "sorted by relevance, or by confidence where no relevance was measured;" in drawing.caption
     assert "sorted by relevance;" in draw("head-roles", both[:1]).caption
     assert "sorted by confidence (no relevance was measured);" in draw("head-roles", both[1:]).caption
 

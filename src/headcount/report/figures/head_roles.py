@@ -11,7 +11,7 @@ from headcount.heads import PAPER_ROLES, Head
 from headcount.record import Record
 from headcount.record.results.roles import Evidence, RolesFound
 from headcount.report.canvas import without_frame
-from headcount.report.figure import Drawing, Figure, each, named
+from headcount.report.figure import Drawing, Figure, named
 from headcount.report.palette import GREY, INK, role_colour
 from headcount.report.verdicts import undecided
 
@@ -59,12 +59,10 @@ def _draw(records: Sequence[Record]) -> Drawing:
 
 
 def _sorted_by(records: Sequence[Record]) -> str:
-    without = [named(record) for record in records if not record.parts.relevance]
-    if not without:
-        return "relevance"
-    if len(without) == len(records):
+    measured = [bool(record.parts.relevance) for record in records]
+    if not any(measured):
         return "confidence (no relevance was measured)"
-    return f"relevance, those of {each(without)} by confidence (no relevance was measured)"
+    return "relevance" if all(measured) else "relevance, or by confidence where no relevance was measured"
 
 
 def _values(parts: RolesFound, measure: str) -> Mapping[str, float]:
