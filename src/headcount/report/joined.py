@@ -11,6 +11,7 @@ from headcount.record.result import Result
 from headcount.record.results.ablate import Ablation
 from headcount.record.results.roles import RolesFound
 from headcount.record.results.score import Scoring
+from headcount.report.apart import arguments_apart
 from headcount.statistics import Correlation, Interval, difference_within, mean_difference, spearman
 
 STUDY = "role and importance"
@@ -54,7 +55,7 @@ def joined(records: Sequence[Record]) -> Record[RoleImportance] | None:
         label: values
         for record in sorted(records, key=lambda record: record.study != "ablate")  # the exact measure first
         if record.signature.weights in weights or not roles.signature.weights
-        for label, values in _importance(record)
+        for label, values in _importance(record, [other for other in records if isinstance(other.parts, Scoring)])
     }
     comparisons = tuple(
         comparison
@@ -73,14 +74,14 @@ def is_importance(scoring: Scoring) -> bool:
     return scoring.method not in ("confidence", "random", "magnitude")
 
 
-def _importance(record: Record) -> Iterator[tuple[str, Mapping[str, float]]]:
+def _importance(record: Record, scores: Sequence[Record]) -> Iterator[tuple[str, Mapping[str, float]]]:
     """Measures of importance in a record by name, higher = more important."""
     parts = record.parts
     if isinstance(parts, Ablation):
         label = f"{parts.metric} {'lost' if parts.higher_is_better else 'added'} without it"
         yield label, {head: parts.harm(effect) for head, effect in parts.one_out.items()}
     elif isinstance(parts, Scoring) and is_importance(parts):
-        yield f"{parts.method} score", parts.scores
+        yield f"{parts.method} score{arguments_apart(record, scores)}", parts.scores
 
 
 def _comparisons(label: str, kind: str, values: Mapping[str, float], parts: RolesFound) -> Iterator[Comparison]:

@@ -25,6 +25,7 @@ from headcount.record.results.roles import RolesFound
 from headcount.record.results.rules import Rules
 from headcount.record.results.score import Scoring
 from headcount.record.results.tradeoff import Tradeoff
+from headcount.report.apart import arguments_apart
 from headcount.report.figure import picked, short_names
 from headcount.report.palette import KINDS, role_colour
 from headcount.report.subject import Subject
@@ -35,8 +36,8 @@ _DIGITS = 10  # of numbers: the page rounds them again, and subtracts them, so i
 
 
 def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
-    score_labels = _score_labels([record for subject in all_subjects for record in subject.of("score")])
-    subjects = [_subject(subject, score_labels) for subject in all_subjects]
+    scores = [record for subject in all_subjects for record in subject.of("score")]
+    subjects = [_subject(subject, scores) for subject in all_subjects]
     roles = {evidence["role"] for subject in subjects for held in subject["roles"] or () for evidence in held or ()}
     ordered = [role for role in PAPER_ROLES if role in roles] + sorted(roles - {*PAPER_ROLES})
     return {
@@ -46,12 +47,12 @@ def payload(all_subjects: Sequence[Subject]) -> dict[str, Any]:
     }
 
 
-def _subject(subject: Subject, score_labels: Mapping[int, str]) -> dict[str, Any]:
+def _subject(subject: Subject, scores: Sequence[Record]) -> dict[str, Any]:
     heads, roles = _heads(subject), subject.first(RolesFound)
     return {
         "label": subject.label,
         "heads": heads,
-        "measures": _measures(subject, heads, score_labels),
+        "measures": _measures(subject, heads, scores),
         "roles": _by_head(roles.roles if roles else None, heads),
         "evidence": _by_head(_clearest(roles) if roles else None, heads),
         "effects": _effects(subject, heads),
@@ -102,23 +103,11 @@ def _named(record: Record) -> Iterable[Iterable[str]]:
         yield parts.known_heads
 
 
-def _score_labels(records: Sequence[Record]) -> dict[int, str]:
-    """Names of scores by the id of their record: the method, and its arguments where they differ between records."""
-    labels = {}
-    for record in records:
-        arguments = record.signature.arguments
-        alike = [other.signature.arguments for other in records if other.parts.method == record.parts.method]
-        differing = [name for name in arguments if any(other.get(name) != arguments[name] for other in alike)]
-        spelled = [f"{name} {arguments[name]}" for name in differing if arguments[name] is not None]
-        labels[id(record)] = ", ".join([f"{record.parts.method} score", *spelled])
-    return labels
-
-
-def _measures(subject: Subject, heads: list[str], score_labels: Mapping[int, str]) -> list[dict[str, Any]]:
+def _measures(subject: Subject, heads: list[str], scores: Sequence[Record]) -> list[dict[str, Any]]:
     """Measures by which the map can be coloured.
 
     form: "diverging" if there are values on both sides of 0. harm: the sign of a change for the worse; 0 if the values
-    are not changes of quality.
+    are not changes of quality. scores: of all subjects; those with other arguments are other measures.
     """
     measures: list[dict[str, Any]] = []
 
@@ -151,7 +140,8 @@ def _measures(subject: Subject, heads: list[str], score_labels: Mapping[int, str
                 label = f"change of {parts.metric} without it{data}"
                 add(label, change, harm=harm, low=low, high=high)
         elif isinstance(parts, Scoring):
-            add(score_labels[id(record)], parts.scores, low=parts.low, high=parts.high)
+            label = f"{parts.method} score{arguments_apart(record, scores)}"
+            add(label, parts.scores, low=parts.low, high=parts.high)
         elif isinstance(parts, Rules):
             for rule, values in parts.by_rule.items():
                 add(f"relevance, {rule}", values)

@@ -9,7 +9,9 @@ from typing import Any
 from rich.console import RenderableType
 
 from headcount.record import Record
+from headcount.record.results.score import Scoring
 from headcount.registry import Registry
+from headcount.report.apart import arguments_apart
 from headcount.report.figure import Figure, part_of
 from headcount.report.subject import Subject
 from headcount.report.table import Column, Table, headings
@@ -93,10 +95,16 @@ def labelled_for(section: Section, all_subjects: Sequence[Subject]) -> Labelled:
     for subject in all_subjects:
         section_records = [record for record in subject.records if section.fits(record)]
         for record in section_records:
-            method = (part_of(record, "method") or part_of(record, "pruned")) if len(section_records) > 1 else None
-            names = [name for name in ((subject.label if len(all_subjects) > 1 else ""), str(method or "")) if name]
+            method = _method(record, section_records) if len(section_records) > 1 else ""
+            names = [name for name in ((subject.label if len(all_subjects) > 1 else ""), method) if name]
             labelled.append((", ".join(names) or subject.label, record))
     return labelled
+
+
+def _method(record: Record, records: Sequence[Record]) -> str:
+    """The method of one of several records, or what it pruned."""
+    method = str(part_of(record, "method") or part_of(record, "pruned") or "")
+    return f"{method}{arguments_apart(record, records)}" if isinstance(record.parts, Scoring) else method
 
 
 def answers(section: Section, labelled: Labelled) -> list[str]:

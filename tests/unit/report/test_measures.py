@@ -9,8 +9,10 @@ import records
 import subjects as made
 from headcount.record import Record
 from headcount.record.codec import encode
+from headcount.report.joined import RoleImportance
 from headcount.report.overview import overview
 from headcount.report.payload import payload
+from headcount.report.section import labelled_for, sections
 from headcount.report.subject import subjects
 
 
@@ -54,6 +56,13 @@ def test_scores_with_other_arguments_are_other_measures() -> None:
     assert [list(found) for found in alone] == [["relevance score", "gradient score"]]
     two = measures(relevance("a", "ding"), relevance("a", "attnlrp"))
     assert [list(found) for found in two] == [["relevance score, rule ding", "relevance score, rule attnlrp"]]
+    both = subjects([relevance("a", "ding"), relevance("a", "attnlrp")])
+    labels = [label for label, _ in labelled_for(sections["scores"], both)]
+    assert labels == ["relevance, rule ding", "relevance, rule attnlrp"]
+    roles = made.roles({"encoder.0": 4}, "a")
+    compared = subjects([relevance("a", "ding"), relevance("a", "attnlrp"), roles])[0].first(RoleImportance)
+    assert compared is not None
+    assert {row.measure for row in compared.comparisons} == set(two[0]), "none replaces the other"
     apart = measures(relevance("a", "ding"), relevance("b", "attnlrp"))
     assert [list(found) for found in apart] == [["relevance score, rule ding"], ["relevance score, rule attnlrp"]]
     same = measures(relevance("a", "ding"), relevance("b", "ding"))
