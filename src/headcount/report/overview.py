@@ -130,8 +130,9 @@ def _moved(ablation: Ablation) -> str:
     moves = {head: effect.difference for head, effect in ablation.one_out.items()}
     ranked = sorted(moves, key=lambda head: -moves[head])
     typical = sorted(moves.values())[len(moves) // 2]
+    verb = "moves" if ablation.harms_most(ranked[0], ablation.one_out) else "seems to move"
     return (
-        f"Without {ranked[0]} the output moves most: {ablation.metric} {moves[ranked[0]]:.2g}, for a typical head "
+        f"Without {ranked[0]} the output {verb} most: {ablation.metric} {moves[ranked[0]]:.2g}, for a typical head "
         f"{typical:.1g}."
         + (f" Then come {listed(ranked[1 : 1 + _NAMED_HEADS])}." if len(ranked) > _NAMED_HEADS else "")
     )

@@ -202,7 +202,7 @@ def _effects(subject: Subject, heads: list[str]) -> dict[str, Any] | None:
         return None
     return {
         "metric": parts.metric, "alpha": parts.alpha, "better": parts.higher_is_better,
-        "heads": _by_head(parts.one_out, heads),
+        "distance": parts.distance, "heads": _by_head(parts.one_out, heads),
     }  # fmt: skip
 
 

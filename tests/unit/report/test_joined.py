@@ -115,3 +115,20 @@ def test_a_distance_is_not_tested() -> None:
     assert "A distance is never negative" in section.answer(distance)
     (table,) = section.tables([("a", distance)])
     assert all(row[-2:] == [None, None] for row in table.rows)
+    alone = sections["alone"]
+    assert "significantly" in alone.answer(record)
+    assert "significantly" not in alone.answer(distance)
+    assert any(column.name == "corrected p" for column in alone.tables([("a", record)])[0].columns)
+    assert not any(column.name == "corrected p" for column in alone.tables([("a", distance)])[0].columns)
+
+
+def test_one_of_several_distances_alike_does_not_move_the_output_most() -> None:
+    """Of heads whose intervals overlap, one has the largest distance by chance."""
+    alike = {
+        head: replace(made.ablation(SITES).parts.one_out[head], difference=1.0, low=0.5, high=1.5) for head in HEADS
+    }
+    apart = alike | {HEADS[3]: replace(alike[HEADS[3]], difference=9.0, low=8.0, high=10.0)}
+    for effects, words in ((alike, "seems to move"), (apart, "moves")):
+        record = records.changed(made.ablation(SITES), distance=True, higher_is_better=False, one_out=effects)
+        assert f"which {words} it most" in sections["ablation"].answer(record)
+        assert f"the output {words} most" in page([record])

@@ -20,10 +20,11 @@ def _answer(record: Record[Ablation]) -> str:
     change = Column("", digits_for(difference), signed=True).text(difference)
     if parts.distance:
         order = sorted(effect.difference for effect in effects.values())
+        moves = "moves" if parts.harms_most(worst, effects) else "seems to move"
         return (
             f"Masking any of {len(effects)} heads moves the output: {metric} is {order[len(order) // 2]:.1g} without "
-            f"the median head and {order[-1]:.2g} without {worst}, which matters most. A distance is never negative, "
-            "so only sizes can be compared: a value above zero does not by itself mean that a head matters."
+            f"the median head and {order[-1]:.2g} without {worst}, which {moves} it most. A distance is never "
+            "negative, so only sizes can be compared: a value above zero does not by itself mean that a head matters."
         )
     harmful = parts.harm(effects[worst]) > 0
     sure = effects[worst].corrected < alpha and parts.harms_most(worst, effects)
