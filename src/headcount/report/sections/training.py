@@ -10,7 +10,7 @@ from headcount.report.table import Column, Rows, Table, digits_for, headings, pl
 
 def _answer(record: Record[TrainingRun]) -> str:
     parts = record.parts
-    chosen = parts.candidates[parts.candidate]
+    chosen = parts.candidates.get(parts.candidate, parts.epochs[-1].measures)
     measures = ", ".join(f"{name.replace('_', ' ')} {value:.{digits_for(value)}f}" for name, value in chosen.items())
     skipped = [
         f"{count} examples of {split} were left out ({reason})"

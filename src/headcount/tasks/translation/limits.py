@@ -31,7 +31,7 @@ class RowEnds(LogitsProcessor):
         self._most_B, self._end = most_B, end
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        last_R = input_ids.shape[1] == _repeated(self._most_B, input_ids) - 1
+        last_R = _repeated(self._most_B, input_ids).eq(input_ids.shape[1] + 1)
         forced_V = torch.full_like(scores[0], -torch.inf)
         forced_V[self._end] = 0.0
         return torch.where(last_R[:, None], forced_V, scores)
