@@ -20,6 +20,7 @@ from typing import Any
 from torch import nn
 
 from headcount.errors import CheckpointError
+from headcount.hooks import config_of
 from headcount.sites.attention import Attention
 from headcount.sites.locate import MANIFEST, locate
 from headcount.sites.projection import width_in, width_out
@@ -36,7 +37,7 @@ _MOST_HEADS = 65_536  # at one site; limits the work that a malicious file can c
 
 def note(model: nn.Module) -> None:
     """Write the remaining heads into the model's config. A model that lost none gets no manifest."""
-    config = getattr(model, "config", None)
+    config = config_of(model)
     if config is None:
         return
     sites = locate(model)
