@@ -24,8 +24,8 @@ def input_device(model: nn.Module) -> torch.device:
     device = compute_device(model)
     if device.type == "meta":
         raise ModelError(
-            f"{type(configured_module(model)).__name__} is on the meta device: it has shapes and no weights, and cannot "
-            "run. Load it from a checkpoint with hc.load."
+            f"{type(configured_module(model)).__name__} is on the meta device: it has shapes and no weights, and "
+            "cannot run. Load it from a checkpoint with hc.load."
         )
     return device
 

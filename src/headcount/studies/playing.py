@@ -57,8 +57,8 @@ def task_of(model: nn.Module, sentences: Sentences, tokenizer: PreTrainedTokeniz
     if locate(model).kinds == ("decoder",):
         return task("language-modelling", texts=texts, tokenizer=tokenizer, metric="loss")
     raise UsageError(
-        f"Replacing heads by roles needs a loss: {type(configured_module(model)).__name__} has none on sentences without "
-        "translations. Use a translation model with parallel text, or a language model."
+        f"Replacing heads by roles needs a loss: {type(configured_module(model)).__name__} has none on sentences "
+        "without translations. Use a translation model with parallel text, or a language model."
     )
 
 
