@@ -204,6 +204,12 @@ def forget_compiled_code() -> None:
         dynamo.reset()  # takes next to no time if nothing was compiled
 
 
+def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which code of torch.compile calls as it is: one that notes what it sees cannot be compiled."""
+    dynamo = sys.modules.get("torch._dynamo")
+    return function if dynamo is None else dynamo.disable(function)
+
+
 def in_backward() -> bool:
     """Whether the backward pass is running: a forward pass now is the second one of gradient checkpointing."""
     if torch.compiler.is_compiling():

@@ -124,3 +124,23 @@ def test_roles_can_be_played_in_a_wrapped_model(bert: nn.Module, wrap: Callable[
         with torch.no_grad(), hc.played(model, {"encoder.0.0": "positional -1"}):
             logits.append(model(**batch).logits)
     assert torch.equal(*logits)
+
+
+def test_a_compiled_model_is_read_as_it_is(bert: nn.Module) -> None:
+    batch = {"input_ids": torch.arange(4, 18).reshape(2, 7)}
+    task = hc.task.of([batch], nll=lambda model, batch: model(**batch).logits.square().sum(1))
+    compiled = _compiled(bert)
+    assert hc.score("confidence", compiled, task) == hc.score("confidence", bert, task)
+    means, expected = hc.mean_outputs(compiled, [batch]), hc.mean_outputs(bert, [batch])
+    assert all(torch.equal(means[key], expected[key]) for key in expected)
+
+
+def test_gates_of_a_compiled_model(bert: nn.Module) -> None:
+    losses = []
+    for model in (bert.train(), _compiled(bert)):
+        with hc.gated(model, seed=1) as gates, torch.random.fork_rng():
+            torch.manual_seed(0)
+            losses.append(model(input_ids=torch.arange(4, 18).reshape(2, 7)).logits.square().sum())
+            losses[-1].backward()
+        assert gates.logits_G.grad is not None
+    assert torch.equal(*losses)
