@@ -50,6 +50,17 @@ def note(model: nn.Module) -> None:
         delattr(config, KEY)
 
 
+def is_stale(model: nn.Module) -> bool:
+    """Whether the manifest in the config is that of another model: a new model made from a pruned model's config.
+
+    All of its modules are as the config builds them, but the manifest says that some of them lost heads.
+    """
+    manifest = getattr(config_of(model), KEY, None)
+    if manifest is None or any(hasattr(module, "headcount") for module in model.modules()):
+        return False
+    return any(entry["heads"] != entry["built"] for entry in check(manifest).values())
+
+
 def _entry(site: Site) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "heads": list(site.heads),
